@@ -1,0 +1,63 @@
+# bertsmith: everything runs from .venv, which `setup` makes once and keeps up to date.
+#   make demo    a first look: three questions to Python's own documentation
+#   make test    every test
+#   make check   format, lint, types, layers, tests: the line to run before a commit
+#   make bench   side by side with other libraries; DATA=folder adds the STS-B comparison
+#   make clean   remove caches and outputs (the virtual environment stays)
+
+SHELL := /bin/sh
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.setup
+BENCH := $(VENV)/.setup-bench
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
+PYTEST_ARGS ?=
+DATA ?=
+
+.PHONY: setup demo test check bench clean
+
+setup: $(SETUP)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "bertsmith needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The build backend is installed first and pinned, so that nothing is fetched behind pip's back.
+$(SETUP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV); the first time takes a few minutes"
+	$(INSTALL) hatchling editables
+	$(INSTALL) --no-build-isolation --editable '.[test,check]'
+	@touch $@
+
+$(BENCH): $(SETUP)
+	$(INSTALL) --no-build-isolation --editable '.[test,check,bench]'
+	@touch $@
+
+demo: $(SETUP)
+	$(BIN)/bertsmith demo --out demo_out
+
+test: $(SETUP)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(SETUP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(BENCH)
+	@mkdir -p bench_out
+	$(BIN)/python benchmarks/cold_start.py
+	$(BIN)/python benchmarks/encode.py
+ifeq ($(strip $(DATA)),)
+	@echo "STS-B was left out: run make bench DATA=FOLDER, where FOLDER/stsb/en-test.csv is the test set"
+else
+	$(BIN)/python benchmarks/stsb.py "$(DATA)"
+endif
+
+clean:
+	rm -rf demo_out bench_out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The command line: one small app and one file a command."""

@@ -1,0 +1,202 @@
+"""The `bertsmith` command: a table of commands, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import signal
+import sys
+import traceback
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from bertsmith.errors import BertsmithError
+
+if TYPE_CHECKING:
+    import typer
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command lives and what it does in one line."""
+
+    home: str
+    summary: str
+
+
+COMMANDS = {
+    "embed": Entry("bertsmith.cli.embed:embed", "Turn a file of texts into a matrix of vectors."),
+    "tokenize": Entry(
+        "bertsmith.cli.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
+    ),
+    "vocab": Entry("bertsmith.cli.vocab:app", "Learn a vocabulary from your own files."),
+    "info": Entry("bertsmith.cli.info:info", "Say what a model folder holds."),
+    "convert": Entry(
+        "bertsmith.cli.convert:convert", "Rewrite a model folder of any age as a clean, safe one."
+    ),
+    "doctor": Entry("bertsmith.cli.doctor:doctor", "Find out what this machine can really do."),
+    "demo": Entry("bertsmith.cli.demo:demo", "Ask Python's own documentation three questions."),
+}
+
+USAGE = """\
+Usage: bertsmith [--debug] COMMAND [ARGUMENTS]
+
+BERT models from any folder: exact vectors, nothing cut in silence, fast on a CPU.
+
+Commands:
+{commands}
+
+Options:
+  --debug     show the whole traceback when something breaks (before the command)
+  --version   print the version
+  --help      this text; `bertsmith COMMAND --help` explains a command
+
+A first try:  bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
+"""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and leave the process with its exit code."""
+    _end_cleanly_on_sigterm()
+    rest = list(sys.argv[1:] if arguments is None else arguments)
+    debug = bool(rest) and rest[0] == "--debug"
+    if debug:
+        rest = rest[1:]
+    try:
+        code = _run(rest, debug=debug)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+        code = 141  # what a shell reports for a process ended by SIGPIPE
+    except BertsmithError as error:
+        code = _report(str(error), error, debug=debug, exit_code=error.exit_code)
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except Exception as error:  # the last line of defense: a message, not a page of frames
+        message = f"{type(error).__name__}: {error}"
+        if not debug:
+            message += "\nthis is a bug or a broken installation; "
+            message += "`bertsmith --debug COMMAND ...` shows where it happened"
+        code = _report(message, error, debug=debug, exit_code=70)
+    sys.exit(code)
+
+
+def _run(rest: list[str], *, debug: bool) -> int:
+    if not rest or rest[0] in ("--help", "-h", "help"):
+        sys.stdout.write(usage())
+        return 0
+    if rest[0] == "--version":
+        from bertsmith import __version__
+
+        sys.stdout.write(f"bertsmith {__version__}\n")
+        return 0
+    name, *after = rest
+    if name not in COMMANDS:
+        sys.stderr.write(_not_a_command(name))
+        return 2
+    _show_warnings(debug=debug)
+    try:
+        load_command(name)(after)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        return _interrupted() if code == 130 else code
+    return 0
+
+
+class Command:
+    """A loaded command, ready to be run with its arguments."""
+
+    def __init__(self, name: str, app: typer.Typer) -> None:
+        self.name = name
+        self.app = app
+
+    def __call__(self, arguments: list[str]) -> None:
+        """Run the command; it ends by raising SystemExit."""
+        import typer.main
+
+        # An empty list would make older releases read sys.argv again; a list never does.
+        typer.main.get_command(self.app)(args=list(arguments), prog_name=f"bertsmith {self.name}")
+
+
+def load_command(name: str) -> Command:
+    """Import the one command that was asked for and give it its options."""
+    import typer
+
+    entry = COMMANDS[name]
+    module, _, attribute = entry.home.partition(":")
+    target = getattr(importlib.import_module(module), attribute)
+    app = typer.Typer(
+        add_completion=False,
+        # Boxes and colors are for people: piped help stays plain text.
+        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    if isinstance(target, typer.Typer):
+        app.callback(help=entry.summary)(_group)
+        app.registered_commands.extend(target.registered_commands)
+    else:
+        app.command(name)(target)
+    return Command(name, app)
+
+
+def _group() -> None:
+    """Keeps a group a group, however few commands it has."""
+
+
+def usage() -> str:
+    """The top-level help, from the table alone: no command is imported for it."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = (f"  {name:<{width}}{entry.summary}" for name, entry in COMMANDS.items())
+    return USAGE.format(commands="\n".join(lines))
+
+
+def _not_a_command(name: str) -> str:
+    kind = "option" if name.startswith("-") else "command"
+    known = ["--debug", "--version", "--help"] if kind == "option" else list(COMMANDS)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return f"error: no {kind} is called {name!r}; {hint}\n"
+
+
+def _report(message: str, error: Exception, *, debug: bool, exit_code: int) -> int:
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.write(f"error: {printable(message)}\n")
+    return exit_code
+
+
+def printable(message: str) -> str:
+    """The message with control characters, which could drive a terminal, escaped."""
+    kept = (c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in message)
+    return "".join(kept).encode("utf-8", "backslashreplace").decode()
+
+
+def _interrupted() -> int:
+    sys.stderr.write("interrupted\n")
+    return 130
+
+
+def _silence_stdout() -> None:
+    # The interpreter flushes stdout once more at exit; give it a place where that succeeds.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show_warnings(*, debug: bool) -> None:
+    """What the library logs: warnings as notes for people, everything with --debug."""
+    import logging
+
+    handler = logging.StreamHandler()
+    prefix = "%(name)s" if debug else "note"
+    handler.setFormatter(logging.Formatter(f"{prefix}: %(message)s"))
+    logger = logging.getLogger("bertsmith")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+
+
+def _end_cleanly_on_sigterm() -> None:
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)  # unwinds the stack, so staged files are removed
+
+    signal.signal(signal.SIGTERM, leave)

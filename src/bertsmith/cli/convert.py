@@ -1,0 +1,66 @@
+"""`bertsmith convert SRC DST`: a folder of any age becomes a clean, safe one, and is compared."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bertsmith.folders.convert import ConvertReport
+
+
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="SRC", help="The folder, or the name of a model.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="The folder to write.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Read DST again and compare every hidden layer.")
+    ] = False,
+    from_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--from-pickle",
+            help="Also read pickled weights (pytorch_model.bin), restricted, in a child process.",
+        ),
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model folder that stands at DST.")
+    ] = False,
+) -> None:
+    """Rewrite a model folder with safe weights and the files that all tools read."""
+    from bertsmith.cli.console import note
+    from bertsmith.folders.convert import convert as run
+
+    report = run(
+        source, target, from_pickle=from_pickle, check=check, overwrite=overwrite, step=note
+    )
+    sys.stdout.write("\n".join(_lines(report)) + "\n")
+    if not report.equal:
+        sys.stderr.write(
+            f"error: {target} does not give the hidden states of {source}; it was written, "
+            "but do not use it, and report this\n"
+        )
+        raise typer.Exit(1)
+
+
+def _lines(report: ConvertReport) -> list[str]:
+    heads = ", ".join(report.heads) or "none"
+    lines = [
+        f"wrote\t{report.target}",
+        f"variant\t{report.variant}",
+        f"heads\t{heads}",
+        f"parameters\t{report.parameters}",
+    ]
+    if report.unknown_keys:
+        lines.append(f"keys not carried over\t{', '.join(report.unknown_keys)}")
+    if report.differences is not None and report.scales is not None:
+        pairs = zip(report.differences, report.scales, strict=True)
+        for number, (difference, scale) in enumerate(pairs):
+            name = f"layer {number}" if number else "embeddings"
+            lines.append(f"{name}\tmax difference {difference:.3g}\tof {scale:.3g}")
+        lines.append(f"check\t{'equal' if report.equal else 'DIFFERENT'}")
+    return lines

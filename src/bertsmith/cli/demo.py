@@ -1,0 +1,118 @@
+"""`bertsmith demo`: asks Python's own documentation three questions in plain words."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bertsmith.demo.library_docs import Passage
+    from bertsmith.runtime.embedder import Embedder, Vectors
+
+QUESTIONS = (
+    "How do I count how often each element occurs in a list?",
+    "How do I start another program and capture its output?",
+    "How do I make a temporary folder that deletes itself?",
+)
+ANSWERS = 3
+
+Model = Annotated[str, typer.Option("--model", help="A model folder or name.")]
+Out = Annotated[Path, typer.Option("--out", help="Where vectors and passages are kept.")]
+Ask = Annotated[list[str] | None, typer.Option("--ask", help="Your own question; may be repeated.")]
+
+
+def demo(model: Model = "all-MiniLM-L6-v2", out: Out = Path("demo_out"), ask: Ask = None) -> None:
+    """Embed the standard library's documentation and answer three questions from it, offline."""
+    from rich.console import Console
+
+    from bertsmith.demo.library_docs import passages
+
+    # Cuts are part of the report below.
+    logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    console.print("[bold]bertsmith demo[/]: questions to Python's own documentation\n")
+    embedder = _loaded(console, model)
+    found = passages()
+    vectors = _embedded(console, embedder, found, out)
+    for question in ask or QUESTIONS:
+        _answer(console, embedder, question, found, vectors)
+    console.print(f"\nVectors and passages are in [bold]{out}[/]. Ask your own:")
+    console.print('  bertsmith demo --ask "How do I round a number to two digits?"')
+
+
+def _loaded(console: Console, model: str) -> Embedder:
+    start = time.perf_counter()
+    from bertsmith.runtime.loading import load  # torch: the larger part of the start
+
+    imported = time.perf_counter() - start
+    start = time.perf_counter()
+    embedder = load(model, notice=lambda said: console.print(f"  {said}", markup=False))
+    seconds = time.perf_counter() - start
+    console.print(f"load    {model} in {seconds:.1f} s (after {imported:.1f} s to import torch)")
+    return embedder
+
+
+def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
+    from bertsmith.cli.console import meter
+    from bertsmith.data.vectors import VectorWriter
+
+    with meter("embed", quiet=not sys.stderr.isatty()) as shown:
+        vectors = embedder.encode(
+            [passage.text for passage in found],
+            progress=lambda done: shown.update(done, done / len(found)),
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    with VectorWriter(out / "vectors.npy", embedder.dimension) as writer:
+        writer.append(vectors)
+    _keep_passages(found, out / "passages.jsonl")
+    account = embedder.account
+    proof = f", after {account.preparation:.0f} s to prove that engine, once"
+    console.print(
+        f"embed   {len(found):,} passages, {account.tokens:,} tokens in {account.seconds:.1f} s: "
+        f"[bold]{len(found) / account.seconds:,.0f} passages/s[/] ({account.engine})"
+        + (proof if account.preparation > 0.5 else "")
+    )
+    console.print(f"cut     {account.cuts() or 'nothing: every passage fits'}")
+    return vectors
+
+
+def _keep_passages(found: list[Passage], path: Path) -> None:
+    from bertsmith.staged import StagedFile
+
+    rows = ({"source": passage.source, "text": passage.text} for passage in found)
+    with StagedFile(path) as file:
+        file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+
+
+def _answer(
+    console: Console, embedder: Embedder, question: str, found: list[Passage], vectors: Vectors
+) -> None:
+    from rich.markup import escape
+
+    from bertsmith.demo.search import nearest
+
+    start = time.perf_counter()
+    scores = embedder.similarity(question, vectors)[0]
+    best = nearest(scores, ANSWERS)
+    milliseconds = 1000 * (time.perf_counter() - start)
+    console.print(f"\n[bold cyan]? {escape(question)}[/]  [dim]{milliseconds:.0f} ms[/]")
+    for place in best:
+        passage = found[place]
+        console.print(f"  [green]{scores[place]:.2f}[/]  [bold]{escape(passage.source)}[/]")
+        console.print(f"        [dim]{escape(_opening(passage))}[/]")
+
+
+def _opening(passage: Passage, length: int = 150) -> str:
+    """The first words of a passage on one line, without the name that stands before them."""
+    text = " ".join(passage.text.split())
+    for prefix in (f"builtins.{passage.source}: ", f"{passage.source}: "):
+        text = text.removeprefix(prefix)
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

@@ -1,0 +1,176 @@
+"""`bertsmith doctor`: which fast paths work on this machine, how fast, and what will be used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from json import dumps
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bertsmith.hardware.choose import Choice
+    from bertsmith.hardware.finding import Finding
+    from bertsmith.hardware.report import MachineReport
+
+_COLORS = {"works": "green", "absent": "dim", "skipped": "dim"}  # anything else is yellow or red
+_WIDTH = 100  # of the table when the output is not a terminal
+_WORDS = {
+    "eager-fp32": "plain fp32",
+    "fp32": "plain fp32",
+    "native-amx": "bertsmith's own kernel (AMX)",
+    "native-avx512": "bertsmith's own kernel (AVX-512)",
+    "mkl-bf16": "MKL's bf16 products",
+    "torch-bf16": "torch's bf16 products",
+}
+
+
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the slowest probes.")] = False,
+) -> None:
+    """Try every fast path of this machine, each in a process of its own, and say which to use."""
+    from bertsmith.hardware.choose import choose_inference, choose_training_gemm
+    from bertsmith.hardware.report import examine
+
+    progress = _Progress()
+    with progress:
+        report = examine(fresh=fresh, quick=quick, progress=progress)
+    inference, training = choose_inference(report), choose_training_gemm(report)
+    if json:
+        content = report.to_json()
+        content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
+        typer.echo(dumps(content, indent=2, allow_nan=False))
+        return
+    _print(report, inference, training, measured=progress.ran > 0)
+
+
+class _Progress:
+    """One line on stderr for each probe that runs: live on a terminal, plain elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self.ran = 0
+        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._status = self._console.status("Looking at this machine")
+        self._running = ""
+
+    def __enter__(self) -> None:
+        if self._console.is_terminal:
+            self._status.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def __call__(self, name: str, finding: Finding | None) -> None:
+        from bertsmith.hardware.probes import PROBES
+
+        if finding is None:
+            self._running = name
+            self.ran += 1
+            probe = PROBES[name]
+            self._status.update(f"{name}: {probe.about} (at most {probe.limit:.0f} s)")
+        elif name == self._running:
+            self._console.print(f"{name}: {finding.status}, {finding.seconds:.1f} s", style="dim")
+
+
+def _print(report: MachineReport, inference: Choice, training: Choice, *, measured: bool) -> None:
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _WIDTH
+    console = Console(highlight=False, markup=False, soft_wrap=True, width=width)
+    for title, text in _description(report):
+        console.print(f"{title:<11}{text}")
+    console.print()
+    console.print(_table(report, inference, training))
+    console.print()
+    for remark in _remarks(report, inference):
+        console.print(f"  {remark}", style="dim")
+    if measured and report.load > report.machine.processors / 2:
+        console.print(
+            f"Other programs kept this machine busy (load {report.load:.1f}): the rates are low. "
+            "The ratios suffer less, since fp32 ran in turn with each path."
+        )
+    dates = sorted(finding.date for finding in report.findings if finding.date)
+    if dates:
+        console.print(f"Measured {dates[0][:10]}; `bertsmith doctor --fresh` measures again.")
+    console.print(_sentence(inference, training), style="bold")
+
+
+def _description(report: MachineReport) -> list[tuple[str, str]]:
+    machine = report.machine
+    settings = [
+        ("Setting", f"{name}={value}, kept for the probes")
+        for name, value in machine.variables.items()
+    ]
+    return [
+        ("Processor", f"{machine.cpu}, {machine.architecture}"),
+        ("Cores", f"{machine.threads} used of {machine.processors} available"),
+        ("Memory", f"{machine.memory / 2**30:.1f} GiB" if machine.memory else "unknown"),
+        ("System", f"{machine.kernel}, torch {machine.torch}"),
+        ("Compiler", report.compiler.version if report.compiler else "none found"),
+        *settings,
+    ]
+
+
+def _table(report: MachineReport, inference: Choice, training: Choice) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from bertsmith.hardware.probes import PROBES
+
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for title in ("Path", "What it is", "Result"):
+        table.add_column(title, overflow="fold", no_wrap=False)
+    for title in ("GFLOP/s", "x fp32", "Error"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("Best for")
+    uses = (("encoding", inference), ("training", training))
+    for finding in report.findings:
+        speedup = finding.speedup
+        rate = finding.best_gflops
+        bad = "red" if finding.status.startswith(("crashed", "wrong")) else "yellow"
+        table.add_row(
+            finding.name,
+            PROBES[finding.name].about,
+            Text(finding.status, style=_COLORS.get(finding.status, bad)),
+            "" if rate is None else f"{rate:.0f}",
+            "" if speedup is None or finding.name == "threads" else f"{speedup:.2f}",
+            "" if finding.error is None else f"{finding.error:.1e}",
+            ", ".join(use for use, choice in uses if choice.probe == finding.name),
+        )
+    return table
+
+
+def _remarks(report: MachineReport, inference: Choice) -> Iterator[str]:
+    """What the table has no room for: why a path is missing, or fast and yet not used."""
+    for finding in report.findings:
+        parts = [finding.detail] if finding.detail else []
+        if finding.works and (finding.speedup or 0.0) > 1.0 and finding.name in inference.refused:
+            parts.append(f"not for encoding: {inference.refused[finding.name]}")
+        if parts:
+            yield f"{finding.name}: {'; '.join(parts)}"
+
+
+def _sentence(inference: Choice, training: Choice) -> str:
+    """The one line to read for those who read no tables."""
+    return f"Encoding will use {_use(inference)}; for training, {_use(training)}."
+
+
+def _use(choice: Choice) -> str:
+    words = _WORDS.get(choice.path, choice.path)
+    if choice.probe == "fp32_gemm":
+        return f"{words}, which is right everywhere"
+    return f"{words}, about {choice.speedup:.1f} x plain fp32"
+
+
+def _plain(choice: Choice) -> dict[str, object]:
+    return {**asdict(choice), "refused": dict(choice.refused)}

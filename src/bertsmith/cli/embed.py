@@ -1,0 +1,181 @@
+"""`bertsmith embed`: a file of texts of any size to a matrix, and an account at the end."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertsmith.errors import ConfigError, WriteError
+
+if TYPE_CHECKING:
+    from bertsmith.data.texts import Format, Texts
+    from bertsmith.runtime.embedder import Account, Embedder
+
+Model = Annotated[str, typer.Argument(help="A model folder or a name such as all-MiniLM-L6-v2.")]
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="Texts: .txt (one a line), .tsv, .csv or .jsonl, each also .gz; - is stdin.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        help="Where to: .npy (float32), .tsv or .jsonl. An existing file is replaced, but only "
+        "when the new one is complete.",
+    ),
+]
+Field = Annotated[
+    str | None,
+    typer.Option(
+        "--field",
+        help="The column that holds the texts: its name (the first row is then a header) or its "
+        "number from 1 (it is not); the key for .jsonl.",
+    ),
+]
+Kind = Annotated[
+    Literal["txt", "tsv", "csv", "jsonl"] | None,
+    typer.Option("--format", help="How to read FILE, whatever its name, and stdin."),
+]
+Encoding = Annotated[
+    str, typer.Option("--encoding", help="The encoding of FILE; a byte order mark always wins.")
+]
+Precision = Annotated[
+    Literal["auto", "fp32", "bf16"],
+    typer.Option("--precision", help="auto: the fastest path proven here; fp32: exact everywhere."),
+]
+Prompt = Annotated[
+    str | None, typer.Option("--prompt", help="One of the model's prompts, put before every text.")
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="How many cores to use; all by default.")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors.")]
+
+
+def embed(
+    model: Model,
+    file: File,
+    out: Out,
+    field: Field = None,
+    format: Kind = None,
+    encoding: Encoding = "utf-8",
+    precision: Precision = "auto",
+    prompt: Prompt = None,
+    threads: Threads = None,
+    device: Device = "cpu",
+    quiet: Quiet = False,
+) -> None:
+    """Turn a file of texts into a matrix of vectors, one row a text, in the order of the file.
+
+    Memory stays bounded whatever the size. At the end it says what was cut, if anything was.
+    """
+    from bertsmith.cli.console import meter, note
+    from bertsmith.data.vectors import check_target
+
+    check_target(out)
+    texts = _open(file, out, field, format, encoding)
+    embedder = _load(model, precision, threads, device, quiet=quiet)
+    _check_prompt(embedder, prompt)
+    start = time.perf_counter()
+    with meter("embed", quiet=quiet) as shown:
+
+        def progress(done: int) -> None:
+            # The reader runs ahead of the encoder by a block: scale its place in the file back.
+            ahead = texts.account.texts
+            shown.update(done, texts.share and texts.share * min(1.0, done / max(1, ahead)))
+
+        rows = _write(embedder, texts, out, prompt, progress)
+    for remark in texts.account.notes():
+        note(remark, quiet=quiet)
+    if not quiet:
+        sys.stderr.write(summary(embedder.account, out, rows, time.perf_counter() - start))
+
+
+def summary(account: Account, out: Path, shape: tuple[int, int], seconds: float) -> str:
+    """What was done, in a few lines for people."""
+    from bertsmith.cli.console import duration
+
+    rate = account.texts / max(seconds, 1e-9)
+    lines = [
+        f"{out}: {shape[0]:,} texts x {shape[1]} in {duration(seconds)}, {rate:,.0f} texts/s, "
+        f"{account.engine}"
+    ]
+    if account.distinct < account.texts:
+        saved = account.texts - account.distinct
+        lines.append(f"  {saved:,} of them stood there before and were not computed again")
+    if account.preparation > 0.5:
+        spent = duration(account.preparation)
+        lines.append(f"  {spent} of this built and proved {account.engine}, once on this machine")
+    if account.cut_texts:
+        lines.append(f"  {account.cuts()}")
+        lines.append("  (split long texts into shorter ones before embedding to keep every token)")
+    return "\n".join(lines) + "\n"
+
+
+def _open(file: str, out: Path, field: str | None, format: Format | None, encoding: str) -> Texts:
+    from bertsmith.data.texts import read_texts
+
+    source: Path | Literal["-"] = "-" if file == "-" else Path(file)
+    if source != "-" and out.exists() and source.exists() and out.samefile(source):
+        raise WriteError(f"{out} is the file of texts itself; choose another --out")
+    column = int(field) if field is not None and field.isdecimal() else field
+    return read_texts(source, field=column, encoding=encoding, format=format)
+
+
+def _load(
+    model: str,
+    precision: Literal["auto", "fp32", "bf16"],
+    threads: int | None,
+    device: str,
+    *,
+    quiet: bool,
+) -> Embedder:
+    import torch
+
+    from bertsmith.cli.console import note
+    from bertsmith.runtime.loading import load
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    # Cuts are told once for the whole file, not once a block.
+    logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
+    return load(
+        model,
+        device=device,
+        precision=precision,
+        threads=threads,
+        notice=lambda message: note(message, quiet=quiet),
+    )
+
+
+def _check_prompt(embedder: Embedder, prompt: str | None) -> None:
+    """Refuse an unknown prompt even when the file turns out to be empty."""
+    known = embedder.settings.prompts
+    if prompt is not None and prompt not in known:
+        named = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        raise ConfigError(f"the model has no prompt called {prompt!r}; {named}")
+
+
+def _write(
+    embedder: Embedder,
+    texts: Texts,
+    out: Path,
+    prompt: str | None,
+    progress: Callable[[int], None],
+) -> tuple[int, int]:
+    from bertsmith.data.vectors import VectorWriter
+
+    with VectorWriter(out, embedder.dimension) as writer:
+        for vectors in embedder.encode_stream(texts, prompt=prompt, progress=progress):
+            writer.append(vectors)
+    return writer.rows, writer.width

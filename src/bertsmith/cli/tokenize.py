@@ -1,0 +1,141 @@
+"""`bertsmith tokenize`: what a model's tokenizer makes of a text, token by token."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bertsmith.text.encoding import Encoding
+    from bertsmith.text.truncation import Keep
+
+COLUMNS = ("token", "id", "word", "start", "end", "text", "segment")
+
+
+def tokenize(
+    model: Annotated[str, typer.Argument(help="A model folder or a model's name.")],
+    text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")],
+    pair: Annotated[str | None, typer.Option(help="A second text, after the separator.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(help="Keep at most so many tokens, special ones included.")
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(help="Which end of a long text stays: head, tail or head+tail.")
+    ] = "head",
+    strict: Annotated[bool, typer.Option(help="Fail if anything would be cut.")] = False,
+    allow_special: Annotated[
+        bool, typer.Option(help="Let [SEP] and the like in the text be control tokens.")
+    ] = False,
+    segmenter: Annotated[
+        str | None, typer.Option(help="Number Chinese words by: jieba, character.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the tokens of a text: id, word number, and the characters each one stands for.
+
+    Examples:
+
+        bertsmith tokenize all-MiniLM-L6-v2 "He likes playing."
+
+        bertsmith tokenize all-MiniLM-L6-v2 "A question?" --pair "An answer." --max-length 16
+
+        cat page.txt | bertsmith tokenize ./my-model - --json
+    """
+    from bertsmith.folders.names import resolve
+    from bertsmith.folders.read import load_tokenizer
+    from bertsmith.text.segment import segmenter as segmenter_named
+    from bertsmith.text.truncation import Truncation
+
+    setting = Truncation(max_length=max_length, keep=_keep(keep), strict=strict)
+    tokenizer = load_tokenizer(resolve(model))
+    if segmenter is not None:
+        tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
+    fields = [_read_stdin() if text == "-" else text]
+    if pair is not None:
+        fields.append(_read_stdin() if pair == "-" else pair)
+    encoding = tokenizer.encode_fields(fields, truncation=setting, allow_special=allow_special)
+    _show(encoding, fields, as_json=as_json)
+
+
+def _keep(name: str) -> Keep:
+    from bertsmith.errors import unknown
+    from bertsmith.text.truncation import KEEPS
+
+    for known in KEEPS:
+        if known == name:
+            return known
+    raise unknown("way to keep text", name, KEEPS)
+
+
+def _read_stdin() -> str:
+    """Standard input as UTF-8, whatever the locale; bad bytes become U+FFFD, with a note."""
+    from bertsmith.cli.console import note
+
+    data = sys.stdin.buffer.read()
+    text = data.decode("utf-8-sig", errors="replace")
+    if bad := text.count("\ufffd") - data.count("\ufffd".encode()):
+        note(f"standard input is not all UTF-8: {bad} characters were replaced")
+    return text.removesuffix("\n")
+
+
+def _rows(encoding: Encoding, fields: list[str]) -> list[dict[str, Any]]:
+    rows = []
+    columns = (encoding.ids, encoding.words, encoding.offsets, encoding.segments, encoding.fields)
+    lists = (column.tolist() for column in columns)
+    for token, number, word, (start, end), segment, field in zip(
+        encoding.tokens, *lists, strict=True
+    ):
+        row = {"token": token, "id": number, "segment": segment}
+        row |= {"word": None, "start": None, "end": None, "text": None}
+        if field >= 0:
+            row |= {"word": word, "start": start, "end": end, "text": fields[field][start:end]}
+        rows.append(row)
+    return rows
+
+
+def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
+    """JSON, a table on a terminal, or tab-separated lines."""
+    from bertsmith.cli.console import note
+
+    rows = _rows(encoding, fields)
+    if as_json:
+        tree = {"tokens": rows, "cut": list(encoding.cut)}
+        # ASCII output holds any text, lone surrogates included, in any locale.
+        sys.stdout.write(json.dumps(tree) + "\n")
+        return
+    if sys.stdout.isatty():
+        _table(rows)
+    else:
+        lines = ["\t".join(COLUMNS)]
+        lines += ["\t".join(_cell(row[column]) for column in COLUMNS) for row in rows]
+        sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", errors="replace"))
+        sys.stdout.flush()
+    if encoding.total_cut:
+        parts = [f"{cut} of field {i}" for i, cut in enumerate(encoding.cut) if cut]
+        note(f"{encoding.total_cut} tokens were cut: {', '.join(parts)}")
+
+
+def _cell(value: object) -> str:
+    """A value on one line: control characters, tabs and newlines are shown escaped."""
+    if value is None:
+        return ""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(header_style="bold")
+    for column in COLUMNS:
+        table.add_column(
+            column, justify="right" if column in ("id", "word", "start", "end") else "left"
+        )
+    for row in rows:
+        style = "dim" if row["word"] is None else ""
+        table.add_row(*(Text(_cell(row[column]), style=style) for column in COLUMNS))
+    Console().print(table)

@@ -1,0 +1,116 @@
+"""`bertsmith vocab`: learn a vocabulary from your own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bertsmith.text.learn import Kind
+
+app = typer.Typer(help="Learn a vocabulary from your own files.", no_args_is_help=True)
+
+
+@app.callback()
+def vocab() -> None:
+    """Learn a vocabulary from your own files."""
+
+
+@app.command()
+def learn(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files with one text a line (.txt .tsv .csv .jsonl, .gz); - for stdin."
+        ),
+    ],
+    size: Annotated[int, typer.Option(help="How many tokens, special ones included.")],
+    out: Annotated[Path, typer.Option(help="Folder to write the tokenizer to.")],
+    kind: Annotated[
+        str, typer.Option(help="wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).")
+    ] = "wordpiece",
+    lowercase: Annotated[
+        bool | None,
+        typer.Option(
+            "--lowercase/--cased", help="Lower-case text first (default, but for byte-bpe)."
+        ),
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option(help="How often pieces must meet before they are joined.")
+    ] = 2,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            help="Column (name, or number from 1) or key of the text in tables and .jsonl."
+        ),
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+) -> None:
+    """Learn a vocabulary and write it as a tokenizer folder that transformers reads, too.
+
+    The same text always gives the same bytes.
+
+    Examples:
+
+        bertsmith vocab learn corpus.txt --size 8000 --out my-vocab
+
+        bertsmith vocab learn a.txt b.jsonl.gz --field body --size 32000 --cased --out my-vocab
+    """
+    from bertsmith.cli.console import note
+    from bertsmith.text.learn import learn_vocabulary
+
+    tokenizer = learn_vocabulary(
+        _lines(files, field, encoding),
+        kind=_kind(kind),
+        size=size,
+        lowercase=lowercase,
+        min_count=min_count,
+        progress=_Progress(),
+    )
+    tokenizer.save(out)
+    fewer = f", fewer than the {size:,} asked for" if tokenizer.vocab_size < size else ""
+    note(f"wrote {tokenizer.vocab_size:,} tokens{fewer} to {out}")
+
+
+class _Progress:
+    """Shows a stage of learning at most once a second, on standard error."""
+
+    def __init__(self) -> None:
+        import time
+
+        self._clock = time.monotonic
+        self._stage = ""
+        self._shown = 0.0
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        from bertsmith.cli.console import note
+
+        now = self._clock()
+        if stage == self._stage and now - self._shown < 1.0:
+            return
+        self._stage, self._shown = stage, now
+        note(f"{stage}: {done:,}" + (f" of {total:,}" if total else "") if done else stage)
+
+
+def _kind(name: str) -> Kind:
+    from typing import get_args
+
+    from bertsmith.errors import unknown
+    from bertsmith.text.learn import Kind
+
+    for known in get_args(Kind):
+        if known == name:
+            kind: Kind = known
+            return kind
+    raise unknown("kind of vocabulary", name, get_args(Kind))
+
+
+def _lines(files: list[str], field: str | None, encoding: str) -> Iterator[str]:
+    from bertsmith.data.texts import read_texts
+
+    column = int(field) if field is not None and field.isdecimal() else field
+    for file in files:
+        yield from read_texts("-" if file == "-" else Path(file), field=column, encoding=encoding)

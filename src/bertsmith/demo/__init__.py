@@ -1,0 +1,1 @@
+"""A first look at bertsmith on text that every Python brings along."""

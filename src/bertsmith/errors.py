@@ -1,0 +1,80 @@
+"""Every error bertsmith raises on purpose; each names the thing, the place and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BertsmithError(Exception):
+    """Root of everything raised on purpose; the command line prints it in one line and exits."""
+
+    exit_code = 1
+
+
+class ConfigError(BertsmithError):
+    """A setting, a spec or a config.json that cannot be what the user meant."""
+
+    exit_code = 2
+
+
+class FolderError(BertsmithError):
+    """A model folder that is missing, broken or not understood."""
+
+    exit_code = 2
+
+
+class UnsafeFileError(FolderError):
+    """A file that is refused because reading it could run code or leave its folder."""
+
+
+class TensorMismatchError(FolderError):
+    """Weights whose tensors are missing, left over, misshapen or not finite."""
+
+
+class TextError(BertsmithError):
+    """A text or a tokenizer that cannot be turned into tokens as asked."""
+
+    exit_code = 2
+
+
+class TooLongError(TextError):
+    """A text that would lose tokens although truncation was declared strict."""
+
+
+class InputFileError(BertsmithError):
+    """A file of texts that cannot be read as declared: names file, line and remedy."""
+
+    exit_code = 2
+
+
+class HardwareError(BertsmithError):
+    """A device, a precision or a fast path that this machine does not have."""
+
+    exit_code = 2
+
+
+class WriteError(BertsmithError):
+    """A result that could not be written; whatever stood there before is untouched."""
+
+    exit_code = 74
+
+
+class MissingExtraError(BertsmithError):
+    """An optional package that this action needs."""
+
+    exit_code = 2
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the package {package!r}, which is not installed; "
+            f"run: pip install 'bertsmith[{extra}]'"
+        )
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that is not in a table, with the nearest names that are."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices)}"
+    return ConfigError(f"no {kind} is called {name!r}; {hint}")

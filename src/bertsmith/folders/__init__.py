@@ -1,0 +1,1 @@
+"""Model folders on disk: found, read safely, written whole, converted, described."""

@@ -1,0 +1,118 @@
+"""What a folder holds, from its settings and the headers of its weights; torch is not needed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bertsmith.errors import FolderError
+from bertsmith.folders.read import ModelFolder, read_folder
+from bertsmith.folders.safe import MEGABYTE, Folder
+from bertsmith.folders.tensors import open_weights
+from bertsmith.models.spec import Learned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """Everything worth knowing about a folder before it is loaded."""
+
+    path: str
+    variant: str
+    model_type: str
+    architecture: str | None
+    shape: dict[str, Any]
+    parameters: int | None
+    tensors: int | None
+    stored_as: tuple[str, ...]
+    vocabulary: int | None
+    longest_text: int | None
+    vector_width: int | None
+    pooling: tuple[str, ...] | None
+    normalize: bool | None
+    similarity: str | None
+    prompts: dict[str, str]
+    labels: tuple[str, ...]
+    unknown_keys: tuple[str, ...]
+    files: dict[str, dict[str, Any]]
+    problems: tuple[str, ...]
+
+
+def describe(name: str | Path, *, hashes: bool = False) -> Description:
+    """Describe a model by path or name; `hashes` adds the sha256 of every file."""
+    folder = read_folder(name)
+    sentence = folder.sentence
+    parameters, tensors, stored, problems = _weights(folder)
+    spec = asdict(folder.spec)
+    spec["positions"] = {
+        "kind": "learned" if isinstance(folder.spec.positions, Learned) else "functional_relative",
+        **asdict(folder.spec.positions),
+    }
+    return Description(
+        path=str(folder.path),
+        variant=folder.variant,
+        model_type=folder.reading.model_type,
+        architecture=folder.reading.architecture,
+        shape=spec,
+        parameters=parameters,
+        tensors=tensors,
+        stored_as=stored,
+        vocabulary=folder.tokenizer.vocab_size if folder.tokenizer else None,
+        longest_text=folder.longest(),
+        vector_width=sentence.width(folder.spec.hidden) if sentence else None,
+        pooling=sentence.pooling if sentence else None,
+        normalize=sentence.normalize if sentence else None,
+        similarity=sentence.similarity if sentence else None,
+        prompts=dict(sentence.prompts) if sentence else {},
+        labels=folder.reading.labels.names,
+        unknown_keys=folder.unknown_keys,
+        files=_files(Folder.at(folder.path), hashes=hashes),
+        problems=problems,
+    )
+
+
+def _weights(
+    folder: ModelFolder,
+) -> tuple[int | None, int | None, tuple[str, ...], tuple[str, ...]]:
+    """Parameters, tensors, stored types and what is wrong; a pickle is a finding, not an end."""
+    try:
+        with open_weights(folder.parts.transformer) as weights:
+            places = [stored.place for stored in weights.stored.values()]
+    except FolderError as fault:
+        return None, None, (), (str(fault),)
+    floats = [place for place in places if "F" in place.dtype]
+    count = sum(math.prod(place.shape) for place in floats)
+    return count, len(places), tuple(sorted({place.dtype for place in floats})), ()
+
+
+def _files(folder: Folder, *, hashes: bool) -> dict[str, dict[str, Any]]:
+    """Size and, if asked, sha256 of the regular files in a folder and one level below."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in folder.names():
+        path = folder.path / name
+        if path.is_dir() and not path.is_symlink():
+            inner = Folder(path, folder.root)
+            found |= {f"{name}/{file}": entry for file, entry in _level(inner, hashes).items()}
+    return _level(folder, hashes) | found
+
+
+def _level(folder: Folder, hashes: bool) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name in folder.names():
+        if (folder.path / name).is_dir():
+            continue
+        try:
+            with folder.open(name) as file:
+                entry: dict[str, Any] = {"bytes": os.fstat(file.fileno()).st_size}
+                if hashes:
+                    digest = hashlib.sha256()
+                    while chunk := file.read(MEGABYTE):
+                        digest.update(chunk)
+                    entry["sha256"] = digest.hexdigest()
+        except FolderError as fault:
+            entry = {"refused": str(fault)}
+        found[name] = entry
+    return found

@@ -1,0 +1,139 @@
+"""From stored tensors to a model: every tensor finds its place, or is named in the error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.folders.sentence import Dense
+from bertsmith.folders.tensors import Weights, listed
+from bertsmith.models.build import Model, build
+from bertsmith.models.config_keys import ConfigReading
+from bertsmith.models.names import (
+    StateMatch,
+    from_published,
+    ours_state,
+    with_stored_pooler,
+)
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import HEAD_KINDS, Head, HeadKind
+from bertsmith.models.variants import find
+
+
+def fill_model(
+    reading: ConfigReading, weights: Weights, *, device: str, dtype: torch.dtype
+) -> Model:
+    """The model a config describes, with exactly the stored tensors."""
+    spec = with_stored_pooler(reading.variant, reading.spec, weights.stored)
+    if spec.sharing != "all" and spec.layers > len(weights.stored):
+        raise TensorMismatchError(  # before a thousand layers are built to find them missing
+            f"{weights.where}: the config says {spec.layers:,} layers, and there are only "
+            f"{len(weights.stored):,} tensors; take both from the same model"
+        )
+    match = ours_state(reading.variant, spec, weights.stored)
+    heads = stored_heads(reading, spec, match.unused)
+    if heads:
+        match = ours_state(reading.variant, spec, weights.stored, heads=heads)
+    try:
+        model = build(reading.variant, spec, heads=heads, device="meta", dtype=dtype)
+    except ConfigError as fault:
+        raise ConfigError(f"{weights.where}: {fault}") from fault
+    wanted = dict(model.named_parameters())
+    _check(weights, match, {name: tuple(p.shape) for name, p in wanted.items()})
+    for ours, stored in match.names.items():
+        _place(model, ours, weights.read(stored, dtype=dtype, device=device))
+    _check_tied(model, weights, match)
+    return model.eval()
+
+
+def fill_dense(layer: Dense, weights: Weights, *, device: str, dtype: torch.dtype) -> Dense:
+    """A dense layer with its stored tensors."""
+    shapes: dict[str, tuple[int, ...]] = {"linear.weight": (layer.outputs, layer.inputs)}
+    if layer.has_bias:
+        shapes["linear.bias"] = (layer.outputs,)
+    names = {name: name for name in shapes if name in weights.stored}
+    match = StateMatch(
+        names=names,
+        missing=tuple(name for name in shapes if name not in names),
+        tied={},
+        unused=(),
+        buffers=(),
+        leftovers=tuple(name for name in weights.stored if name not in shapes),
+    )
+    _check(weights, match, shapes)
+    tensors = {name: weights.read(name, dtype=dtype, device=device) for name in shapes}
+    return replace(layer, weight=tensors["linear.weight"], bias=tensors.get("linear.bias"))
+
+
+def stored_heads(reading: ConfigReading, spec: Spec, unused: Sequence[str]) -> tuple[Head, ...]:
+    """The heads that tensors outside of the encoder belong to: first those the config names.
+
+    A head that the config names and of which nothing is stored is left away, not invented. One
+    that nobody named is added where it is whole and its names fit no other head: "classifier"
+    alone does not say whether it is of texts or of tokens.
+    """
+    stored: dict[str, set[str]] = {kind: set() for kind in HEAD_KINDS}  # names by fitting head
+    for kind in HEAD_KINDS:
+        for name in unused:
+            if from_published(reading.variant, name, heads=[kind]) is not None:
+                stored[kind].add(name)
+    heads = [head for head in reading.heads if stored[head.kind]]
+    for kind in HEAD_KINDS:
+        others = [stored[other] for other in HEAD_KINDS if other != kind]
+        rivals = set[str]().union(*others, *(stored[head.kind] for head in heads))
+        if stored[kind] and not stored[kind] & rivals and _whole(reading, spec, kind, stored[kind]):
+            heads.append(Head(kind=kind))
+    return tuple(heads)
+
+
+def _whole(reading: ConfigReading, spec: Spec, kind: HeadKind, stored: set[str]) -> bool:
+    """Whether a head nobody named is stored whole and can stand on this encoder."""
+    if find(reading.variant).heads[kind].reads == "pooled" and not spec.pooler:
+        return False
+    present = {from_published(reading.variant, name, heads=[kind]) for name in stored}
+    head = build(reading.variant, spec, heads=[kind], device="meta").heads[kind]
+    return {f"heads.{kind}.{name}" for name, _ in head.named_parameters()} <= present
+
+
+def _check(weights: Weights, match: StateMatch, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise one error that names all tensors that do not fit."""
+    faults = []
+    if match.missing:
+        faults.append(listed("missing", match.missing))
+    extra = [*match.leftovers, *match.unused]
+    if extra:
+        faults.append(listed("left over", extra))
+    misshapen = [
+        f"{stored} is {weights.shapes[stored]} and should be {shapes[ours]}"
+        for ours, stored in match.names.items()
+        if weights.shapes[stored] != shapes[ours]
+    ]
+    if misshapen:
+        faults.append(listed("misshapen", misshapen))
+    if faults:
+        raise TensorMismatchError(
+            f"{weights.where}: the tensors do not fit the config: {'; '.join(faults)}; "
+            "take config.json and weights from the same model"
+        )
+
+
+def _place(model: Model, ours: str, tensor: Tensor) -> None:
+    """Put a tensor where its name says; blocks that share a module share the tensor."""
+    path, _, attribute = ours.rpartition(".")
+    setattr(model.get_submodule(path), attribute, nn.Parameter(tensor))
+
+
+def _check_tied(model: Model, weights: Weights, match: StateMatch) -> None:
+    """A stored copy of a tied tensor must be that tensor."""
+    for stored, ours in match.tied.items():
+        kept = model.get_parameter(ours)
+        copy = weights.read(stored, dtype=kept.dtype, device=str(kept.device))
+        if copy.shape != kept.shape or not torch.equal(copy, kept):
+            raise TensorMismatchError(
+                f"{weights.where}: {stored} should repeat {match.names[ours]} and differs from it; "
+                "a separate output matrix is not supported"
+            )

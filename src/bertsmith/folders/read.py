@@ -1,0 +1,201 @@
+"""Reading a model folder: settings alone, the tokenizer, or the whole model with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.errors import BertsmithError, ConfigError, FolderError
+from bertsmith.folders.names import resolve
+from bertsmith.folders.safe import MEGABYTE, Folder
+from bertsmith.folders.sentence import MODULES, SentenceFolder, SentenceSettings, read_sentence
+from bertsmith.folders.tensors import Weights, open_weights
+from bertsmith.models.config_keys import ConfigReading, spec_from_config
+
+if TYPE_CHECKING:
+    import torch
+
+    from bertsmith.models.build import Model
+    from bertsmith.models.spec import Spec
+    from bertsmith.text.tokenizer import Tokenizer
+
+CONFIG = "config.json"
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")
+_TOKENIZER_LIMIT = 128 * MEGABYTE
+
+Opener = Callable[[Folder], AbstractContextManager[Weights]]
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a folder says of itself, without its weights."""
+
+    path: Path
+    config: dict[str, Any]
+    reading: ConfigReading
+    parts: SentenceFolder
+
+    @property
+    def variant(self) -> str:
+        """The published model this is one of."""
+        return self.reading.variant
+
+    @property
+    def spec(self) -> Spec:
+        """The shape, as the config tells it."""
+        return self.reading.spec
+
+    @property
+    def sentence(self) -> SentenceSettings | None:
+        """How texts become vectors; None in a folder that does not say."""
+        return self.parts.settings
+
+    @property
+    def unknown_keys(self) -> tuple[str, ...]:
+        """Keys of config.json that were not understood and change no numbers."""
+        return self.reading.unknown_keys
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer, None if the folder has none."""
+        files = self.parts.transformer
+        if not any(files.has(name) for name in _VOCABULARIES):
+            return None
+        tokenizer = _read_tokenizer(files)
+        if tokenizer.vocab_size > self.spec.vocab_size:
+            raise FolderError(
+                f"{files.path}: the tokenizer has ids up to {tokenizer.vocab_size - 1:,}, the "
+                f"embedding only {self.spec.vocab_size:,} rows; they belong to different models"
+            )
+        return tokenizer
+
+    def longest(self) -> int | None:
+        """The longest text in tokens: the folder's own limit, within what the positions hold."""
+        stated = self.sentence.max_length if self.sentence else None
+        if stated is None and self.tokenizer is not None:
+            stated = self.tokenizer.model_max_length
+        limits = [limit for limit in (stated, self.spec.longest) if limit is not None]
+        return min(limits, default=None)
+
+
+@dataclass(frozen=True)
+class LoadedFolder:
+    """A model in memory and everything its folder says of it.
+
+    `sentence` is mean pooling where the folder does not say; `folder.sentence` is then None.
+    """
+
+    folder: ModelFolder
+    model: Model
+    sentence: SentenceSettings
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer; a folder without one is an error only when it is asked for."""
+        if self.folder.tokenizer is None:
+            raise FolderError(
+                f"{self.folder.path} has no tokenizer ({', '.join(_VOCABULARIES)}); "
+                "copy it from where the model came from"
+            )
+        return self.folder.tokenizer
+
+    @property
+    def unknown_keys(self) -> tuple[str, ...]:
+        """Keys of config.json that were not understood and change no numbers."""
+        return self.folder.unknown_keys
+
+
+def read_folder(name: str | Path) -> ModelFolder:
+    """The settings of a model by path or name; neither torch nor weights are loaded."""
+    folder = Folder.at(resolve(name))
+    parts = read_sentence(folder)
+    home = parts.transformer
+    if not home.has(CONFIG):
+        raise FolderError(
+            f"{home.path} has no {CONFIG}, so it is not a model folder; it holds: "
+            f"{', '.join(home.names()[:10]) or 'nothing'}"
+        )
+    config = home.json_object(CONFIG)
+    try:
+        reading = spec_from_config(config)
+    except ConfigError as fault:
+        raise ConfigError(f"{home.path / CONFIG}: {fault}") from fault
+    return ModelFolder(folder.path, config, reading, parts)
+
+
+def load_tokenizer(name: str | Path) -> Tokenizer:
+    """The tokenizer of a model by path or name, without its weights."""
+    folder = Folder.at(resolve(name))
+    if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
+        return _read_tokenizer(folder)
+    found = read_folder(folder.path).tokenizer
+    if found is None:
+        raise FolderError(f"{folder.path} has no tokenizer ({', '.join(_VOCABULARIES)})")
+    return found
+
+
+def load_model(
+    name: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None
+) -> LoadedFolder:
+    """A model by path or name, ready to be run, with all heads its folder has.
+
+    Never opens a pickle; names every tensor that is missing, left over or misshapen.
+    """
+    return assemble(read_folder(name), open_weights, device=device, dtype=dtype)
+
+
+def assemble(
+    folder: ModelFolder, opener: Opener, *, device: str = "cpu", dtype: torch.dtype | None = None
+) -> LoadedFolder:
+    """The model of a folder whose weights `opener` opens."""
+    import torch
+
+    from bertsmith.folders.fill import fill_dense, fill_model
+
+    dtype = torch.float32 if dtype is None else dtype
+    longest = folder.longest()  # reads the tokenizer: a broken one shows before the weights are
+    with opener(folder.parts.transformer) as weights:
+        model = fill_model(folder.reading, weights, device=device, dtype=dtype)
+    settings = folder.sentence or SentenceSettings()
+    dense = []
+    for layer, place in zip(settings.dense, folder.parts.dense, strict=True):
+        with opener(place) as weights:
+            dense.append(fill_dense(layer, weights, device=device, dtype=dtype))
+    width = model.spec.hidden * len(settings.pooling)
+    for layer in dense:
+        if layer.inputs != width:
+            raise FolderError(
+                f"{folder.path}: a dense layer takes {layer.inputs} columns and gets {width}"
+            )
+        width = layer.outputs
+    settings = replace(settings, max_length=longest, dense=tuple(dense))
+    return LoadedFolder(folder, model, settings)
+
+
+def _read_tokenizer(folder: Folder) -> Tokenizer:
+    from bertsmith.text.tokenizer import Tokenizer
+
+    found = {
+        name: folder.read(name, limit=_TOKENIZER_LIMIT)
+        for name in TOKENIZER_FILES
+        if folder.has(name)
+    }
+    try:
+        return Tokenizer.from_files(found)
+    except BertsmithError as fault:
+        raise type(fault)(f"{folder.path}: {fault}") from fault

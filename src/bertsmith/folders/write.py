@@ -1,0 +1,131 @@
+"""Writing a model folder that bertsmith, transformers and sentence-transformers read alike."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from bertsmith import __version__
+from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.folders.safe import MEGABYTE
+from bertsmith.folders.sentence import SentenceSettings
+from bertsmith.folders.sentence_files import sentence_files
+from bertsmith.folders.staging import staged_folder, write_file
+from bertsmith.folders.tensors import SINGLE
+from bertsmith.models.config_keys import config_from_spec
+from bertsmith.models.labels import NO_LABELS, Labels
+from bertsmith.models.names import published_state
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertsmith.models.build import Model
+    from bertsmith.text.tokenizer import Tokenizer
+
+OWN = "bertsmith.json"
+_STORED = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+}
+_OTHER_FILES = 8 * MEGABYTE  # a generous guess at tokenizer and settings, for the room check
+
+
+def save_model(
+    model: Model,
+    tokenizer: Tokenizer | None,
+    path: Path | str,
+    *,
+    sentence: SentenceSettings | None = None,
+    labels: Labels = NO_LABELS,
+    model_type: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a whole folder or nothing; a folder that stands at `path` is only replaced if asked.
+
+    `sentence` adds the files of sentence-transformers; `model_type` keeps an alias of the variant
+    (xlm-roberta of roberta).
+    """
+    tensors = published_state(model)
+    _check_finite(tensors)
+    config = config_from_spec(
+        model.variant, model.spec, heads=model.head_specs, labels=labels, model_type=model_type
+    )
+    config["dtype"] = config["torch_dtype"] = _dtype_name(tensors)
+    files: dict[str, Any] = {"config.json": config}
+    files[OWN] = {"version": __version__, "variant": model.variant}
+    weights = {SINGLE: tensors}
+    if sentence is not None:
+        files |= sentence_files(sentence, hidden=model.spec.hidden)
+        weights |= _dense_weights(sentence)
+    needed = sum(_size(part) for part in weights.values()) + _OTHER_FILES
+    with staged_folder(Path(path), needed=needed, overwrite=overwrite) as staging:
+        if tokenizer is not None:
+            tokenizer.save(staging)
+        for name, content in files.items():
+            (staging / name).parent.mkdir(exist_ok=True)
+            write_file(staging / name, (json.dumps(content, indent=2) + "\n").encode())
+        for name, part in weights.items():
+            write_tensors(staging / name, part)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """A safetensors file of these tensors, widest types first so that all are aligned."""
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    place = 0
+    for name in order:
+        tensor = tensors[name]
+        end = place + tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": _STORED[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, end],
+        }
+        place = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    write_file(path, len(text).to_bytes(8, "little"), text, *(_bytes(tensors[n]) for n in order))
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    if sys.byteorder != "little":
+        raise ConfigError("weights are stored in little-endian order; this machine is not")
+    plain = tensor.detach().cpu().contiguous().view(-1)
+    return plain.view(torch.uint8).numpy().data
+
+
+def _size(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """A broken model must not replace a good one."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _STORED:
+            raise TensorMismatchError(f"{name} is {tensor.dtype}; only floats are stored")
+        if tensor.is_meta or not bool(torch.isfinite(tensor).all()):
+            raise TensorMismatchError(f"{name} holds values that are not finite; nothing was saved")
+
+
+def _dense_weights(sentence: SentenceSettings) -> dict[str, dict[str, Tensor]]:
+    found: dict[str, dict[str, Tensor]] = {}
+    for number, layer in enumerate(sentence.dense, start=2):
+        if layer.weight is None or (layer.bias is None) == layer.has_bias:
+            raise ConfigError(f"dense layer {number} has no weights; load the folder to get them")
+        tensors = {"linear.weight": layer.weight}
+        if layer.bias is not None:
+            tensors["linear.bias"] = layer.bias
+        _check_finite(tensors)
+        found[f"{number}_Dense/{SINGLE}"] = tensors
+    return found
+
+
+def _dtype_name(tensors: Mapping[str, Tensor]) -> str:
+    return str(next(iter(tensors.values())).dtype).removeprefix("torch.")

@@ -1,0 +1,1 @@
+"""What this machine can really do: probes in child processes, their report, and the choice."""

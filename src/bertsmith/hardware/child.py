@@ -1,0 +1,169 @@
+"""Runs one module in a child process: time limit, no orphans, a crash becomes a value."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from bertsmith.hardware import environment
+
+# Left out of the child's environment: they would open a prompt, flood the output, or measure
+# something other than what this package runs.
+_DROPPED = (
+    *("PYTHONINSPECT", "PYTHONSTARTUP", "PYTHONBREAKPOINT", "PYTHONPROFILEIMPORTTIME"),
+    *("PYTHONVERBOSE", "PYTHONMALLOC", "PYTHONTRACEMALLOC", "OMP_THREAD_LIMIT", "OMP_PROC_BIND"),
+    *("OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "MKL_DYNAMIC", "MKL_VERBOSE"),
+    *("DNNL_VERBOSE", "ONEDNN_VERBOSE"),
+)
+_DROPPED_PREFIXES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TORCH_LOGS")
+_RESULT_BYTES = 1_000_000
+_STDERR_BYTES = 16_000
+_GRACE = 5.0  # seconds for pipes to empty after everything that could write has been killed
+# What Windows returns instead of a signal.
+_WINDOWS_CRASHES = {0xC000001D: "SIGILL", 0xC0000005: "SIGSEGV", 0xC00000FD: "SIGSEGV"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a child ended: its answer, or the signal, time-out or exit code it ended with."""
+
+    answer: dict[str, Any] | None
+    crash: str | None
+    timed_out: bool
+    code: int
+    seconds: float
+    stderr: str
+
+
+def run(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    limit: float,
+    threads: int,
+    variables: Mapping[str, str] | None = None,
+) -> Ended:
+    """Runs `python -m module` and waits; never raises for anything the child does.
+
+    The child is expected to print one JSON object as its whole standard output.
+    """
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bertsmith-child-", ignore_cleanup_errors=True) as tmp:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-X", "faulthandler", "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_variables(tmp, threads) | dict(variables or {}),
+            start_new_session=True,
+        )
+        stdout, stderr = _Tail(process.stdout, _RESULT_BYTES), _Tail(process.stderr, _STDERR_BYTES)
+        try:
+            timed_out = _wait(process, limit)
+        finally:  # also on Ctrl-C: compilers and workers that the child started go with it
+            _kill_group(process)
+        output, errors = stdout.text(), stderr.text()
+    code = process.returncode
+    return Ended(
+        answer=None if timed_out or code != 0 else _object(output),
+        crash=None if timed_out else _crash(code),
+        timed_out=timed_out,
+        code=code,
+        seconds=time.monotonic() - start,
+        stderr=errors,
+    )
+
+
+def able() -> bool:
+    """Whether this program can start a Python child at all (a frozen application cannot)."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
+class _Tail:
+    """Empties a pipe in a thread and keeps its last bytes, so that a flood costs no memory."""
+
+    def __init__(self, pipe: IO[bytes] | None, keep: int) -> None:
+        self._kept = b""
+        self._keep = keep
+        self._thread = threading.Thread(target=self._drain, args=(pipe,), daemon=True)
+        self._thread.start()
+
+    def _drain(self, pipe: IO[bytes] | None) -> None:
+        if pipe is None:
+            return
+        with pipe:
+            while chunk := os.read(pipe.fileno(), 65536):
+                self._kept = (self._kept + chunk)[-self._keep :]
+
+    def text(self) -> str:
+        """What was kept; something that left the process group cannot hold us up."""
+        self._thread.join(_GRACE)
+        return self._kept.decode("utf-8", errors="replace")
+
+
+def _variables(scratch: str, threads: int) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in environment.inherited().items()
+        if name not in _DROPPED and not name.startswith(_DROPPED_PREFIXES)
+    }
+    kept |= {
+        "TMPDIR": scratch,  # compiled code and other leavings go away with the child
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYTHONUTF8": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of workers to outlive the child
+    }
+    root = Path(__file__).resolve().parents[2]
+    if root.name not in ("site-packages", "dist-packages"):  # run from a source tree
+        kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), kept.get("PYTHONPATH", "")]))
+    return kept
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float) -> bool:
+    """Whether the time limit passed before the process ended."""
+    try:
+        process.wait(timeout=limit)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "posix":
+        # The child leads a group of its own; an empty one is no error (EPERM on macOS).
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+
+
+def _crash(code: int) -> str | None:
+    if code in _WINDOWS_CRASHES:
+        return _WINDOWS_CRASHES[code]
+    if code >= 0:
+        return None
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _object(output: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

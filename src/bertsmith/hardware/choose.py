@@ -1,0 +1,90 @@
+"""Which path to use, from what the probes found; reasons in plain words, nothing from CPU flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bertsmith.hardware.finding import Finding
+from bertsmith.hardware.report import MachineReport
+
+PLAIN = "fp32_gemm"
+# Probe -> engine that runs its path. What is not in a table is measured and shown, never chosen.
+INFERENCE = {PLAIN: "eager-fp32", "native_amx": "native-amx", "native_avx512": "native-avx512"}
+TRAINING = {PLAIN: "fp32", "mkl_bf16": "mkl-bf16", "bf16_onednn": "torch-bf16"}
+
+# Findings that are about something else than a way to multiply on this CPU.
+_NOT_PATHS = frozenset({PLAIN, "threads", "accelerators"})
+
+LARGEST_ERROR = 1e-2  # bf16 is near 4e-3; int8 is near 2e-2, which costs cosine .999
+SMALLEST_GAIN = 1.15  # below this a second number format is not worth its rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The engine to use, why, the next best, and why each other path was refused."""
+
+    path: str
+    probe: str
+    reason: str
+    speedup: float = 1.0
+    runner_up: str | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def choose_inference(report: MachineReport, paths: Mapping[str, str] = INFERENCE) -> Choice:
+    """The engine for encoding."""
+    return _choose(report, paths)
+
+
+def choose_training_gemm(report: MachineReport, paths: Mapping[str, str] = TRAINING) -> Choice:
+    """The matrix product for training steps."""
+    return _choose(report, paths)
+
+
+def _choose(report: MachineReport, paths: Mapping[str, str]) -> Choice:
+    refused: dict[str, str] = {}
+    fit: list[tuple[float, Finding]] = []
+    for finding in report.findings:
+        if finding.name in _NOT_PATHS:
+            continue
+        why_not = _why_not(finding, paths)
+        if why_not:
+            refused[finding.name] = why_not
+        else:
+            fit.append((finding.speedup or 0.0, finding))
+    fit.sort(key=lambda entry: entry[0], reverse=True)
+    if not fit:
+        return Choice(
+            path=paths[PLAIN],
+            probe=PLAIN,
+            reason="no faster path is both right and in use",
+            refused=refused,
+        )
+    speedup, best = fit[0]
+    for other, finding in fit[1:]:
+        refused[finding.name] = f"works at {other:.1f} x fp32, {best.name} is faster"
+    return Choice(
+        path=paths[best.name],
+        probe=best.name,
+        reason=f"measured at {speedup:.1f} x fp32, error {best.error:.1e}",
+        speedup=speedup,
+        runner_up=paths[fit[1][1].name] if len(fit) > 1 else paths[PLAIN],
+        refused=refused,
+    )
+
+
+def _why_not(finding: Finding, paths: Mapping[str, str]) -> str:
+    """Why a path cannot be chosen; empty if it can."""
+    if not finding.works:
+        return f"{finding.status}: {finding.detail}" if finding.detail else finding.status
+    speedup = finding.speedup
+    if speedup is None or finding.error is None:
+        return "was not timed"
+    if finding.error > LARGEST_ERROR:
+        return f"too coarse: error {finding.error:.1e}, at most {LARGEST_ERROR:g}"
+    if speedup < SMALLEST_GAIN:
+        return f"not faster: {speedup:.2f} x fp32"
+    if finding.name not in paths:
+        return f"works at {speedup:.1f} x fp32, but no engine of bertsmith runs on it"
+    return ""

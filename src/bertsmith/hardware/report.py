@@ -1,0 +1,188 @@
+"""Examines this machine: runs the probes that are not known yet, each in a child process."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bertsmith.errors import unknown
+from bertsmith.hardware import child, store
+from bertsmith.hardware.finding import (
+    ABSENT,
+    CRASHED,
+    FAILED,
+    SKIPPED,
+    TIMED_OUT,
+    WORKS,
+    WRONG,
+    Finding,
+    facts,
+    number,
+    rates,
+)
+from bertsmith.hardware.machine import Compiler, Machine, compiler, compiler_path, this_machine
+from bertsmith.hardware.probes import PROBES, Probe
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[str, Finding | None], None]  # None when a probe starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineReport:
+    """The machine, its compiler, and a finding for each probe, in the order of the table."""
+
+    machine: Machine
+    compiler: Compiler | None
+    load: float  # processes that wanted a processor over the last minute, before we started
+    findings: tuple[Finding, ...]
+
+    def get(self, name: str) -> Finding | None:
+        """The finding of that name, if it was asked for."""
+        return next((finding for finding in self.findings if finding.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `bertsmith doctor --json` prints them."""
+        return {
+            "machine": self.machine.to_json(),
+            "compiler": asdict(self.compiler) if self.compiler else None,
+            "load": self.load,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def examine(
+    names: Iterable[str] | None = None,
+    *,
+    fresh: bool = False,
+    quick: bool = False,
+    progress: Progress | None = None,
+    probes: Mapping[str, Probe] = PROBES,
+) -> MachineReport:
+    """A report on the named probes (all of them); what was measured before is not run again.
+
+    `fresh` runs everything anew; `quick` leaves out slow probes unless their finding is kept.
+    """
+    wanted = list(probes) if names is None else list(names)
+    for name in wanted:
+        if name not in probes:
+            raise unknown("probe", name, probes)
+    machine = this_machine()
+    load = _load()
+    kept = {} if fresh else store.read(machine)
+    findings = []
+    for name in wanted:
+        probe = probes[name]
+        finding = kept.get(name)
+        if finding is None or not store.usable(finding, probe):
+            if progress:
+                progress(name, None)
+            finding = _judge(_look(name, probe, machine.threads, quick=quick), probe)
+            store.write(machine, finding)  # at once: an interrupted run keeps what it has
+        findings.append(_judge(finding, probe))  # a kept one by the tolerance of today
+        if progress:
+            progress(name, findings[-1])
+    return MachineReport(machine=machine, compiler=compiler(), load=load, findings=tuple(findings))
+
+
+def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None:
+    """What is already known of a probe here; nothing is run."""
+    if name not in probes:
+        raise unknown("probe", name, probes)
+    finding = store.read(this_machine()).get(name)
+    if finding is None or not store.usable(finding, probes[name]):
+        return None
+    return _judge(finding, probes[name])
+
+
+def _look(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
+    """Runs one probe, whatever comes of it."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    blank = Finding(name=name, status=SKIPPED, date=now, stamp=store.probe_stamp(probe))
+    if quick and probe.slow:
+        return replace(
+            blank, date="", detail=f"takes up to {probe.limit:.0f} s; run without --quick"
+        )
+    if not child.able():
+        return replace(blank, date="", detail="this program cannot start Python")
+    if probe.compiles and not compiler_path():
+        return replace(blank, status=ABSENT, detail="no C++ compiler was found")
+    try:
+        ended = child.run(
+            "bertsmith.hardware.probes",
+            [probe.module, probe.option, str(threads), str(probe.limit)],
+            limit=probe.limit,
+            threads=threads,
+            variables=probe.variables,
+        )
+    except OSError as error:
+        return replace(blank, status=FAILED, detail=f"cannot start a process: {error.strerror}")
+    found = _read(replace(blank, seconds=round(ended.seconds, 3)), ended, probe)
+    if not found.works:
+        log.info("probe %s: %s (%s)", name, found.status, found.detail)
+    return found
+
+
+def _read(blank: Finding, ended: child.Ended, probe: Probe) -> Finding:
+    """Turns the end of a child process into a finding."""
+    if ended.timed_out:
+        return replace(blank, status=TIMED_OUT, detail=f"no answer within {probe.limit:.0f} s")
+    if ended.crash:
+        return replace(blank, status=f"{CRASHED} {ended.crash}", detail=_why_crashed(ended.crash))
+    if ended.code != 0:
+        last = ended.stderr.strip().splitlines()[-1:]
+        return replace(blank, status=FAILED, detail="".join(last)[:300] or f"code {ended.code}")
+    if ended.answer is None:
+        return replace(blank, status=FAILED, detail="its answer could not be read")
+    if "absent" in ended.answer:
+        return replace(blank, status=ABSENT, detail=str(ended.answer["absent"])[:300])
+    try:
+        error = ended.answer["error"]
+        return replace(
+            blank,
+            status=WORKS,
+            gflops=_rounded(rates(ended.answer["gflops"])),
+            fp32_gflops=_rounded(rates(ended.answer["fp32_gflops"])),
+            error=None if error is None else number(error),
+            detail=str(ended.answer.get("detail", ""))[:300],
+            facts=facts(ended.answer.get("facts", {})),
+        )
+    except (KeyError, TypeError, ValueError) as problem:
+        return replace(blank, status=FAILED, detail=f"its answer makes no sense: {problem}")
+
+
+def _judge(finding: Finding, probe: Probe) -> Finding:
+    """Right numbers or wrong ones, by the tolerance of the table."""
+    if finding.status not in (WORKS, WRONG):
+        return finding
+    if finding.error is None:
+        return replace(finding, status=WRONG, detail="the result holds NaN or infinity")
+    if finding.error > probe.tolerance:
+        return replace(
+            finding, status=WRONG, detail=f"off by {finding.error:.1e}, allowed {probe.tolerance:g}"
+        )
+    return replace(finding, status=WORKS)
+
+
+def _why_crashed(name: str) -> str:
+    reasons = {
+        "SIGILL": "an instruction the processor advertises but does not carry out",
+        "SIGKILL": "ended from outside, perhaps for lack of memory",
+        "SIGALRM": "did not end in time",
+    }
+    return reasons.get(name, "ended by the operating system")
+
+
+def _load() -> float:
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):  # not on every system
+        return 0.0
+
+
+def _rounded(table: Mapping[str, float]) -> dict[str, float]:
+    return {shape: round(rate, 2) for shape, rate in table.items()}

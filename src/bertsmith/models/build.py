@@ -1,0 +1,180 @@
+"""From a spec to modules: which parts make which model, initialized as published or left empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bertsmith.errors import ConfigError, unknown
+from bertsmith.models.spec import FunctionalRelative, Learned, Spec
+from bertsmith.models.variant import HEAD_KINDS, Head, HeadShape
+from bertsmith.models.variants import find
+from bertsmith.nn.attention import Attention
+from bertsmith.nn.block import Block
+from bertsmith.nn.embeddings import Embeddings
+from bertsmith.nn.encoder import Encoded, Encoder, Want
+from bertsmith.nn.feed_forward import FeedForward
+from bertsmith.nn.heads import Classifier, MaskedLM, ReplacedToken
+from bertsmith.nn.layout import Layout
+
+INIT_STD = 0.02  # Devlin et al. 2018
+
+
+class Model(nn.Module):
+    """An encoder and its heads."""
+
+    def __init__(self, variant: str, spec: Spec, encoder: Encoder, heads: Sequence[Head]) -> None:
+        super().__init__()
+        self.variant = variant
+        self.spec = spec
+        self.head_specs = tuple(heads)
+        self.encoder = encoder
+        self.heads = nn.ModuleDict({head.kind: _head(variant, spec, head) for head in heads})
+
+    def forward(
+        self,
+        ids: Tensor,
+        layout: Layout,
+        *,
+        segments: Tensor | None = None,
+        rows: Tensor | None = None,
+        want: Want = Want(),  # noqa: B008 - frozen
+        head_mask: Tensor | None = None,
+    ) -> Encoded:
+        """The encoder's rows: (T,) -> Encoded."""
+        encoded: Encoded = self.encoder(
+            ids, layout, segments=segments, rows=rows, want=want, head_mask=head_mask
+        )
+        return encoded
+
+    def logits(self, kind: str, rows: Tensor) -> Tensor:
+        """What a head says of hidden rows: (P, D) -> (P, C), (P, V) or, replaced token, (P,).
+
+        Heads on whole texts (`reads(kind)` is "first" or "pooled") expect first-token rows.
+        """
+        if kind not in self.heads:
+            raise unknown("head of this model", kind, self.heads)
+        if self.reads(kind) == "pooled":
+            rows = self.encoder.pool(rows)
+        head = self.heads[kind]
+        if kind == "masked_lm":
+            return head(rows, self.encoder.embeddings.tokens.weight)  # type: ignore[no-any-return]
+        return head(rows)  # type: ignore[no-any-return]
+
+    def reads(self, kind: str) -> str:
+        """What a head reads: any "rows", those of "first" tokens, or the same "pooled"."""
+        return find(self.variant).heads[kind].reads
+
+
+def build(
+    variant: str,
+    spec: Spec,
+    *,
+    heads: Sequence[str | Head] = (),
+    generator: torch.Generator | None = None,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    empty: bool = False,
+) -> Model:
+    """Build a model with normal(0, 0.02) weights, or, `empty`, with memory still to be filled.
+
+    On the device "meta" nothing is allocated at all.
+    """
+    settings = [_setting(head) for head in heads]
+    shapes = find(variant).heads
+    for head in settings:
+        if shapes[head.kind].reads == "pooled" and not spec.pooler:
+            raise ConfigError(
+                f"the {head.kind} head of {variant} needs a pooler, the spec has none"
+            )
+    if len({head.kind for head in settings}) < len(settings):
+        raise ConfigError(f"a head is named twice: {[head.kind for head in settings]}")
+    with torch.device("meta"):
+        model = Model(variant, spec, _encoder(spec), settings).to(dtype)
+    if torch.device(device).type == "meta":
+        return model
+    if empty:
+        return model.to_empty(device=device)
+    model.to_empty(device="cpu")
+    initialize(model, generator)
+    return model.to(device)
+
+
+def initialize(module: nn.Module, generator: torch.Generator | None = None) -> None:
+    """Fill weights as published: matrices normal(0, 0.02), biases 0, norms 1."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, INIT_STD, generator=generator)
+            else:
+                parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
+
+
+def _setting(head: str | Head) -> Head:
+    if isinstance(head, Head):
+        return head
+    if head not in HEAD_KINDS:
+        raise unknown("head", head, HEAD_KINDS)
+    return Head(kind=head)
+
+
+def _encoder(spec: Spec) -> Encoder:
+    positions = spec.positions
+    learned = positions if isinstance(positions, Learned) else Learned(rows=0)
+    project = spec.projected or spec.embedding != spec.hidden
+    embeddings = Embeddings(
+        spec.vocab_size,
+        spec.embedding,
+        rows=learned.rows,
+        first=learned.first,
+        segments=spec.segments,
+        project=spec.hidden if project else None,
+        norm_eps=spec.norm_eps,
+        dropout=spec.dropout,
+    )
+    pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
+    clip = positions.clip if isinstance(positions, FunctionalRelative) else None
+    return Encoder(embeddings, _blocks(spec), pooler=pooler, clip=clip)
+
+
+def _blocks(spec: Spec) -> list[Block]:
+    """The blocks, sharing the module objects that the spec says are shared."""
+    blocks: list[Block] = []
+    for _ in range(spec.layers):
+        if blocks and spec.sharing in ("all", "attention"):
+            attention, attention_norm = blocks[0].attention, blocks[0].attention_norm
+        else:
+            attention = Attention(spec.hidden, spec.heads, dropout=spec.attention_dropout)
+            attention_norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
+        if blocks and spec.sharing in ("all", "feed_forward"):
+            feed_forward, norm = blocks[0].feed_forward, blocks[0].feed_forward_norm
+        else:
+            feed_forward = FeedForward(spec.hidden, spec.feed_forward, bend=spec.activation)
+            norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
+        blocks.append(Block(attention, attention_norm, feed_forward, norm, dropout=spec.dropout))
+    return blocks
+
+
+def _head(variant: str, spec: Spec, head: Head) -> nn.Module:
+    shape: HeadShape = find(variant).heads[head.kind]
+    bend = spec.activation if shape.bend == "spec" else shape.bend
+    if head.kind == "masked_lm":
+        return MaskedLM(
+            spec.hidden,
+            spec.embedding,
+            spec.vocab_size,
+            bend=bend or spec.activation,
+            norm_eps=spec.norm_eps,
+        )
+    if head.kind == "replaced_token":
+        return ReplacedToken(spec.hidden, bend=bend or spec.activation)
+    own = spec.dropout if shape.dropped else 0.0
+    return Classifier(
+        spec.hidden,
+        head.outputs,
+        bend=bend,
+        dropout=own if head.dropout is None else head.dropout,
+        dropout_first=shape.dropout_first,
+    )

@@ -1,0 +1,310 @@
+"""config.json and specs: the published spelling of a shape, read strictly and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import cast
+
+from bertsmith.errors import ConfigError, unknown
+from bertsmith.models import config_values as values
+from bertsmith.models.config_rules import (
+    ACTIVATIONS,
+    HARMLESS,
+    LIMITS,
+    MOST_PARAMETERS,
+    MOST_POSITIONS,
+    PUBLISHED_ACTIVATIONS,
+    REFUSED,
+)
+from bertsmith.models.config_values import Config
+from bertsmith.models.labels import NO_LABELS, Labels, read_labels, write_labels
+from bertsmith.models.own_config import OWN_TYPE, read_own, section, write_own
+from bertsmith.models.spec import FunctionalRelative, Learned, Positions, Spec
+from bertsmith.models.variant import ENCODER, Head, HeadKind, Variant
+from bertsmith.models.variants import VARIANTS, find
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigReading:
+    """What a config.json says.
+
+    `spec.pooler` is what the named architecture has; the stored tensors have the last word.
+    """
+
+    variant: str
+    spec: Spec
+    heads: tuple[Head, ...] = ()
+    labels: Labels = NO_LABELS
+    unknown_keys: tuple[str, ...] = ()
+    model_type: str = ""
+    architecture: str | None = None
+
+
+def spec_from_config(config: Config) -> ConfigReading:
+    """Read a config.json, refusing what would change the numbers and is not understood."""
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"a config must be a table, not {values.shown(config)}")
+    if config.get("model_type") == OWN_TYPE:
+        variant, spec, heads = read_own(config)
+        check_size(spec)
+        labels = read_labels(config)
+        return ConfigReading(
+            variant=variant, spec=spec, heads=heads, labels=labels, model_type=OWN_TYPE
+        )
+    variant_data, model_type = _variant(config)
+    _refuse(variant_data, config)
+    spec = _spec(variant_data, config)
+    check_size(spec)
+    labels = read_labels(config)
+    architecture = _architecture(config)
+    heads = _heads(variant_data, config, architecture, labels)
+    masked_lm = any(head.kind == "masked_lm" for head in heads)
+    if masked_lm and config.get("tie_word_embeddings") is False:
+        raise ConfigError(
+            "tie_word_embeddings = False is not supported for masked LM: "
+            "the output matrix is the token embedding"
+        )
+    pooled = any(variant_data.heads[head.kind].reads == "pooled" for head in heads)
+    if heads and not pooled:
+        spec = replace(spec, pooler=False)
+    return ConfigReading(
+        variant=variant_data.name,
+        spec=spec,
+        heads=heads,
+        labels=labels,
+        unknown_keys=tuple(sorted(map(str, set(config) - _known(variant_data)))),
+        model_type=model_type,
+        architecture=architecture,
+    )
+
+
+def config_from_spec(
+    variant: str,
+    spec: Spec,
+    *,
+    heads: Sequence[Head] = (),
+    labels: Labels = NO_LABELS,
+    model_type: str | None = None,
+) -> dict[str, object]:
+    """The config.json of a model, as transformers reads it.
+
+    A spec that no published config can express (sharing only attention, say) becomes a config
+    of the type "bertsmith" with a section of its own; `expressible` tells which it will be.
+    """
+    data = find(variant)
+    if not expressible(variant, spec):
+        return {**write_own(variant, spec, heads), **write_labels(labels)}
+    kinds = "+".join(head.kind for head in sorted(heads, key=lambda head: head.kind))
+    config: dict[str, object] = {
+        "architectures": [data.architectures.get(kinds or ENCODER, data.architectures[ENCODER])],
+        "model_type": model_type or data.model_type,
+        **_written(data, spec),
+        **write_labels(labels),
+    }
+    for head in heads:
+        key = data.config.head_dropout.get(head.kind)
+        if key and head.dropout is not None:
+            config[key] = head.dropout
+    if kinds and kinds not in data.architectures:
+        config["bertsmith"] = section(heads)  # transformers has no class with these heads
+    return config
+
+
+def expressible(variant: str, spec: Spec) -> bool:
+    """Whether the family's published config can say all of this spec."""
+    data = find(variant)
+    try:
+        again = _spec(data, _written(data, spec))
+    except ConfigError:
+        return False
+    same = replace(again, pooler=spec.pooler)
+    return same == spec or (spec.layers == 1 and replace(same, sharing=spec.sharing) == spec)
+
+
+def check_size(spec: Spec) -> None:
+    """Refuse a model that could not be meant, before anything is allocated."""
+    distinct = 1 if spec.sharing == "all" else spec.layers
+    block = 4 * spec.hidden**2 + 2 * spec.hidden * spec.feed_forward
+    rows = spec.positions.rows if isinstance(spec.positions, Learned) else 0
+    count = (spec.vocab_size + rows + spec.segments) * spec.embedding + distinct * block
+    if count > MOST_PARAMETERS:
+        raise ConfigError(f"a model of {count:,} parameters; at most {MOST_PARAMETERS:,} are read")
+
+
+def _variant(config: Config) -> tuple[Variant, str]:
+    """The family by model type, or, for old configs without one, by what only it has."""
+    if config.get("model_type") is not None:
+        name = values.text(config, "model_type")
+        for variant in VARIANTS.values():
+            if name == variant.model_type or name in variant.aliases:
+                return variant, name
+        raise unknown("supported model type", name[:60], [v.model_type for v in VARIANTS.values()])
+    architecture = _architecture(config)
+    if architecture is not None:
+        for variant in VARIANTS.values():
+            if architecture in variant.architectures.values():
+                return variant, variant.model_type
+        raise ConfigError(
+            f"architecture {architecture[:60]!r} is not known, and no model_type is set"
+        )
+    if config.get("use_relative_position") is True:
+        return find("nezha"), "nezha"
+    if "n_layers" in config and "dim" in config:
+        return find("distilbert"), "distilbert"
+    if "num_hidden_groups" in config:
+        return find("albert"), "albert"
+    if (
+        "hidden_size" in config
+        and "embedding_size" not in config
+        and not config.get("pad_token_id")
+    ):
+        return find("bert"), "bert"  # bert_config.json of 2018 names no type
+    raise ConfigError('the config has no "model_type"; add the right one, "bert" for instance')
+
+
+def _architecture(config: Config) -> str | None:
+    named = config.get("architectures")
+    if named is None or named == []:
+        return None
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise values.wrong(config, "architectures", "a list of class names")
+    return cast("str", named[0])
+
+
+def _refuse(variant: Variant, config: Config) -> None:
+    table = variant.config
+    own = set(table.constants)
+    if table.grouped:
+        own.add("num_hidden_groups")
+    if table.positions == "relative":
+        own.add("max_relative_position")
+    for key, allowed in REFUSED.items():
+        if key in config and key not in own and config[key] not in allowed:
+            raise ConfigError(
+                f"{key} = {values.shown(config[key])} would change what the model computes and is "
+                f"not supported for {variant.model_type}"
+            )
+    for key, value in table.constants.items():
+        if config.get(key) is not None and (config[key] != value):
+            raise ConfigError(f"{key} must be {value} here, not {values.shown(config[key])}")
+    width = config.get("embedding_size")
+    if width is not None and "embedding" not in table.keys and width != config.get("hidden_size"):
+        raise ConfigError(
+            f"embedding_size = {values.shown(width)} differs from hidden_size, which "
+            f"{variant.model_type} does not support"
+        )
+
+
+def _spec(variant: Variant, config: Config) -> Spec:
+    table = variant.config
+    found: dict[str, object] = {}
+    for field, keys in table.keys.items():
+        key = values.present(config, keys)
+        if key is not None:
+            found[field] = _value(config, field, key)
+        elif field not in table.defaults:
+            raise ConfigError(f"the config has no {keys[0]!r}")
+        else:
+            found[field] = _value({keys[0]: table.defaults[field]}, field, keys[0])
+    found.setdefault("embedding", found["hidden"])
+    found["positions"] = _positions(variant, config, cast("int", found["pad_id"]))
+    if table.grouped:
+        found["sharing"] = _sharing(config, cast("int", found["layers"]))
+    return replace(variant.spec, **found)  # type: ignore[arg-type]
+
+
+def _value(config: Config, field: str, key: str) -> object:
+    if field == "activation":
+        return ACTIVATIONS[values.text(config, key, tuple(ACTIVATIONS))]
+    if field == "norm_eps":
+        eps = values.fraction(config, key)
+        if eps <= 0:
+            raise values.wrong(config, key, "a number above 0")
+        return eps
+    if field in ("dropout", "attention_dropout"):
+        return values.fraction(config, key)
+    if field == "pad_id":
+        return values.integer(config, key, 0, LIMITS["vocab_size"])
+    return values.integer(config, key, 0 if field == "segments" else 1, LIMITS[field])
+
+
+def _positions(variant: Variant, config: Config, pad_id: int) -> Positions:
+    if variant.config.positions == "relative":
+        if config.get("max_relative_position") is None:
+            return FunctionalRelative()
+        return FunctionalRelative(clip=values.integer(config, "max_relative_position", 1, 65_536))
+    first = pad_id + 1 if variant.config.positions == "learned_after_pad" else 0
+    if config.get("max_position_embeddings") is None:
+        return Learned(first=first)
+    rows = values.integer(config, "max_position_embeddings", first + 1, MOST_POSITIONS)
+    return Learned(rows=rows, first=first)
+
+
+def _sharing(config: Config, layers: int) -> str:
+    if config.get("num_hidden_groups") is None:
+        return "all"
+    groups = values.integer(config, "num_hidden_groups", 1, LIMITS["layers"])
+    if groups not in (1, layers):
+        raise ConfigError(
+            f"num_hidden_groups = {groups} of {layers} layers is not supported: 1 shares them all, "
+            f"{layers} shares none"
+        )
+    return "all" if groups == 1 else "none"
+
+
+def _heads(
+    variant: Variant, config: Config, architecture: str | None, labels: Labels
+) -> tuple[Head, ...]:
+    """The heads of the named architecture; an unknown one has none that we can name."""
+    if config.get("bertsmith") is not None:
+        return read_own(config)[2]
+    stem = variant.architectures[ENCODER].removesuffix("Model")
+    endings = {name.removeprefix(stem): kinds for kinds, name in variant.architectures.items()}
+    _, split, ending = (architecture or "").partition("For")
+    kinds = endings.get(split + ending, ENCODER)
+    if kinds == ENCODER:
+        return ()
+    heads = []
+    for kind in kinds.split("+"):
+        key = variant.config.head_dropout.get(kind)
+        dropout = None
+        if key is not None and config.get(key) is not None:
+            dropout = values.fraction(config, key)
+        outputs = labels.count if kind in ("sequence", "token") else 2
+        heads.append(Head(kind=cast("HeadKind", kind), outputs=outputs, dropout=dropout))
+    return tuple(heads)
+
+
+def _written(variant: Variant, spec: Spec) -> dict[str, object]:
+    table = variant.config
+    config: dict[str, object] = {"initializer_range": 0.02, **table.constants}
+    shape = asdict(spec)
+    for field, keys in table.keys.items():
+        value = shape[field]
+        config[keys[0]] = PUBLISHED_ACTIVATIONS[spec.activation] if field == "activation" else value
+    if isinstance(spec.positions, Learned):
+        config["max_position_embeddings"] = spec.positions.rows
+    else:
+        config["max_relative_position"] = spec.positions.clip
+        config["max_position_embeddings"] = 512  # what the published code expects; no limit here
+    if table.grouped:
+        config["num_hidden_groups"] = 1 if spec.sharing == "all" else spec.layers
+    return config
+
+
+def _known(variant: Variant) -> set[str]:
+    table = variant.config
+    known = {key for keys in table.keys.values() for key in keys}
+    known |= set(table.constants) | table.harmless | HARMLESS | set(REFUSED)
+    return known | {
+        "architectures",
+        "bertsmith",
+        "embedding_size",
+        "id2label",
+        "label2id",
+        "max_position_embeddings",
+        "model_type",
+        "num_labels",
+        "problem_type",
+    }

@@ -1,0 +1,191 @@
+"""Tensor names, ours and published, there and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bertsmith.errors import ConfigError
+from bertsmith.models.config_keys import expressible
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import HEAD_KINDS, Head, Variant
+from bertsmith.models.variants import VARIANTS, find
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertsmith.models.build import Model
+
+OWN = "bertsmith."  # before names of ours that no published model has
+NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+OLD_ENDINGS = {".gamma": ".weight", ".beta": ".bias"}  # names of TensorFlow in files before 2020
+BUFFERS = (".position_ids", ".token_type_ids", ".positions_encoding")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMatch:
+    """Which published tensor is which of ours.
+
+    `names` maps ours to the stored name. `missing` are published names of tensors that are not
+    there. `tied` maps stored copies to the tensor of ours they must equal. `unused` belong to
+    heads of this family that were not asked for, `buffers` hold nothing that was trained, and
+    `leftovers` are everything else.
+    """
+
+    names: dict[str, str]
+    missing: tuple[str, ...]
+    tied: dict[str, str]
+    unused: tuple[str, ...]
+    buffers: tuple[str, ...]
+    leftovers: tuple[str, ...]
+
+
+def to_published(variant: str, ours: str, *, prefix: bool = True) -> str:
+    """The published name of one of our tensors, with the prefix it has beside a head."""
+    data = find(variant)
+    number = NUMBER.search(ours)
+    pattern = NUMBER.sub("{i}", ours, count=1)
+    module, _, ending = pattern.rpartition(".")
+    if pattern in data.names:
+        name = data.names[pattern]
+    elif module in data.names:
+        name = f"{data.names[module]}.{ending}"
+    else:
+        return OWN + ours
+    if number is not None:
+        name = name.replace("{i}", number.group())
+    return f"{data.prefix}.{name}" if prefix and ours.startswith("encoder.") else name
+
+
+def from_published(
+    variant: str, published: str, *, heads: Sequence[str] = HEAD_KINDS
+) -> str | None:
+    """Our name of a published tensor, None if this family has none of that name.
+
+    Families use one name for the classifier of texts and of tokens: `heads` tells which is meant.
+    """
+    data = find(variant)
+    name = _plain(published)
+    if name.startswith(OWN):
+        return name.removeprefix(OWN)
+    number = None
+    for pattern, target in data.names.items():
+        if pattern.startswith("heads.") and pattern.split(".")[1] not in heads:
+            continue
+        shape = re.escape(target).replace(r"\{i\}", r"(\d+)") + r"(\.(?:weight|bias))?"
+        found = re.fullmatch(shape, name)
+        if found is None:
+            continue
+        ending = found.groups()[-1] or ""
+        if bool(ending) == (pattern == "heads.masked_lm.bias"):
+            continue  # that one is a tensor, all others are modules
+        number = found.group(1) if "{i}" in target else ""
+        return pattern.replace("{i}", number) + ending
+    return None
+
+
+def tensor_names(variant: str, spec: Spec, heads: Sequence[Head | str] = ()) -> dict[str, str]:
+    """Every tensor of a model, ours -> published: what a folder of it holds."""
+    return _names(variant, spec, heads, _ours(variant, spec, heads))
+
+
+def published_state(model: Model) -> dict[str, Tensor]:
+    """The tensors of a model under their published names, each once."""
+    ours = dict(model.named_parameters())
+    names = _names(model.variant, model.spec, model.head_specs, ours)
+    return {names[name]: tensor.detach() for name, tensor in ours.items()}
+
+
+def ours_state(
+    variant: str, spec: Spec, published: Iterable[str], *, heads: Sequence[Head | str] = ()
+) -> StateMatch:
+    """Match stored tensor names with ours, whatever prefix or age they have."""
+    data = find(variant)
+    wanted = tensor_names(variant, spec, heads)
+    kinds = {name.split(".")[1] for name in wanted if name.startswith("heads.")}
+    by_plain = {_plain(name): ours for ours, name in wanted.items()}
+    names: dict[str, str] = {}
+    tied: dict[str, str] = {}
+    unused, buffers, leftovers = [], [], []
+    for stored in published:
+        plain = _plain(stored)
+        ours = by_plain.get(plain)
+        if ours is not None and ours not in names:
+            names[ours] = stored
+        elif plain in data.tied and "masked_lm" in kinds:
+            tied[stored] = data.tied[plain]
+        elif ("." + plain).endswith(BUFFERS):
+            buffers.append(stored)
+        elif ours is None and _foreign_head(variant, plain):
+            unused.append(stored)
+        else:
+            leftovers.append(stored)
+    missing = tuple(name for ours, name in wanted.items() if ours not in names)
+    # A decoder stored without the bias it is tied to still holds that bias.
+    for stored, target in list(tied.items()):
+        if target not in names and target in wanted:
+            names[target] = stored
+            missing = tuple(name for name in missing if name != wanted[target])
+            del tied[stored]
+    return StateMatch(
+        names=names,
+        missing=missing,
+        tied=tied,
+        unused=tuple(unused),
+        buffers=tuple(buffers),
+        leftovers=tuple(leftovers),
+    )
+
+
+def with_stored_pooler(variant: str, spec: Spec, published: Iterable[str]) -> Spec:
+    """The spec with a pooler if, and only if, the stored tensors have one."""
+    name = _plain(to_published(variant, "encoder.pooler.weight"))
+    own = OWN + "encoder.pooler.weight"
+    return replace(spec, pooler=any(_plain(stored) in (name, own) for stored in published))
+
+
+def _ours(variant: str, spec: Spec, heads: Sequence[Head | str]) -> list[str]:
+    from bertsmith.models.build import build  # torch, which reading a config alone does not need
+
+    return [name for name, _ in build(variant, spec, heads=heads, device="meta").named_parameters()]
+
+
+def _names(
+    variant: str, spec: Spec, heads: Sequence[Head | str], ours: Iterable[str]
+) -> dict[str, str]:
+    if not expressible(variant, spec):
+        return {name: OWN + name for name in ours}
+    names = {name: to_published(variant, name, prefix=bool(heads)) for name in ours}
+    taken: dict[str, str] = {}
+    for name, published in names.items():
+        other = taken.setdefault(published, name)
+        if other != name:
+            raise ConfigError(
+                f"{other} and {name} are both published as {published}: "
+                "save the two heads in two folders"
+            )
+    return names
+
+
+def _foreign_head(variant: str, plain: str) -> bool:
+    """Whether a stored name belongs to some head of this family."""
+    data: Variant = find(variant)
+    if plain in data.tied or plain.startswith(OWN + "heads."):
+        return True
+    ours = from_published(variant, plain)
+    return ours is not None and ours.startswith("heads.")
+
+
+def _plain(stored: str) -> str:
+    """A stored name without wrapper and family prefix, in today's spelling."""
+    name = stored.removeprefix("module.")
+    for variant in VARIANTS.values():
+        if name.startswith(f"{variant.prefix}."):
+            name = name.removeprefix(f"{variant.prefix}.")
+            break
+    for old, new in OLD_ENDINGS.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name

@@ -1,0 +1,73 @@
+"""The shape of an encoder as data: all that decides its numbers but the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bertsmith.errors import ConfigError
+
+Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
+Sharing = Literal["none", "all", "attention", "feed_forward"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """A trained row for each place; `first` is the row of the first token (2 in RoBERTa)."""
+
+    rows: int = 512
+    first: int = 0
+
+    @property
+    def longest(self) -> int:
+        """The longest text these positions can hold."""
+        return self.rows - self.first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionalRelative:
+    """Fixed sinusoids of the clipped distance inside attention (NEZHA, arXiv:1909.00204)."""
+
+    clip: int = 64
+
+
+Positions = Learned | FunctionalRelative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """The shape of an encoder; the defaults are BERT-base, uncased."""
+
+    vocab_size: int = 30_522
+    hidden: int = 768
+    layers: int = 12
+    heads: int = 12
+    feed_forward: int = 3072
+    embedding: int = 768  # E: differs from `hidden` when the embedding is factorized
+    projected: bool = False  # a projection E -> D even where they are equal (ALBERT)
+    activation: Activation = "gelu"
+    positions: Positions = Learned()
+    segments: int = 2  # 0: the model has no segment embedding
+    sharing: Sharing = "none"
+    norm_eps: float = 1e-12
+    pooler: bool = True  # a tanh layer over the first token, as BERT pre-trains it
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "hidden", "layers", "heads", "feed_forward", "embedding"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.hidden % self.heads:
+            raise ConfigError(f"hidden size {self.hidden} is not a multiple of {self.heads} heads")
+        for name in ("dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ConfigError(f"{name} must be in [0, 1), not {getattr(self, name)}")
+        if not 0.0 < self.norm_eps < 1.0:
+            raise ConfigError(f"norm_eps must be in (0, 1), not {self.norm_eps}")
+
+    @property
+    def longest(self) -> int | None:
+        """The longest text the positions can hold, None if there is no limit."""
+        return self.positions.longest if isinstance(self.positions, Learned) else None

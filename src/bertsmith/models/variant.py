@@ -1,0 +1,105 @@
+"""What a variant file says about a published model: its shape, tensor names, config keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from bertsmith.errors import ConfigError
+from bertsmith.models.spec import Spec
+
+HeadKind = Literal[
+    "masked_lm", "next_sentence", "sentence_order", "replaced_token", "sequence", "token", "span"
+]
+HEAD_KINDS: tuple[HeadKind, ...] = (
+    "masked_lm",
+    "next_sentence",
+    "sentence_order",
+    "replaced_token",
+    "sequence",
+    "token",
+    "span",
+)
+ENCODER = "encoder"  # key of the headless model in a table of architectures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A head to put on a model; `outputs` counts the classes of `sequence` and `token` heads."""
+
+    kind: HeadKind
+    outputs: int = 2
+    dropout: float | None = None  # None: the encoder's, where the published head has dropout
+
+    def __post_init__(self) -> None:
+        if self.outputs < 1:
+            raise ConfigError(f"the {self.kind} head needs at least 1 output, not {self.outputs}")
+        if self.outputs != 2 and self.kind not in ("sequence", "token"):
+            raise ConfigError(f"the number of outputs of a {self.kind} head cannot be chosen")
+        if self.dropout is not None and not 0.0 <= self.dropout < 1.0:
+            raise ConfigError(f"{self.kind} dropout must be in [0, 1), not {self.dropout}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadShape:
+    """How a family builds a head: what it reads, and what bends before the last layer."""
+
+    reads: Literal["rows", "first", "pooled"] = "rows"
+    bend: str | None = None  # activation of one more dense layer; "spec": the encoder's
+    dropped: bool = False
+    dropout_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigTable:
+    """How config.json spells a spec.
+
+    `keys` gives the keys of each Spec field, the first one being written. A field that is in
+    `keys` but not in `defaults` must stand in every config. `constants` are keys that must hold
+    that value where they are present. Fields not named at all are the family's own.
+    """
+
+    keys: Mapping[str, tuple[str, ...]]
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    constants: Mapping[str, object] = field(default_factory=dict)
+    positions: Literal["learned", "learned_after_pad", "relative"] = "learned"
+    grouped: bool = False  # ALBERT's num_hidden_groups: 1 shares all layers, `layers` none
+    head_dropout: Mapping[str, str] = field(default_factory=dict)
+    harmless: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A published model as data.
+
+    `names` maps our module paths to published ones, with `{i}` for the number of a block; those
+    under `encoder` are written without the `prefix` they get when a head stands beside them.
+    `tied` maps published copies of a tensor to the tensor of ours that they repeat.
+    """
+
+    name: str
+    model_type: str
+    spec: Spec
+    sizes: Mapping[str, Spec]
+    prefix: str
+    names: Mapping[str, str]
+    tied: Mapping[str, str]
+    config: ConfigTable
+    heads: Mapping[str, HeadShape]
+    architectures: Mapping[str, str]  # head kinds joined by "+" -> class name
+    aliases: tuple[str, ...] = ()  # model types that differ in name only
+
+
+def sized(
+    spec: Spec, layers: int, hidden: int, *, heads: int | None = None, embedding: int | None = None
+) -> Spec:
+    """A spec of another size with heads of width 64 and a feed-forward four times as wide."""
+    return replace(
+        spec,
+        layers=layers,
+        hidden=hidden,
+        heads=heads or hidden // 64,
+        feed_forward=4 * hidden,
+        embedding=embedding or hidden,
+    )

@@ -1,0 +1,23 @@
+"""The table of variants: one line for each file that describes a published model."""
+
+from __future__ import annotations
+
+from bertsmith.errors import unknown
+from bertsmith.models import albert, bert, distilbert, electra, nezha, roberta
+from bertsmith.models.variant import Variant
+
+VARIANTS: dict[str, Variant] = {
+    "bert": bert.VARIANT,
+    "roberta": roberta.VARIANT,
+    "albert": albert.VARIANT,
+    "electra": electra.VARIANT,
+    "distilbert": distilbert.VARIANT,
+    "nezha": nezha.VARIANT,
+}
+
+
+def find(name: str) -> Variant:
+    """The variant of that name."""
+    if name not in VARIANTS:
+        raise unknown("variant", name, VARIANTS)
+    return VARIANTS[name]

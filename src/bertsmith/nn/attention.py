@@ -1,0 +1,111 @@
+"""Multi-head self-attention over rows, the one place where the tokens of a text meet."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertsmith.nn.regroup import Group, Regrouping
+
+
+class Attention(nn.Module):
+    """Scaled dot-product attention of every row with the visible rows of its own text."""
+
+    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.query = nn.Linear(hidden, hidden)
+        self.key = nn.Linear(hidden, hidden)
+        self.value = nn.Linear(hidden, hidden)
+        self.output = nn.Linear(hidden, hidden)
+
+    def forward(
+        self,
+        hidden: Tensor,
+        plan: Regrouping,
+        *,
+        head_mask: Tensor | None = None,
+        probabilities: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """(T, D) -> (T or P, D), and the probabilities (B, H, M, M) when asked for.
+
+        Probabilities are those of the softmax, before dropout and `head_mask` (H,), and zero
+        outside of a text. They and `head_mask` take the plain path, everything else the fused one.
+        """
+        asked = hidden if plan.rows is None else hidden.index_select(0, plan.rows)
+        query, key, value = self.query(asked), self.key(hidden), self.value(hidden)
+        plain = probabilities or head_mask is not None or plan.distances is not None
+        square = None
+        if probabilities:
+            shape = (plan.texts, self.heads, plan.longest, plan.longest)
+            square = hidden.new_zeros(shape)
+        contexts = []
+        for group in plan.groups:
+            q = self._split(group.queries.spread(query))
+            k, v = self._split(group.keys.spread(key)), self._split(group.keys.spread(value))
+            if plain:
+                context, weights = self._plain(q, k, v, group, plan.distances, head_mask)
+                if square is not None:
+                    _place(square, group, weights)
+            else:
+                context = self._fused(q, k, v, group)
+            contexts.append(group.queries.gather(context.transpose(1, 2).flatten(2)))
+        if not contexts:
+            return self.output(query), square  # no rows at all
+        joined = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+        return self.output(joined), square
+
+    def _split(self, places: Tensor) -> Tensor:
+        """(b, l, D) -> (b, H, l, K)."""
+        texts, width, _ = places.shape
+        return places.view(texts, width, self.heads, -1).transpose(1, 2)
+
+    def _rate(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, group: Group) -> Tensor:
+        context = F.scaled_dot_product_attention(q, k, v, group.visible, self._rate())
+        return context if group.blind is None else context.masked_fill(group.blind, 0.0)
+
+    def _plain(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        group: Group,
+        distances: Tensor | None,
+        head_mask: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The sums written out: (b, H, l, K) -> (b, H, l, K), (b, H, l, m)."""
+        scores = q @ k.transpose(-1, -2)
+        near = None
+        if distances is not None and group.near is not None:
+            near = group.near.expand(scores.shape)
+            scores = scores + (q @ distances.T).gather(-1, near)  # (b, H, l, 2 clip + 1) gathered
+        scores = scores * q.shape[-1] ** -0.5
+        if group.visible is not None:
+            scores = scores.masked_fill(~group.visible, float("-inf"))
+        weights = scores.softmax(-1)
+        if group.blind is not None:
+            weights = weights.masked_fill(group.blind, 0.0)
+        kept = F.dropout(weights, self._rate()) if self.training else weights
+        if head_mask is not None:
+            kept = kept * head_mask.to(kept.dtype)[:, None, None]
+        context = kept @ v
+        if distances is not None and near is not None:
+            # sum of p[l, m] * table[near[l, m]], gathered by distance first: no (l, m, K) tensor
+            sums = kept.new_zeros((*kept.shape[:-1], distances.shape[0]))
+            context = context + sums.scatter_add(-1, near, kept) @ distances
+        return context, weights
+
+
+def _place(square: Tensor, group: Group, weights: Tensor) -> None:
+    """Copy a group's probabilities into the batch's (B, H, M, M), nothing for padded queries."""
+    side = group.queries
+    if side.back is not None:
+        inside = weights.new_zeros(side.texts * side.width)
+        inside[side.back] = 1.0
+        weights = weights * inside.view(side.texts, 1, side.width, 1)
+    square[group.first : group.first + side.texts, :, : side.width, : side.width] = weights

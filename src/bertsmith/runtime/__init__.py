@@ -1,0 +1,1 @@
+"""The fast encoder: budgeted batches, one stream a core, the best engine of this machine."""

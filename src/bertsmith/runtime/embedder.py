@@ -1,0 +1,273 @@
+"""One vector a text: any number of texts, in order, with an account of what was cut."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertsmith.errors import TextError, unknown
+from bertsmith.folders.sentence import SentenceSettings
+from bertsmith.runtime.batches import pack_rows
+from bertsmith.runtime.engine import run_streams
+from bertsmith.runtime.finishing import Finishing, similarity
+from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, Selection, encode_flops
+
+if TYPE_CHECKING:
+    from bertsmith.models.build import Model
+    from bertsmith.text.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
+
+Vectors = NDArray[np.float32]
+Progress = Callable[[int], None]  # called with the number of texts done so far
+
+CHUNK = 16_384  # texts whose tokens are held at once
+_CHUNK_CHARACTERS = 64_000_000
+_SMALLEST_BATCH = 128  # tokens; smaller ones waste more than a second core wins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a call did: texts, distinct ones, tokens read, and what truncation took away."""
+
+    texts: int = 0
+    distinct: int = 0
+    tokens: int = 0
+    cut_texts: int = 0
+    cut_tokens: int = 0
+    max_length: int | None = None
+    seconds: float = 0.0  # without the next
+    preparation: float = 0.0  # seconds spent building and proving a faster engine
+    engine: str = ""
+
+    def plus(self, other: Account) -> Account:
+        """Both together."""
+        return Account(
+            texts=self.texts + other.texts,
+            distinct=self.distinct + other.distinct,
+            tokens=self.tokens + other.tokens,
+            cut_texts=self.cut_texts + other.cut_texts,
+            cut_tokens=self.cut_tokens + other.cut_tokens,
+            max_length=other.max_length,
+            seconds=self.seconds + other.seconds,
+            preparation=self.preparation + other.preparation,
+            engine=other.engine,
+        )
+
+    def cuts(self) -> str:
+        """What was cut, in words; empty if nothing was."""
+        if not self.cut_texts:
+            return ""
+        return (
+            f"{self.cut_texts:,} of {self.texts:,} texts were longer than {self.max_length} tokens "
+            f"and lost {self.cut_tokens:,} tokens at their end"
+        )
+
+
+class Embedder:
+    """Turns texts into vectors with one model; `bertsmith.load` makes one."""
+
+    def __init__(
+        self,
+        model: Model,
+        tokenizer: Tokenizer,
+        settings: SentenceSettings | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        precision: Precision = "auto",
+        threads: int | None = None,
+        notice: Notice = log.info,
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.settings = settings or SentenceSettings()
+        self.max_length = _limit(model, tokenizer, self.settings)
+        self.account = Account(max_length=self.max_length)
+        self._selection = Selection(
+            model, device=torch.device(device), precision=precision, threads=threads, notice=notice
+        )
+        self._finish = Finishing(self.settings)
+
+    @property
+    def dimension(self) -> int:
+        """The width of a vector."""
+        return self.settings.width(self.model.spec.hidden)
+
+    @property
+    def engine(self) -> str:
+        """The engine in use now."""
+        return self._selection.engine.name
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
+
+        `prompt` names one of the model's prompts; the account of the call is in `account`.
+        """
+        if isinstance(texts, str):
+            single: Vectors = self.encode([texts], prompt=prompt)[0]
+            return single
+        # Equal texts are computed once: each is looked up by the number of its first appearance.
+        first: dict[str, int] = {}
+        numbers = [first.setdefault(_text(text), len(first)) for text in texts]
+        distinct = np.empty((len(first), self.dimension), dtype=np.float32)
+        done = 0
+        account = Account(max_length=self.max_length, engine=self.engine)
+        counts = np.bincount(numbers, minlength=len(first)) if numbers else np.zeros(0, np.int64)
+        for vectors, part in self._chunks(first, prompt, counts, progress):
+            distinct[done : done + len(vectors)] = vectors
+            done += len(vectors)
+            account = account.plus(part)
+        self._close(account)
+        return distinct if len(first) == len(numbers) else distinct[numbers]
+
+    def encode_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Vectors]:
+        """Any number of texts in bounded memory: yields (k, D) blocks in order.
+
+        Equal texts are computed once in each block of 16,384.
+        """
+        account = Account(max_length=self.max_length, engine=self.engine)
+        for block in _blocks(texts):
+            before = account.texts
+            vectors = self.encode(
+                block,
+                prompt=prompt,
+                progress=None if progress is None else _shifted(progress, before),
+            )
+            account = account.plus(self.account)
+            yield vectors
+        self.account = account
+
+    def similarity(
+        self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
+    ) -> Vectors:
+        """How alike each of `first` is to each of `second`, texts or vectors: -> (n, m)."""
+        both = [np.atleast_2d(self._vectors(side)) for side in (first, second)]
+        return similarity(self.settings.similarity, both[0], both[1])
+
+    def _vectors(self, side: Vectors | Sequence[str] | str) -> Vectors:
+        if isinstance(side, np.ndarray):
+            return side
+        return self.encode(side)
+
+    def _chunks(
+        self,
+        texts: Iterable[str],
+        prompt: str | None,
+        counts: NDArray[np.int64],
+        progress: Progress | None,
+    ) -> Iterator[tuple[Vectors, Account]]:
+        prefix, skipped = self._prompt(prompt)
+        seen = finished = 0
+        for block in _blocks(texts):
+            start = time.perf_counter()
+            ids, cuts = self.tokenizer.fast_ids(
+                [self._prepared(prefix, text) for text in block], self.max_length
+            )
+            weights = counts[seen : seen + len(block)]
+            seen += len(block)
+            tokens = sum(map(len, ids))
+            flops = encode_flops(self.model.spec, tokens, tokens / len(ids))
+            prepared = time.perf_counter()
+            engine = self._selection.prepare(flops)
+            prepared = time.perf_counter() - prepared
+            budget = min(engine.budget, max(_SMALLEST_BATCH, tokens // engine.streams + 1))
+            vectors = np.empty((len(block), self.dimension), dtype=np.float32)
+            ended = run_streams(
+                engine,
+                pack_rows(ids, budget=budget),
+                lambda batch, rows: self._finish(rows, batch.lengths, skipped),
+            )
+            for batch, part in ended:
+                vectors[list(batch.texts)] = part.cpu().numpy()
+                finished += int(weights[list(batch.texts)].sum())
+                if progress:
+                    progress(finished)
+            lost = np.array(cuts, dtype=np.int64)
+            yield (
+                vectors,
+                Account(
+                    texts=int(weights.sum()),
+                    distinct=len(block),
+                    tokens=tokens,
+                    cut_texts=int(weights[lost > 0].sum()),
+                    cut_tokens=int((lost * weights).sum()),
+                    max_length=self.max_length,
+                    seconds=time.perf_counter() - start - prepared,
+                    preparation=prepared,
+                    engine=engine.name,
+                ),
+            )
+
+    def _prompt(self, name: str | None) -> tuple[str, int]:
+        """The text of a prompt and how many leading rows to leave out of the pooling."""
+        chosen = name if name is not None else self.settings.default_prompt
+        if chosen is None:
+            return "", 0
+        if chosen not in self.settings.prompts:
+            raise unknown("prompt of this model", chosen, self.settings.prompts)
+        prefix = self.settings.prompts[chosen]
+        if self.settings.pools_prompt or not prefix:
+            return prefix, 0
+        ids, _ = self.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
+        return prefix, len(ids[0]) - 1  # all but the closing special token
+
+    def _prepared(self, prefix: str, text: str) -> str:
+        whole = prefix + text
+        return whole.lower() if self.settings.lowercase else whole
+
+    def _close(self, account: Account) -> None:
+        self.account = account
+        if account.cut_texts:
+            log.warning("%s; raise max_length or split them", account.cuts())
+
+
+def _limit(model: Model, tokenizer: Tokenizer, settings: SentenceSettings) -> int | None:
+    """The longest text in tokens: what the folder says, within what the positions can hold."""
+    limits = [settings.max_length, model.spec.longest, tokenizer.model_max_length]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TextError(f"a text must be a string, not {type(text).__name__}: {text!r:.60}")
+    return text
+
+
+def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Blocks of at most `CHUNK` texts and, unless one text alone is longer, 64 MB of characters."""
+    block: list[str] = []
+    characters = 0
+    for text in texts:
+        if block and (len(block) >= CHUNK or characters + len(text) > _CHUNK_CHARACTERS):
+            yield block
+            block, characters = [], 0
+        block.append(_text(text))
+        characters += len(text)
+    if block:
+        yield block
+
+
+def _shifted(progress: Progress, before: int) -> Progress:
+    return lambda done: progress(before + done)

@@ -1,0 +1,104 @@
+"""From rows to vectors: pooling, dense layers, normalization; and how two vectors are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertsmith.errors import unknown
+from bertsmith.folders.sentence import Dense, SentenceSettings
+from bertsmith.nn.pooling import pool
+
+Vectors = NDArray[np.float32]
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda x: x,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "sigmoid": torch.sigmoid,
+}
+
+
+class Finishing:
+    """Pools the rows of a batch as the model's settings say."""
+
+    def __init__(self, settings: SentenceSettings) -> None:
+        self._settings = settings
+
+    def __call__(self, rows: Tensor, lengths: Sequence[int], skipped: int = 0) -> Tensor:
+        """(T, D) -> (B, D); the first `skipped` rows of each text stay out of the pooling."""
+        with torch.inference_mode():
+            if skipped:
+                rows, lengths = _without_prompt(rows, lengths, skipped)
+            parts = [pool(kind, rows, lengths) for kind in self._settings.pooling]
+            vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+            for layer in self._settings.dense:
+                vectors = _dense(layer, vectors)
+            return F.normalize(vectors, dim=1) if self._settings.normalize else vectors
+
+
+def _without_prompt(
+    rows: Tensor, lengths: Sequence[int], skipped: int
+) -> tuple[Tensor, Sequence[int]]:
+    """Leave out the prompt's rows, but never a text's last row: something must be pooled."""
+    sizes = torch.tensor(lengths)
+    gone = (sizes - 1).clamp(max=skipped)
+    starts = sizes.cumsum(0) - sizes
+    places = torch.arange(len(rows)) - starts.repeat_interleave(sizes)
+    kept = places >= gone.repeat_interleave(sizes)
+    return rows[kept.to(rows.device)], (sizes - gone).tolist()
+
+
+def _dense(layer: Dense, vectors: Tensor) -> Tensor:
+    if layer.weight is None:
+        raise ValueError("the dense layer was read without its weights")
+    weight = layer.weight.to(vectors.device, vectors.dtype)
+    bias = None if layer.bias is None else layer.bias.to(vectors.device, vectors.dtype)
+    return _ACTIVATIONS[layer.activation](F.linear(vectors, weight, bias))
+
+
+def similarity(kind: str, first: Vectors, second: Vectors) -> Vectors:
+    """Each of `first` with each of `second`, larger is more alike: (n, D), (m, D) -> (n, m)."""
+    if kind not in _SIMILARITIES:
+        raise unknown("similarity", kind, _SIMILARITIES)
+    return _SIMILARITIES[kind](
+        np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32)
+    )
+
+
+def _cosine(first: Vectors, second: Vectors) -> Vectors:
+    return _unit(first) @ _unit(second).T
+
+
+def _dot(first: Vectors, second: Vectors) -> Vectors:
+    return first @ second.T
+
+
+def _euclidean(first: Vectors, second: Vectors) -> Vectors:
+    return -torch.cdist(torch.from_numpy(first), torch.from_numpy(second)).numpy()
+
+
+def _manhattan(first: Vectors, second: Vectors) -> Vectors:
+    return -torch.cdist(torch.from_numpy(first), torch.from_numpy(second), p=1.0).numpy()
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    """Rows of length one; a zero vector stays zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = vectors / np.maximum(norms, np.float32(1e-12))
+    return unit
+
+
+_SIMILARITIES: dict[str, Callable[[Vectors, Vectors], Vectors]] = {
+    "cosine": _cosine,
+    "dot": _dot,
+    "euclidean": _euclidean,
+    "manhattan": _manhattan,
+}

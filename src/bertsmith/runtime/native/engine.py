@@ -1,0 +1,147 @@
+"""The native engine: an encoder's weights packed for the C++ kernel, one stream a core."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bertsmith.errors import HardwareError, TextError
+from bertsmith.models.spec import Learned, Spec
+from bertsmith.nn.block import Block
+from bertsmith.nn.encoder import Encoder
+from bertsmith.runtime.batches import RowBatch
+from bertsmith.runtime.native.build import library
+from bertsmith.runtime.native.kernel_calls import aligned_bytes, load_kernel
+
+_ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "relu": 2, "silu": 3}
+_STEP = 32  # every width must be a multiple: an AMX tile is 32 deep
+
+
+def why_not(spec: Spec) -> str:
+    """Why the kernel cannot run a model of this shape; empty if it can."""
+    if not isinstance(spec.positions, Learned):
+        return "it has relative positions"
+    if spec.activation not in _ACTIVATIONS:
+        return f"the kernel has no {spec.activation} activation"
+    widths = {
+        "hidden size": spec.hidden,
+        "embedding size": spec.embedding,
+        "feed-forward size": spec.feed_forward,
+        "head width": spec.hidden // spec.heads,
+    }
+    odd = [f"{name} {width}" for name, width in widths.items() if width % _STEP]
+    return f"{', '.join(odd)}: not a multiple of {_STEP}" if odd else ""
+
+
+class NativeEngine:
+    """Runs post-norm encoders with learned positions in bf16 with float32 sums."""
+
+    budget = 1024
+
+    def __init__(self, encoder: Encoder, spec: Spec, *, tier: str, streams: int) -> None:
+        refusal = why_not(spec)
+        if refusal:
+            raise HardwareError(f"the native kernel cannot run this model: {refusal}")
+        self.name = f"native-{tier}-bf16"
+        self.streams = streams
+        self._vocabulary = spec.vocab_size
+        self._longest = spec.longest or 0
+        self._hidden = spec.hidden
+        self._kernel = load_kernel(library(tier))
+        if not self._kernel.bertsmith_permitted():
+            raise HardwareError("this processor has no AMX, or the system does not hand it out")
+        self._local = threading.local()
+        self._tables = [_plain(table) for table in _tables(encoder)]  # the kernel reads them
+        self._handle = self._create(encoder, spec)
+        weakref.finalize(self, self._kernel.bertsmith_free, self._handle)
+
+    def rows(self, batch: RowBatch) -> Tensor:
+        """The last hidden rows of a batch: -> (T, D)."""
+        ids = np.ascontiguousarray(batch.ids, dtype=np.int32)
+        starts = np.ascontiguousarray(batch.starts, dtype=np.int32)
+        longest = int(np.diff(starts).max(initial=0))
+        self._check(ids, longest)
+        hidden = np.empty((len(ids), self._hidden), dtype=np.float32)
+        self._kernel.bertsmith_encode(
+            *(self._handle, ids.ctypes.data, None, starts.ctypes.data),
+            *(len(starts) - 1, hidden.ctypes.data, self._scratch(len(ids), longest)),
+        )
+        return torch.from_numpy(hidden)
+
+    def _check(self, ids: np.ndarray[tuple[int], np.dtype[np.int32]], longest: int) -> None:
+        """The kernel trusts its input, so nothing out of range may reach it."""
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < self._vocabulary:
+            raise TextError(f"a token id is outside of the vocabulary of {self._vocabulary}")
+        if longest > self._longest:
+            raise TextError(f"a text of {longest} tokens does not fit {self._longest} positions")
+
+    def _scratch(self, rows: int, longest: int) -> int:
+        """The address of this thread's working memory, grown when a batch needs more."""
+        size = self._kernel.bertsmith_scratch(self._handle, rows, longest)
+        held = getattr(self._local, "scratch", None)
+        if held is None or len(held) < size:
+            held = self._local.scratch = aligned_bytes(size)
+        address: int = held.ctypes.data
+        return address
+
+    def _create(self, encoder: Encoder, spec: Spec) -> int:
+        shared = spec.sharing == "all"
+        sizes = np.array(
+            [
+                *(spec.layers, 1 if shared else spec.layers, spec.hidden, spec.heads),
+                *(spec.feed_forward, spec.embedding, _ACTIVATIONS[spec.activation]),
+                encoder.embeddings.first,
+            ],
+            dtype=np.int32,
+        )
+        pointers = [_address(table) for table in self._tables]
+        handle: int | None = self._kernel.bertsmith_create(
+            sizes.ctypes.data, spec.norm_eps, *pointers
+        )
+        if not handle:
+            raise HardwareError("there is not enough memory for the native kernel's weights")
+        for number, block in enumerate(encoder.blocks[:1] if shared else encoder.blocks):
+            parts = [_plain(part) for part in _parts(block)]
+            table = (ctypes.c_void_p * len(parts))(*map(_address, parts))
+            self._kernel.bertsmith_fill(handle, number, table)
+        return handle
+
+
+def _tables(encoder: Encoder) -> list[Tensor | None]:
+    """Token, position and segment tables, norm and projection, in the kernel's order."""
+    parts = encoder.embeddings
+    segments = parts.segments.weight if parts.segments is not None else None
+    positions = parts.positions.weight if parts.positions is not None else None
+    project = parts.project
+    return [
+        *(parts.tokens.weight, positions, segments, parts.norm.weight, parts.norm.bias),
+        *((project.weight, project.bias) if project is not None else (None, None)),
+    ]
+
+
+def _parts(block: nn.Module) -> list[Tensor]:
+    """Weights and biases of a block in the kernel's order."""
+    if not isinstance(block, Block):
+        raise HardwareError(f"the native kernel cannot run a {type(block).__name__}")
+    attention, feed_forward = block.attention, block.feed_forward
+    modules = (
+        *(attention.query, attention.key, attention.value, attention.output),
+        *(block.attention_norm, feed_forward.up, feed_forward.down, block.feed_forward_norm),
+    )
+    return [tensor for module in modules for tensor in (module.weight, module.bias)]
+
+
+def _plain(tensor: Tensor | None) -> Tensor | None:
+    """Contiguous float32 on the CPU, the same memory when it already is."""
+    if tensor is None:
+        return None
+    return tensor.detach().to("cpu", torch.float32).contiguous()
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

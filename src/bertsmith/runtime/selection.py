@@ -1,0 +1,115 @@
+"""Which engine runs a model: the fastest proven here, for work that pays for the proof."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+
+from bertsmith.errors import HardwareError
+from bertsmith.hardware.choose import choose_inference
+from bertsmith.hardware.environment import thread_count
+from bertsmith.hardware.machine import compiler, this_machine
+from bertsmith.hardware.report import MachineReport, cached, examine
+from bertsmith.models.build import Model
+from bertsmith.models.spec import Spec
+from bertsmith.runtime.engine import EagerEngine, Engine
+from bertsmith.runtime.native.build import is_built
+from bertsmith.runtime.native.engine import NativeEngine, why_not
+
+log = logging.getLogger(__name__)
+
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+PRECISIONS: tuple[Precision, ...] = ("auto", "fp32", "bf16", "fp16")
+Notice = Callable[[str], None]
+
+# Probe -> tier of the kernel, best first.
+NATIVE = {"native_amx": "amx", "native_avx512": "avx512"}
+
+# Building and probing takes about half a minute, once a machine. Eager torch does some
+# 60 GFLOP/s on two cores, so work beyond this pays for it with what it saves.
+WORTH_PROBING = 60e9 * 30
+
+
+def encode_flops(spec: Spec, tokens: int, mean_length: float) -> float:
+    """Multiplications and additions to encode `tokens` tokens in texts of about that length."""
+    layer = 8 * spec.hidden**2 + 4 * spec.hidden * spec.feed_forward + 4 * spec.hidden * mean_length
+    return tokens * spec.layers * layer
+
+
+class Selection:
+    """The engine of one model; starts with what is known and may move to a faster one once."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        device: torch.device,
+        precision: Precision,
+        threads: int | None,
+        notice: Notice = log.info,
+    ) -> None:
+        self._model = model
+        self._threads = threads or thread_count()
+        self._notice = notice
+        self._settled = True
+        self.engine: Engine = EagerEngine(
+            model.encoder, device=device, dtype=next(model.parameters()).dtype
+        )
+        if device.type != "cpu" or precision in ("fp32", "fp16"):
+            return
+        refusal = why_not(model.spec)
+        if precision == "bf16":
+            if refusal:
+                raise HardwareError(f"no bf16 path on this CPU runs this model: {refusal}")
+            self._probe(required=True)
+        elif not refusal:
+            self._settled = self._use_known()
+
+    def prepare(self, flops: float) -> Engine:
+        """The engine for that much work; the first large piece may build and prove a faster one."""
+        if not self._settled and flops >= WORTH_PROBING:
+            self._probe(required=False)
+        return self.engine
+
+    def _use_known(self) -> bool:
+        """Take what earlier probes chose; False while this machine has not been probed."""
+        known = [finding for name in NATIVE if (finding := cached(name)) is not None]
+        if len(known) < len(NATIVE):
+            return False
+        report = MachineReport(
+            machine=this_machine(), compiler=None, load=0.0, findings=tuple(known)
+        )
+        return self._take(report)
+
+    def _probe(self, *, required: bool) -> None:
+        self._settled = True
+        known = [(finding := cached(name)) and finding.works for name in NATIVE]
+        # A finding whose library is gone (a cleared cache, a new kernel) speaks for nothing.
+        stale = any(
+            works and not is_built(tier) for works, tier in zip(known, NATIVE.values(), strict=True)
+        )
+        if stale or None in known:
+            self._notice("looking for a faster path on this machine (once, up to a minute) ...")
+        report = examine(NATIVE, fresh=stale)
+        self._take(report)
+        if required and isinstance(self.engine, EagerEngine):
+            said = "; ".join(f"{found.name}: {found.status}" for found in report.findings)
+            hint = "" if compiler() else "; a C++ compiler (g++ or clang++) would help"
+            raise HardwareError(f"no bf16 path works on this CPU ({said}){hint}")
+
+    def _take(self, report: MachineReport) -> bool:
+        """Move to the native engine if the probes speak for it and its library is there."""
+        choice = choose_inference(report)
+        tier = NATIVE.get(choice.probe)
+        if tier is None:
+            return True  # settled: eager it stays
+        if not is_built(tier):
+            return False  # probed once, but the cache was cleared since
+        self.engine = NativeEngine(
+            self._model.encoder, self._model.spec, tier=tier, streams=self._threads
+        )
+        self._notice(f"using {self.engine.name}: {choice.reason}")
+        return True

@@ -1,0 +1,1 @@
+"""From a str to an Encoding: tokenizer, word boundaries, truncation, vocabulary learning."""

@@ -1,0 +1,271 @@
+"""The Rust tokenizer in a form that control tokens written in a text cannot fool."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from tokenizers import Encoding as RustEncoding
+from tokenizers import Tokenizer as RustTokenizer
+
+from bertsmith.errors import FolderError, TextError
+from bertsmith.text.encoding import Pieces, renumber
+from bertsmith.text.giant import CHUNK, GIANT, Place, cutter_for
+from bertsmith.text.rust import build_rust, rust_errors
+from bertsmith.text.states import vocabulary
+
+logger = logging.getLogger(__name__)
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+BATCH_TEXTS = 512  # measured: smaller batches keep both threads busy and memory small
+BATCH_CHARACTERS = 1 << 20
+
+
+class Engine:
+    """Turns fields of text into Pieces; no special tokens, no truncation.
+
+    `state` is a tokenizer.json tree; `controls` are the tokens no text may write. Two Rust
+    tokenizers stand behind it: `safe`, which reads control tokens as plain characters, and
+    `literal`, as the file says, for ids, decoding, and texts that may write them.
+    """
+
+    def __init__(
+        self,
+        state: dict[str, Any],
+        controls: frozenset[str],
+        *,
+        giant: int = GIANT,
+        chunk: int = CHUNK,
+    ) -> None:
+        self.state = state
+        self.controls = controls
+        self._safe_state = _with_flags(state, controls)
+        self.safe = _safe(self._safe_state)
+        self.renamed = False
+        if forged := _forgeable(self.safe, state, controls):
+            self._safe_state = _with_hidden_pieces(self._safe_state, forged)
+            self.safe = _safe(self._safe_state)
+            self.renamed = True
+            if left := _forgeable(self.safe, state, controls):
+                raise FolderError(
+                    f"this tokenizer reads {min(left)!r} in a text as a control token, and there "
+                    "is no safe way to stop it"
+                )
+        self.giant = giant
+        normalizer = state.get("normalizer") or {}
+        steps = normalizer.get("normalizers", [normalizer])
+        self._loses_lead = any(step.get("type") == "Precompiled" for step in steps)
+        extra = [t for t in self._safe_state["added_tokens"] if t["content"] not in controls]
+        self._cutter = cutter_for(self._safe_state, self.safe, extra, chunk)
+
+    @cached_property
+    def literal(self) -> RustTokenizer:
+        """The tokenizer as its file describes it: control tokens in a text are control tokens."""
+        return build_rust(self.state)
+
+    @property
+    def names(self) -> RustTokenizer:
+        """The tokenizer whose ids and names are those of the file."""
+        return self.literal if self.renamed else self.safe
+
+    def pieces(
+        self,
+        texts: Sequence[str],
+        *,
+        allow_special: bool = False,
+        limits: tuple[int, int] | None = None,
+    ) -> list[Pieces]:
+        """Pieces of each text; of a giant one, at least the first and last `limits` tokens."""
+        rust = self.literal if allow_special else self.safe
+        found: list[Pieces] = []
+        clean = clean_texts(texts)
+        lost = [self._leading_loss(text) for text in clean] if self._loses_lead else []
+        clean = [text[count:] for text, count in zip(clean, lost, strict=True)] if lost else clean
+        for batch in batches(clean, self.giant):
+            if len(batch) == 1 and len(batch[0]) > self.giant and not allow_special:
+                found.append(self._giant_pieces(batch[0], limits))
+                continue
+            with rust_errors("the text could not be tokenized"):
+                encoded = rust.encode_batch(batch, add_special_tokens=False)
+            found += [_pieces(one) for one in encoded]
+        for pieces, count in zip(found, lost, strict=False):
+            pieces.offsets[:] += count
+        return found
+
+    def _leading_loss(self, text: str) -> int:
+        """Characters at the start that vanish, which Rust's sentencepiece normalizer forgets.
+
+        It would count every later offset from the first character that stays.
+        """
+        count = 0
+        while count < len(text) and not text[count].isprintable():
+            if self.safe.normalizer.normalize_str(text[count]):
+                break
+            count += 1
+        return count
+
+    def _giant_pieces(self, text: str, limits: tuple[int, int] | None) -> Pieces:
+        """A text too long to hand over at once, cut where cutting changes nothing."""
+        parts = _Parts(limits)
+        with rust_errors("the text could not be tokenized"):
+            for chunks in self._cutter.groups(text):
+                # Once only a count is needed, offsets are not worth their time.
+                encode = self.safe.encode_batch_fast if parts.full else self.safe.encode_batch
+                encoded = encode([chunk.text for chunk in chunks], add_special_tokens=False)
+                for chunk, one in zip(chunks, encoded, strict=True):
+                    parts.add(one, chunk.place)
+        return parts.joined()
+
+
+class _Parts:
+    """Collects the tokens of a text chunk by chunk; what no limit covers is only counted."""
+
+    def __init__(self, limits: tuple[int, int] | None) -> None:
+        self._head_limit = None if limits is None else limits[0]
+        self._tail_limit = 0 if limits is None else limits[1]
+        self._head: list[Pieces] = []
+        self._tail: deque[tuple[RustEncoding, Place, int]] = deque()
+        self._head_size = self._tail_size = 0
+        self._total = self._words = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether whatever comes now is only counted."""
+        return self._tail_limit == 0 and self._head_full
+
+    @property
+    def _head_full(self) -> bool:
+        return self._head_limit is not None and self._head_size >= self._head_limit
+
+    def add(self, encoded: RustEncoding, place: Place) -> None:
+        """Take the tokens of the next chunk; `place` maps its offsets into the text."""
+        count = len(encoded)
+        if count == 0:
+            return
+        self._total += count
+        if self.full:
+            return
+        if self._head_full:
+            self._tail.append((encoded, place, self._words))
+            self._tail_size += count
+            while self._tail_size - len(self._tail[0][0]) >= self._tail_limit:
+                self._tail_size -= len(self._tail.popleft()[0])
+        else:
+            self._head.append(_placed(encoded, place, self._words))
+            self._head_size += count
+        self._words += (encoded.token_to_word(count - 1) or 0) + 1
+
+    def joined(self) -> Pieces:
+        """All tokens that were kept, and the count of all that were seen."""
+        parts = self._head + [_placed(*part) for part in self._tail]
+        if not parts:
+            none = np.zeros(0, dtype=np.int32)
+            return Pieces(none, none, np.zeros((0, 2), dtype=np.int32), 0)
+        return Pieces(
+            np.concatenate([p.ids for p in parts]),
+            renumber(np.concatenate([p.words for p in parts])),
+            np.concatenate([p.offsets for p in parts]),
+            self._total,
+        )
+
+
+def _placed(encoded: RustEncoding, place: Place, words: int) -> Pieces:
+    """The tokens of one chunk where they stand in the whole text."""
+    piece = _pieces(encoded)
+    return Pieces(piece.ids, piece.words + np.int32(words), place(piece.offsets), len(encoded))
+
+
+def clean_texts(texts: Sequence[str]) -> list[str]:
+    """Texts the Rust side can take: lone surrogates become U+FFFD, one for one, and are counted."""
+    clean: list[str] = []
+    replaced = 0
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TextError(f"text {number} is of type {type(text).__name__}; texts must be str")
+        if not text.isascii() and SURROGATE.search(text):
+            text, count = SURROGATE.subn("\ufffd", text)
+            replaced += count
+        clean.append(text)
+    if replaced:
+        logger.warning("replaced %d lone surrogates by U+FFFD", replaced)
+    return clean
+
+
+def batches(texts: list[str], giant: int = GIANT) -> Iterator[list[str]]:
+    """Runs of texts of bounded size; a text of more than `giant` characters stands alone."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        huge = len(text) > giant
+        if batch and (huge or len(batch) == BATCH_TEXTS or size + len(text) > BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size = BATCH_CHARACTERS if huge else size + len(text)
+    if batch:
+        yield batch
+
+
+def _pieces(encoded: RustEncoding) -> Pieces:
+    ids = np.array(encoded.ids, dtype=np.int32)
+    words = renumber(np.array([-1 if w is None else w for w in encoded.word_ids], dtype=np.int32))
+    offsets = np.array(encoded.offsets, dtype=np.int32).reshape(-1, 2)
+    return Pieces(ids, words, offsets, len(ids))
+
+
+def _with_flags(state: dict[str, Any], controls: frozenset[str]) -> dict[str, Any]:
+    """A copy in which exactly the control tokens are special, so extra tokens still match."""
+    added = [{**token, "special": token["content"] in controls} for token in state["added_tokens"]]
+    return {**state, "added_tokens": added}
+
+
+def _safe(state: dict[str, Any]) -> RustTokenizer:
+    rust = build_rust(state)
+    rust.encode_special_tokens = True
+    return rust
+
+
+def _forgeable(rust: RustTokenizer, state: dict[str, Any], controls: frozenset[str]) -> set[str]:
+    """Control tokens that plain text would still turn into their ids."""
+    vocab = vocabulary(state)
+    model = state["model"]
+    unknown = model.get("unk_id", vocab.get(model.get("unk_token")))  # any odd character gives it
+    if model["type"] == "Unigram" and not _hidden(rust, controls, vocab):
+        # A piece can hide behind a better segmentation in a probe, so never trust one.
+        return {token for token in controls if token in vocab}
+    found: set[str] = set()
+    for token in controls:
+        number = vocab.get(token)
+        if number is None or number == unknown:
+            continue
+        for probe in (token, f"a{token}a", f"a {token} a", f"[{token}]"):
+            with rust_errors("the tokenizer could not be tried", FolderError):
+                if number in rust.encode(probe, add_special_tokens=False).ids:
+                    found.add(token)
+    return found
+
+
+def _hidden(rust: RustTokenizer, controls: frozenset[str], vocab: dict[str, int]) -> bool:
+    """Whether no control token stands at its own id in the model any more."""
+    return all(rust.token_to_id(token) != vocab[token] for token in controls if token in vocab)
+
+
+def _with_hidden_pieces(state: dict[str, Any], forged: set[str]) -> dict[str, Any]:
+    """A copy whose model knows the forged tokens only under names with a space in them.
+
+    The pre-tokenizers in use split at spaces or replace them, so no word can hold one. The hidden
+    tokens move to the end of the added tokens, where the id they get there disturbs no other.
+    """
+    model = copy.copy(state["model"])
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {f" {t} " if t in forged else t: n for t, n in model["vocab"].items()}
+    else:
+        model["vocab"] = [[f" {t} " if t in forged else t, s] for t, s in model["vocab"]]
+    added = sorted(state["added_tokens"], key=lambda token: token["content"] in forged)
+    return {**state, "model": model, "added_tokens": added}

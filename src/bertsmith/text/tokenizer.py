@@ -1,0 +1,280 @@
+"""The Tokenizer: any published BERT tokenizer, exact, and deaf to control tokens in a text."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bertsmith.errors import ConfigError, FolderError, TextError
+from bertsmith.text.assemble import assemble, with_segmenter_words
+from bertsmith.text.controls import SpecialTokens
+from bertsmith.text.encoding import Encoding, Ints, Pieces
+from bertsmith.text.engine import Engine, batches, clean_texts
+from bertsmith.text.rust import rust_errors
+from bertsmith.text.saving import save_tokenizer
+from bertsmith.text.segment import Segmenter
+from bertsmith.text.sources import FILES, MAX_BYTES, Source, read_source
+from bertsmith.text.states import added_token, vocabulary
+from bertsmith.text.template import read_template
+from bertsmith.text.truncation import (
+    FieldBudgets,
+    Truncation,
+    Windows,
+    allot,
+    ends,
+    room_for_text,
+)
+
+# Some folders write 1e30 where they mean "no limit".
+LONGEST = 1_000_000
+
+
+class Tokenizer:
+    """Turns texts into Encodings and back; immutable, safe to share between threads."""
+
+    def __init__(self, source: Source, *, segmenter: Segmenter | None = None) -> None:
+        self._source = source
+        self._segmenter = segmenter
+        self._template = read_template(source.state.get("post_processor"))
+        self._engine = Engine(source.state, source.controls)
+        roles = {role: self.token_to_id(token) for role, token in source.roles.items()}
+        self.special = SpecialTokens(
+            **{role: roles.get(role) for role in ("pad", "unk", "cls", "sep", "mask")}
+        )
+        numbers = [*vocabulary(source.state).values()]
+        numbers += [self.token_to_id(t["content"]) or 0 for t in source.state["added_tokens"]]
+        self._vocab_size = max(numbers, default=-1) + 1
+        if odd := [i for i in self._template.ids if not 0 <= i < self._vocab_size]:
+            raise FolderError(
+                f"the template of tokenizer.json uses id {odd[0]}, which no token has"
+            )
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes]) -> Tokenizer:
+        """A tokenizer from the contents of a folder's files, by file name."""
+        return cls(read_source(files))
+
+    @classmethod
+    def from_folder(cls, path: Path) -> Tokenizer:
+        """A tokenizer from the files of a folder, in any of the published forms."""
+        files: dict[str, bytes] = {}
+        for name in FILES:
+            file = Path(path) / name
+            if file.is_file():
+                if (size := file.stat().st_size) > MAX_BYTES:
+                    raise FolderError(
+                        f"{file} has {size:,} bytes; more than {MAX_BYTES:,} is refused"
+                    )
+                files[name] = file.read_bytes()
+        try:
+            return cls.from_files(files)
+        except FolderError as error:
+            raise type(error)(f"{path}: {error}") from error
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows an embedding table needs: the largest id and one."""
+        return self._vocab_size
+
+    @property
+    def model_max_length(self) -> int | None:
+        """The longest input the folder says its model takes, if it says so."""
+        value = self._source.config.get("model_max_length")
+        return int(value) if isinstance(value, int | float) and 0 < value < LONGEST else None
+
+    @property
+    def control_tokens(self) -> frozenset[str]:
+        """Tokens that a text cannot write unless `allow_special` is set."""
+        return self._source.controls
+
+    @property
+    def special_count(self) -> int:
+        """Special tokens around a single text."""
+        return self._template.single.specials
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token, if the vocabulary has it."""
+        return self._engine.names.token_to_id(token)
+
+    def id_to_token(self, number: int) -> str | None:
+        """The token of an id, if there is one."""
+        return self._engine.names.id_to_token(number) if 0 <= number < self._vocab_size else None
+
+    def with_segmenter(self, segmenter: Segmenter | None) -> Tokenizer:
+        """The same tokenizer, with Chinese word numbers from a segmenter."""
+        other = copy.copy(self)
+        other._segmenter = segmenter
+        return other
+
+    def add_tokens(self, tokens: Sequence[str]) -> Tokenizer:
+        """A tokenizer with extra tokens that match in texts; new ids follow the last one."""
+        added = list(self._source.state["added_tokens"])
+        listed = {token["content"] for token in added}
+        size = self._vocab_size
+        for token in tokens:
+            if not isinstance(token, str) or not token.strip() or not token.isprintable():
+                raise ConfigError(f"{token!r} cannot be a token: give a visible string")
+            if token in self._source.controls:
+                raise ConfigError(f"{token!r} is a control token already and cannot be added")
+            if token in listed:
+                continue
+            listed.add(token)
+            number = self.token_to_id(token)
+            if number is None:
+                number, size = size, size + 1
+            added.append(added_token(token, number, special=False))
+        source = replace(self._source, state={**self._source.state, "added_tokens": added})
+        grown = Tokenizer(source, segmenter=self._segmenter)
+        for token in added:
+            if (
+                token["content"] in set(tokens)
+                and grown.token_to_id(token["content"]) != token["id"]
+            ):
+                raise TextError(
+                    f"{token['content']!r} would not get the id {token['id']}: the ids of this "
+                    "vocabulary have holes, so tokens cannot be appended"
+                )
+        return grown
+
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        truncation: Truncation | FieldBudgets | None = None,
+        allow_special: bool = False,
+    ) -> Encoding:
+        """One text, or a pair of texts, with its special tokens."""
+        fields = [text] if pair is None else [text, pair]
+        return self.encode_fields(fields, truncation=truncation, allow_special=allow_special)
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        *,
+        truncation: Truncation | FieldBudgets | None = None,
+        allow_special: bool = False,
+    ) -> list[Encoding]:
+        """Many texts, or pairs of texts; the same as one by one, but faster."""
+        if isinstance(texts, str) or isinstance(pairs, str):
+            raise TextError("a single str was given where a sequence of texts is expected")
+        if pairs is not None and len(pairs) != len(texts):
+            raise TextError(f"{len(texts)} texts and {len(pairs)} pairs were given; give as many")
+        limits = _limits(truncation)
+        columns = [self._pieces(texts, allow_special, limits)]
+        if pairs is not None:
+            columns.append(self._pieces(pairs, allow_special, limits))
+        return [self._fit(list(row), truncation) for row in zip(*columns, strict=True)]
+
+    def encode_fields(
+        self,
+        fields: Sequence[str],
+        *,
+        truncation: Truncation | FieldBudgets | None = None,
+        allow_special: bool = False,
+    ) -> Encoding:
+        """Several fields in one Encoding, separated as a pair is; each may have its own budget."""
+        if isinstance(fields, str) or not fields:
+            raise TextError("encode_fields needs a sequence of one or more texts")
+        return self._fit(self._pieces(fields, allow_special, _limits(truncation)), truncation)
+
+    def windows(
+        self, text: str, pair: str | None = None, *, windows: Windows, allow_special: bool = False
+    ) -> list[Encoding]:
+        """Every part of a long text: windows over it, or over `pair` with `text` whole in each.
+
+        Nothing is lost over all windows, so their `cut` is 0.
+        """
+        fields = [text] if pair is None else [text, pair]
+        *fixed, moving = self._pieces(fields, allow_special, None)
+        frame = self._template.frame(len(fields))
+        room = windows.length - frame.specials - sum(pieces.total for pieces in fixed)
+        found = []
+        for start in windows.starts(moving.total, room):
+            part = slice(start, start + room)
+            seen = Pieces(moving.ids[part], moving.words[part], moving.offsets[part], moving.total)
+            found.append(assemble([*fixed, seen], frame, (0,) * len(fields), self.id_to_token))
+        return found
+
+    def fast_ids(
+        self, texts: Sequence[str], max_length: int | None
+    ) -> tuple[list[Ints], list[int]]:
+        """Ids with special tokens and the number of tokens cut from the end, and nothing else.
+
+        The hot path of the runtime: texts -> n arrays (L,) int32.
+        """
+        before, after = (tuple(mark[0] for mark in gap) for gap in self._template.single.gaps)
+        specials = len(before) + len(after)
+        longest = specials + room_for_text(max_length, specials) if max_length is not None else None
+        arrays: list[Ints] = []
+        cuts: list[int] = []
+        for batch in batches(clean_texts(texts), self._engine.giant):
+            if len(batch) == 1 and len(batch[0]) > self._engine.giant:
+                room = None if longest is None else longest - specials
+                (pieces,) = self._engine.pieces(batch, limits=None if room is None else (room, 0))
+                body = pieces.ids if room is None else pieces.ids[:room]
+                arrays.append(np.array([*before, *body.tolist(), *after], dtype=np.int32))
+                cuts.append(pieces.total - len(body))
+                continue
+            with rust_errors("the text could not be tokenized"):
+                encoded = self._engine.safe.encode_batch_fast(batch)
+            for one in encoded:
+                ids = one.ids
+                cut = 0 if longest is None else len(ids) - longest
+                if cut > 0 and longest is not None:
+                    ids = [*ids[: longest - len(after)], *after]
+                arrays.append(np.array(ids, dtype=np.int32))
+                cuts.append(max(cut, 0))
+        return arrays, cuts
+
+    def decode(self, ids: Sequence[int] | Ints, skip_special: bool = True) -> str:
+        """The text of ids, as far as the tokens still hold it."""
+        numbers = [int(i) for i in ids]
+        for number in numbers:
+            if not 0 <= number < self._vocab_size:
+                raise TextError(f"id {number} is not in this vocabulary of {self._vocab_size}")
+        with rust_errors("the ids could not be decoded"):
+            return self._engine.names.decode(numbers, skip_special_tokens=skip_special)
+
+    def save(self, path: Path) -> None:
+        """Write tokenizer.json, its settings files and, for WordPiece, vocab.txt."""
+        save_tokenizer(self._source, Path(path))
+
+    def _pieces(
+        self, texts: Sequence[str], allow_special: bool, limits: tuple[int, int] | None
+    ) -> list[Pieces]:
+        found = self._engine.pieces(texts, allow_special=allow_special, limits=limits)
+        if self._segmenter is None:
+            return found
+        return [
+            with_segmenter_words(pieces, text, self._segmenter)
+            for pieces, text in zip(found, texts, strict=True)
+        ]
+
+    def _fit(self, fields: list[Pieces], setting: Truncation | FieldBudgets | None) -> Encoding:
+        """Fields cut as the setting says, inside their special tokens."""
+        frame = self._template.frame(len(fields))
+        totals = [pieces.total for pieces in fields]
+        counts = allot(totals, frame.specials, setting)
+        if setting is not None:
+            fields = [
+                pieces.pick(*ends(setting.keep, setting.head, count)) if count < total else pieces
+                for pieces, count, total in zip(fields, counts, totals, strict=True)
+            ]
+        cut = tuple(total - count for total, count in zip(totals, counts, strict=True))
+        return assemble(fields, frame, cut, self.id_to_token)
+
+
+def _limits(setting: Truncation | FieldBudgets | None) -> tuple[int, int] | None:
+    """The most tokens a setting could keep of the two ends of a field; None if unbounded."""
+    if setting is None:
+        return None
+    most = setting.max_length
+    if isinstance(setting, FieldBudgets) and None not in setting.budgets:
+        most = max(budget for budget in setting.budgets if budget is not None)
+    return None if most is None else (most, 0 if setting.keep == "head" else most)

@@ -1,0 +1,275 @@
+"""What every variant promises, over every entry of the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from variant_cases import LENGTHS, batch, random_model, tiny
+
+import bertsmith.models
+from bertsmith.errors import ConfigError, TextError
+from bertsmith.models import HEAD_KINDS, VARIANTS, Head, config_from_spec, spec_from_config
+from bertsmith.models.build import build
+from bertsmith.models.config_keys import expressible
+from bertsmith.models.names import from_published, ours_state, published_state, tensor_names
+from bertsmith.nn import Layout, Want, causal, real, regroup
+
+CLOSE = {"rtol": 0.0, "atol": 1e-5}
+ALL = pytest.mark.parametrize("variant", VARIANTS)
+SHARINGS = ("none", "all", "attention", "feed_forward")
+
+
+@pytest.fixture(params=[0, 24], ids=["runs", "rectangles"])
+def padding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Both ways of regrouping: only equal lengths together, or padded rectangles."""
+    monkeypatch.setitem(regroup.SPARE, "cpu", request.param)
+    return request.param
+
+
+@ALL
+@torch.no_grad()
+def test_neighbors_in_a_batch_change_nothing(variant: str, padding: int) -> None:
+    model = random_model(variant)
+    ids, segments, layout = batch(model)
+    together = model(ids, layout, segments=segments).hidden
+    assert together.shape == (sum(LENGTHS), model.spec.hidden)
+    for start, length in zip(layout.starts, LENGTHS, strict=True):
+        part = slice(start, start + length)
+        alone = model(ids[part], Layout.of([length]), segments=segments[part]).hidden
+        torch.testing.assert_close(together[part], alone, **CLOSE)
+
+
+@ALL
+def test_every_weight_gets_a_finite_gradient(variant: str, padding: int) -> None:
+    model = random_model(variant, heads=HEAD_KINDS).train()
+    ids, segments, layout = batch(model)
+    ids[: model.spec.vocab_size] = torch.arange(len(ids))
+    torch.manual_seed(0)
+    hidden = model(ids, layout, segments=segments).hidden
+    first = hidden[list(layout.starts)]
+    total = torch.zeros(())
+    for kind in HEAD_KINDS:
+        logits = model.logits(kind, hidden if model.reads(kind) == "rows" else first)
+        total = total + (logits * torch.randn_like(logits)).sum()
+    total.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@ALL
+@torch.no_grad()
+def test_fast_and_plain_attention_agree(variant: str, padding: int) -> None:
+    model = random_model(variant)
+    ids, segments, layout = batch(model)
+    fast = model(ids, layout, segments=segments).hidden
+    plain = model(ids, layout, segments=segments, want=Want(attention=True))
+    ones = torch.ones(model.spec.layers, model.spec.heads)
+    masked = model(ids, layout, segments=segments, head_mask=ones).hidden
+    torch.testing.assert_close(fast, plain.hidden, **CLOSE)
+    torch.testing.assert_close(fast, masked, **CLOSE)
+    for square in plain.attention:
+        inside = real(LENGTHS)[:, None, :].expand(-1, model.spec.heads, -1)
+        torch.testing.assert_close(square.sum(-1), inside.float(), **CLOSE)
+
+
+@ALL
+@pytest.mark.parametrize("rows", [[0, 4, 13, 22, 23], [28, 3, 3, 13, 5], [22], []])
+@pytest.mark.parametrize("sees", ["all", "causal"])
+@torch.no_grad()
+def test_some_rows_equal_those_rows_of_all(
+    variant: str, rows: list[int], sees: str, padding: int
+) -> None:
+    model = random_model(variant)
+    ids, segments, layout = batch(model)
+    if sees == "causal":
+        layout = Layout.of(LENGTHS, visible=causal(real(LENGTHS)))
+    wanted = torch.tensor(rows, dtype=torch.long)
+    full = model(ids, layout, segments=segments).hidden[wanted]
+    some = model(ids, layout, segments=segments, rows=wanted).hidden
+    torch.testing.assert_close(some, full, **CLOSE)
+    kept = model(ids, layout, segments=segments, rows=wanted, want=Want(layers=True))
+    torch.testing.assert_close(kept.hidden, full, **CLOSE)
+    assert kept.layers[-1].shape[0] == sum(LENGTHS)
+
+
+@ALL
+@torch.no_grad()
+def test_head_masking_equals_zeroed_columns_of_the_output(variant: str) -> None:
+    spec = replace(tiny(variant), sharing="none")
+    model = random_model(variant, spec)
+    ids, segments, layout = batch(model)
+    mask = torch.ones(3, 4)
+    mask[1, 2] = 0.0
+    masked = model(ids, layout, segments=segments, head_mask=mask).hidden
+    untouched = model(ids, layout, segments=segments).hidden
+    width = spec.hidden // spec.heads
+    model.encoder.blocks[1].attention.output.weight[:, 2 * width : 3 * width] = 0.0
+    torch.testing.assert_close(masked, model(ids, layout, segments=segments).hidden, **CLOSE)
+    assert (masked - untouched).abs().max() > 1e-3
+
+
+@ALL
+@torch.no_grad()
+def test_causal_rows_do_not_see_what_comes_after(variant: str, padding: int) -> None:
+    model = random_model(variant)
+    ids, segments, _ = batch(model)
+    layout = Layout.of(LENGTHS, visible=causal(real(LENGTHS)))
+    hidden = model(ids, layout, segments=segments).hidden
+    plain = model(ids, layout, segments=segments, want=Want(attention=True)).hidden
+    torch.testing.assert_close(hidden, plain, **CLOSE)
+    alone = model(ids[4:9], Layout.of([5], visible=causal(real([5]))), segments=segments[4:9])
+    torch.testing.assert_close(hidden[4:9], alone.hidden, **CLOSE)
+
+
+@ALL
+def test_rows_that_see_nothing_stay_finite_with_finite_gradients(
+    variant: str, padding: int
+) -> None:
+    model = random_model(variant)
+    ids, segments, _ = batch(model)
+    visible = causal(real(LENGTHS))
+    visible[1, 3] = False
+    visible[4] = False
+    layout = Layout.of(LENGTHS, visible=visible)
+    fast = model(ids, layout, segments=segments)
+    plain = model(ids, layout, segments=segments, want=Want(attention=True))
+    assert fast.hidden.isfinite().all()
+    torch.testing.assert_close(fast.hidden, plain.hidden, **CLOSE)
+    assert plain.attention[0][1, :, 3].abs().sum() == 0
+    for hidden in (fast.hidden, plain.hidden):
+        model.zero_grad()
+        hidden.square().sum().backward()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@ALL
+@pytest.mark.parametrize("lengths", [(), (0,), (1,), (0, 3, 0), (1, 1, 1)])
+@torch.no_grad()
+def test_empty_and_tiny_batches_work(variant: str, lengths: tuple[int, ...], padding: int) -> None:
+    model = random_model(variant)
+    ids, segments, layout = batch(model, lengths)
+    fast = model(ids, layout, segments=segments).hidden
+    plain = model(ids, layout, segments=segments, want=Want(attention=True)).hidden
+    assert fast.shape == (sum(lengths), model.spec.hidden)
+    torch.testing.assert_close(fast, plain, **CLOSE)
+
+
+@ALL
+def test_double_precision_works_and_agrees(variant: str) -> None:
+    model = random_model(variant)
+    ids, segments, layout = batch(model)
+    single = model(ids, layout, segments=segments).hidden
+    double = model.double()(ids, layout, segments=segments).hidden
+    assert double.dtype == torch.float64
+    torch.testing.assert_close(single.double(), double, rtol=0, atol=1e-4)
+
+
+@ALL
+def test_dropout_is_random_in_training_and_absent_in_evaluation(variant: str) -> None:
+    model = random_model(variant).train()
+    ids, segments, layout = batch(model)
+    first, second = (model(ids, layout, segments=segments).hidden for _ in range(2))
+    assert not torch.equal(first, second)
+    model.eval()
+    first, second = (model(ids, layout, segments=segments).hidden for _ in range(2))
+    assert torch.equal(first, second)
+
+
+@ALL
+@pytest.mark.parametrize("attention", [True, False])
+def test_attention_dropout_alone_is_random_on_both_paths(variant: str, attention: bool) -> None:
+    spec = replace(tiny(variant), dropout=0.0, attention_dropout=0.5)
+    model = random_model(variant, spec).train()
+    ids, segments, layout = batch(model)
+    want = Want(attention=attention)
+    first, second = (model(ids, layout, segments=segments, want=want) for _ in range(2))
+    assert not torch.equal(first.hidden, second.hidden)
+    if attention:  # what is shown is the softmax, not what dropout left of it
+        torch.testing.assert_close(first.attention[0], second.attention[0], **CLOSE)
+
+
+@ALL
+@pytest.mark.parametrize("kinds", [(), ("masked_lm",), ("sequence",), ("token",), HEAD_KINDS[:5]])
+@pytest.mark.parametrize("sharing", SHARINGS)
+def test_names_go_there_and_back(variant: str, kinds: tuple[str, ...], sharing: str) -> None:
+    spec = replace(tiny(variant), sharing=sharing)
+    model = random_model(variant, spec, heads=kinds)
+    state = published_state(model)
+    assert len(state) == len(list(model.parameters()))
+    match = ours_state(variant, spec, state, heads=kinds)
+    assert (match.missing, match.leftovers, match.unused, match.tied) == ((), (), (), {})
+    for name, parameter in model.named_parameters():
+        assert torch.equal(state[match.names[name]], parameter)
+    if expressible(variant, spec):
+        for ours, published in tensor_names(variant, spec, kinds).items():
+            assert from_published(variant, published, heads=kinds) == ours
+
+
+@ALL
+@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("kinds", [(), ("masked_lm",), ("token",), ("masked_lm", "sequence")])
+def test_configs_go_there_and_back(variant: str, sharing: str, kinds: tuple[str, ...]) -> None:
+    spec = replace(tiny(variant), sharing=sharing)
+    heads = tuple(Head(kind=kind) for kind in kinds)
+    reading = spec_from_config(config_from_spec(variant, spec, heads=heads))
+    assert reading.variant == variant
+    assert replace(reading.spec, pooler=spec.pooler) == spec
+    assert reading.heads == heads
+    assert reading.unknown_keys == ()
+
+
+@ALL
+def test_published_sizes_go_there_and_back(variant: str) -> None:
+    for spec in VARIANTS[variant].sizes.values():
+        assert expressible(variant, spec)
+        reading = spec_from_config(config_from_spec(variant, spec))
+        assert (reading.variant, reading.spec) == (variant, spec)
+    assert VARIANTS[variant].spec in VARIANTS[variant].sizes.values()
+
+
+@ALL
+def test_texts_beyond_the_positions_are_refused_or_work(variant: str) -> None:
+    model = random_model(variant)
+    ids = torch.zeros(31, dtype=torch.long)
+    if model.spec.longest is None:
+        assert model(ids, Layout.of([31])).hidden.isfinite().all()
+    else:
+        with pytest.raises(TextError, match="31 tokens does not fit the 30 positions"):
+            model(ids, Layout.of([31]))
+
+
+@ALL
+def test_the_same_seed_builds_the_same_weights(variant: str) -> None:
+    first, second = (
+        build(variant, tiny(variant), generator=torch.Generator().manual_seed(1)) for _ in range(2)
+    )
+    for (name, one), two in zip(first.named_parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, two)
+        if name.endswith(".bias"):
+            assert not one.any()
+        elif name.endswith("norm.weight"):
+            assert (one == 1).all()
+        else:
+            assert 0.012 < float(one.detach().std()) < 0.028
+
+
+def test_every_variant_file_is_in_the_table() -> None:
+    folder = Path(bertsmith.models.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if "\nVARIANT = " in path.read_text("utf-8")}
+    assert files == set(VARIANTS)
+    assert all(name == data.name for name, data in VARIANTS.items())
+
+
+def test_two_heads_with_one_published_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="both published as classifier"):
+        tensor_names("bert", tiny("bert"), ("sequence", "token"))
+
+
+def test_a_pooled_head_without_a_pooler_is_refused() -> None:
+    with pytest.raises(ConfigError, match="needs a pooler"):
+        build("bert", replace(tiny("bert"), pooler=False), heads=["next_sentence"])

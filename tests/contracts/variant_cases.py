@@ -1,0 +1,57 @@
+"""A tiny model of every variant, with random weights, for the contracts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from bertsmith.models import VARIANTS, FunctionalRelative, Learned, Spec
+from bertsmith.models.build import Model, build
+from bertsmith.nn import Layout
+
+LENGTHS = (4, 9, 9, 1, 6)
+
+
+def tiny(variant: str) -> Spec:
+    """The variant's own spec, small; a factorized embedding where the family can have one."""
+    spec = VARIANTS[variant].spec
+    positions = spec.positions
+    if isinstance(positions, Learned):
+        positions = replace(positions, rows=30 + positions.first)
+    else:
+        positions = FunctionalRelative(clip=3)
+    factorized = "embedding" in VARIANTS[variant].config.keys
+    return replace(
+        spec,
+        vocab_size=50,
+        hidden=24,
+        layers=3,
+        heads=4,
+        feed_forward=40,
+        embedding=12 if factorized else 24,
+        positions=positions,
+        dropout=0.1,
+        attention_dropout=0.1,
+    )
+
+
+def random_model(variant: str, spec: Spec | None = None, heads: tuple[str, ...] = ()) -> Model:
+    """A model whose biases and norms are random too."""
+    random = torch.Generator().manual_seed(3)
+    model = build(variant, spec or tiny(variant), heads=heads, generator=random)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            mean = 1.0 if name.endswith("norm.weight") else 0.0
+            parameter.normal_(mean, 0.3, generator=random)
+    return model.eval()
+
+
+def batch(model: Model, lengths: tuple[int, ...] = LENGTHS) -> tuple[Tensor, Tensor, Layout]:
+    """Random ids and segments of texts with these lengths."""
+    random = torch.Generator().manual_seed(5)
+    rows = sum(lengths)
+    ids = torch.randint(0, model.spec.vocab_size, (rows,), generator=random)
+    segments = torch.randint(0, max(model.spec.segments, 1), (rows,), generator=random)
+    return ids, segments, Layout.of(lengths)

@@ -1,0 +1,96 @@
+"""The choice: fastest among the right, exact enough and worth it; plain fp32 otherwise."""
+
+import pytest
+
+from bertsmith.hardware.choose import Choice, choose_inference, choose_training_gemm
+from bertsmith.hardware.finding import Finding
+from bertsmith.hardware.machine import this_machine
+from bertsmith.hardware.report import MachineReport
+
+SHAPE = "2048x384x1536"
+
+
+def found(name: str, speedup: float = 1.0, error: float = 4e-3, status: str = "works") -> Finding:
+    ran = status in ("works", "wrong numbers")
+    return Finding(
+        name=name,
+        status=status,
+        gflops={SHAPE: 100 * speedup} if ran else {},
+        fp32_gflops={SHAPE: 100.0} if ran else {},
+        error=error if ran else None,
+    )
+
+
+def report(*findings: Finding) -> MachineReport:
+    return MachineReport(
+        machine=this_machine(),
+        compiler=None,
+        load=0.0,
+        findings=(found("fp32_gemm", error=4e-7), *findings),
+    )
+
+
+def choices(*findings: Finding) -> tuple[Choice, Choice]:
+    return choose_inference(report(*findings)), choose_training_gemm(report(*findings))
+
+
+@pytest.mark.parametrize(
+    ("findings", "inference", "training"),
+    [
+        ([], "eager-fp32", "fp32"),
+        ([found("native_avx512", 5.0), found("bf16_onednn", 2.3)], "native-avx512", "torch-bf16"),
+        ([found("native_avx512", 2.0), found("native_amx", 9.0)], "native-amx", "fp32"),
+        ([found("native_avx512", 1.1)], "eager-fp32", "fp32"),
+        ([found("native_avx512", 9.0, error=0.02)], "eager-fp32", "fp32"),
+        ([found("native_avx512", 9.0, status="wrong numbers")], "eager-fp32", "fp32"),
+        ([found("native_avx512", status="timed out")], "eager-fp32", "fp32"),
+        ([found("native_avx512", status="absent")], "eager-fp32", "fp32"),
+        (
+            [found("bf16_onednn", status="crashed SIGILL"), found("mkl_bf16", 4.5)],
+            "eager-fp32",
+            "mkl-bf16",
+        ),
+        ([found("bf16_onednn", 2.3), found("mkl_bf16", 0.9)], "eager-fp32", "torch-bf16"),
+        ([found("int8_onednn", 4.0, error=2e-2)], "eager-fp32", "fp32"),
+        ([found("threads", 2.0), found("accelerators", 50.0)], "eager-fp32", "fp32"),
+    ],
+)
+def test_the_fastest_right_path_is_chosen(
+    findings: list[Finding], inference: str, training: str
+) -> None:
+    assert [choice.path for choice in choices(*findings)] == [inference, training]
+
+
+def test_a_choice_tells_the_runner_up_and_every_refusal() -> None:
+    _, choice = choices(
+        found("bf16_onednn", 2.5),
+        found("mkl_bf16", 1.5),
+        found("bf16_onednn_capped", 2.4),
+        found("int8_dynamic", 3.0, error=0.023),
+        found("native_avx512", status="crashed SIGILL"),
+        found("fp16_gemm", 0.2),
+        found("threads", 2.0),
+    )
+    assert "threads" not in choice.refused  # not a path at all
+    assert (choice.path, choice.runner_up, choice.probe) == (
+        "torch-bf16",
+        "mkl-bf16",
+        "bf16_onednn",
+    )
+    assert choice.speedup == pytest.approx(2.5)
+    assert "2.5 x fp32" in choice.reason
+    assert "bf16_onednn is faster" in choice.refused["mkl_bf16"]
+    assert "no engine" in choice.refused["bf16_onednn_capped"]
+    assert "too coarse" in choice.refused["int8_dynamic"]
+    assert choice.refused["native_avx512"] == "crashed SIGILL"
+    assert "0.20 x fp32" in choice.refused["fp16_gemm"]
+
+
+def test_without_any_finding_plain_fp32_is_chosen() -> None:
+    empty = MachineReport(machine=this_machine(), compiler=None, load=0.0, findings=())
+    assert choose_inference(empty).path == "eager-fp32"
+
+
+def test_a_table_of_ones_own_decides_which_engines_there_are() -> None:
+    mine = {"fp32_gemm": "slow", "int8_matmul": "fast"}
+    assert choose_inference(report(found("int8_matmul", 3.0)), mine).path == "fast"

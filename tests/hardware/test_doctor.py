@@ -1,0 +1,93 @@
+"""`bertsmith doctor` from outside: a table for people, JSON for programs, never a crash."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertsmith
+
+ROOT = Path(bertsmith.__file__).parents[1]
+PROGRAM = """
+import sys
+from bertsmith.hardware import probes
+
+def plant(option, **more):
+    return probes.Probe(
+        module="planted_probe", about="planted", tolerance=1e-2, option=option, **more
+    )
+
+probes.PROBES.clear()
+probes.PROBES.update(
+    fp32_gemm=plant("works=100"),
+    native_avx512=plant("works=500"),
+    bf16_onednn=plant("signal=4"),
+    mkl_bf16=plant("off=0.4"),
+    inductor_bf16=plant("works", slow=True, limit=180.0),
+    accelerators=plant("absent"),
+)
+from bertsmith.cli.doctor import doctor
+doctor(json="--json" in sys.argv, fresh="--fresh" in sys.argv, quick="--quick" in sys.argv)
+if "torch" in sys.modules:
+    sys.exit("the parent imported torch")
+"""
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="planted signals")
+
+
+def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | {"PYTHONPATH": path} | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_json_is_the_whole_output_and_a_crash_is_a_row() -> None:
+    done = doctor("--json", "--quick")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    statuses = {finding["name"]: finding["status"] for finding in report["findings"]}
+    assert statuses == {
+        "fp32_gemm": "works",
+        "native_avx512": "works",
+        "bf16_onednn": "crashed SIGILL",
+        "mkl_bf16": "wrong numbers",
+        "inductor_bf16": "skipped",
+        "accelerators": "absent",
+    }
+    assert report["choices"]["inference"]["path"] == "native-avx512"
+    assert report["choices"]["inference"]["speedup"] == pytest.approx(5.0)
+    assert report["choices"]["training"]["path"] == "fp32"
+    assert "crashed SIGILL" in report["choices"]["training"]["refused"]["bf16_onednn"]
+    assert report["machine"]["torch"]
+    for name in statuses:
+        assert f"{name}: {statuses[name]}" in done.stderr  # one line of progress each
+
+
+def test_the_table_says_what_works_and_ends_with_one_plain_sentence() -> None:
+    done = doctor()
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    rows = {line.split()[0]: line for line in lines if line.strip()}
+    assert "crashed SIGILL" in rows["bf16_onednn"]
+    assert "wrong numbers" in rows["mkl_bf16"]
+    assert "encoding" in rows["native_avx512"]
+    assert "5.00" in rows["native_avx512"]
+    assert lines[-1].startswith(
+        "Encoding will use bertsmith's own kernel (AVX-512), about 5.0 x plain fp32"
+    )
+    again = doctor()
+    assert again.stderr == ""  # everything was kept: nothing runs, nothing to wait for
+    assert again.stdout.splitlines()[-1] == lines[-1]
+
+
+def test_a_plain_locale_gets_plain_characters() -> None:
+    done = doctor("--quick", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()

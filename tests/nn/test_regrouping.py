@@ -1,0 +1,107 @@
+"""Rows and rectangles: nothing is lost, nothing is mixed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertsmith.errors import TextError
+from bertsmith.models import Spec
+from bertsmith.models.build import build
+from bertsmith.nn import Layout
+from bertsmith.nn.regroup import bundles, regroup
+
+LENGTHS = st.lists(st.integers(0, 12), max_size=12)
+TINY = Spec(vocab_size=9, hidden=8, layers=1, heads=2, feed_forward=8, embedding=8)
+
+
+@given(LENGTHS)
+def test_positions_count_from_zero_in_each_text(lengths: list[int]) -> None:
+    layout = Layout.of(lengths)
+    assert layout.positions.tolist() == [place for length in lengths for place in range(length)]
+    assert layout.rows == sum(lengths)
+    assert list(layout.starts) == [sum(lengths[:text]) for text in range(len(lengths))]
+
+
+@given(LENGTHS, st.integers(0, 30))
+def test_bundles_hold_every_text_with_tokens_once_and_in_order(
+    lengths: list[int], padding: int
+) -> None:
+    held = [text for first, last in bundles(lengths, padding) for text in range(first, last)]
+    assert held == [text for text, length in enumerate(lengths) if length]
+    if padding == 0:
+        assert all(len(set(lengths[a:b])) == 1 for a, b in bundles(lengths, padding))
+
+
+@settings(max_examples=60, deadline=None)
+@given(LENGTHS, st.data())
+def test_spreading_and_gathering_gives_the_same_rows(
+    lengths: list[int], data: st.DataObject
+) -> None:
+    layout = Layout.of(lengths)
+    rows = torch.arange(layout.rows)
+    wanted = None
+    if layout.rows and data.draw(st.booleans()):
+        choice = st.lists(st.integers(0, layout.rows - 1), max_size=8)
+        wanted = torch.tensor(data.draw(choice), dtype=torch.long)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("bertsmith.nn.regroup", fromlist=["SPARE"]).SPARE, "cpu", 24)
+        plan = regroup(layout, rows=wanted)
+    asked = rows if plan.rows is None else plan.rows
+    got = [group.queries.gather(group.queries.spread(asked)) for group in plan.groups]
+    flat = torch.cat(got) if got else torch.empty(0, dtype=torch.long)
+    assert torch.equal(flat, asked)
+    if wanted is not None:
+        assert torch.equal(flat[plan.restore], wanted)
+    for group in plan.groups:
+        assert torch.equal(
+            group.keys.gather(group.keys.spread(rows)),
+            rows[group.keys.start : group.keys.start + group.keys.count],
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ids": torch.zeros(4, dtype=torch.long)}, "must both be"),
+        ({"segments": torch.zeros(2, dtype=torch.long)}, "segments must be"),
+        ({"head_mask": torch.ones(2, 2)}, "head_mask must be"),
+        ({"layout": Layout.of([2, 1], visible=torch.ones(2, 2, 2))}, "visible must be boolean"),
+    ],
+)
+def test_what_does_not_fit_together_is_said(change: dict[str, object], message: str) -> None:
+    model = build("bert", TINY)
+    call = {"ids": torch.zeros(3, dtype=torch.long), "layout": Layout.of([2, 1])} | change
+    with pytest.raises(TextError, match=message):
+        model(call.pop("ids"), call.pop("layout"), **call)
+
+
+def test_segments_of_a_model_without_them_are_refused_unless_zero() -> None:
+    spec = Spec(
+        vocab_size=9,
+        hidden=8,
+        layers=1,
+        heads=2,
+        feed_forward=8,
+        embedding=8,
+        segments=0,
+        pooler=False,
+    )
+    model = build("distilbert", spec)
+    ids, layout = torch.zeros(3, dtype=torch.long), Layout.of([3])
+    assert model(ids, layout, segments=torch.zeros(3, dtype=torch.long)).hidden.shape == (3, 8)
+    with pytest.raises(TextError, match="no segment embedding"):
+        model(ids, layout, segments=torch.ones(3, dtype=torch.long))
+    with pytest.raises(TextError, match="no pooler"):
+        model.encoder.pool(torch.zeros(1, 8))
+
+
+def test_evaluation_does_not_change_its_input() -> None:
+    model = build("bert", TINY).eval()
+    rows = torch.randn(3, 8)
+    kept = rows.clone()
+    with torch.inference_mode():
+        model.encoder.blocks[0](rows, regroup(Layout.of([3])))
+    assert torch.equal(rows, kept)

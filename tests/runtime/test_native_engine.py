@@ -1,0 +1,154 @@
+"""The C++ kernel against the eager engine, on every shape it claims to run."""
+
+import math
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from models_for_engines import SHAPES, random_model, random_texts
+
+from bertsmith.errors import HardwareError, TextError
+from bertsmith.hardware.report import examine
+from bertsmith.models.spec import FunctionalRelative
+from bertsmith.runtime.batches import pack_rows
+from bertsmith.runtime.engine import EagerEngine
+from bertsmith.runtime.native.build import library
+from bertsmith.runtime.native.engine import NativeEngine, why_not
+
+LENGTHS = (1, 2, 3, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 95, 130, 200)
+CLOSE = 8e-3  # bf16 keeps 8 bits: 2^-9 a rounding, and some layers of them
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """Only where the probe, in a child process, found the instructions to work."""
+    finding = examine(["native_avx512"]).findings[0]
+    if not finding.works:
+        pytest.skip(f"this machine has no AVX-512 bf16 kernel: {finding.status}")
+    return finding
+
+
+def relative(mine, true):
+    return float((mine - true).norm() / true.norm())
+
+
+@pytest.mark.parametrize("tier", ["avx512", "amx-emulated"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_equal_the_eager_rows_within_bf16(machine, tier, shape):
+    model = random_model(shape)
+    eager = EagerEngine(model.encoder, device=torch.device("cpu"), dtype=torch.float32)
+    native = NativeEngine(model.encoder, model.spec, tier=tier, streams=1)
+    lengths = LENGTHS if tier == "avx512" else LENGTHS[:10]
+    (batch,) = pack_rows(random_texts(lengths), budget=10_000)
+    mine, true = native.rows(batch), eager.rows(batch)
+    for first, last in zip(batch.starts, batch.starts[1:], strict=False):
+        assert relative(mine[first:last], true[first:last]) < CLOSE
+
+
+def test_neighbors_in_a_batch_change_nothing(machine):
+    model = random_model("bert")
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    ids = random_texts(LENGTHS)
+    (together,) = pack_rows(ids, budget=10_000)
+    rows = native.rows(together)
+    for place, number in enumerate(together.texts):
+        (alone,) = pack_rows([ids[number]], budget=10_000)
+        part = rows[together.starts[place] : together.starts[place + 1]]
+        assert torch.equal(part, native.rows(alone))
+
+
+def test_threads_do_not_disturb_each_other(machine):
+    model = random_model("bert")
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=4)
+    batches = [pack_rows(random_texts([n, n + 5]), budget=999)[0] for n in range(1, 40)]
+    alone = [native.rows(batch) for batch in batches]
+    results = [None] * len(batches)
+
+    def work(offset):
+        for number in range(offset, len(batches), 4):
+            results[number] = native.rows(batches[number])
+
+    threads = [threading.Thread(target=work, args=(offset,)) for offset in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(mine, true) for mine, true in zip(results, alone, strict=True))
+
+
+def test_a_text_of_every_position_is_right(machine):
+    model = random_model("bert")
+    eager = EagerEngine(model.encoder, device=torch.device("cpu"), dtype=torch.float32)
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    (batch,) = pack_rows(random_texts([512]), budget=10_000)
+    assert relative(native.rows(batch), eager.rows(batch)) < CLOSE
+
+
+@pytest.mark.parametrize("bad", [-1, 211, 2**31 - 1])
+def test_an_id_outside_of_the_vocabulary_never_reaches_the_kernel(machine, bad):
+    model = random_model("bert")
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    (batch,) = pack_rows([np.array([1, bad, 2], dtype=np.int32)], budget=10)
+    with pytest.raises(TextError, match="outside of the vocabulary of 211"):
+        native.rows(batch)
+
+
+def test_a_text_longer_than_the_positions_is_refused(machine):
+    model = random_model("bert")
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    (batch,) = pack_rows(random_texts([513]), budget=10)
+    with pytest.raises(TextError, match="513 tokens does not fit 512"):
+        native.rows(batch)
+
+
+def test_extreme_activations_stay_finite(machine):
+    model = random_model("bert")
+    with torch.no_grad():
+        for block in model.encoder.blocks:
+            block.feed_forward.up.weight.mul_(1000.0)
+            block.attention.query.weight.mul_(1000.0)
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    (batch,) = pack_rows(random_texts(LENGTHS), budget=10_000)
+    assert torch.isfinite(native.rows(batch)).all()
+
+
+def test_shapes_the_kernel_lacks_are_refused_by_name(machine):
+    model = random_model("bert")
+    odd = replace(model.spec, hidden=24, embedding=24)
+    assert "hidden size 24" in why_not(odd)
+    assert "relative positions" in why_not(replace(model.spec, positions=FunctionalRelative()))
+    assert "tanh" in why_not(replace(model.spec, activation="tanh"))
+    with pytest.raises(HardwareError, match="hidden size 24"):
+        NativeEngine(model.encoder, odd, tier="avx512", streams=1)
+
+
+def test_the_second_start_does_not_compile_again(machine, monkeypatch):
+    before = library("avx512")
+    monkeypatch.setenv("CXX", "/nonexistent/compiler")
+    assert library("avx512") == before
+
+
+def test_a_library_that_others_could_write_is_not_loaded(machine, tmp_path, monkeypatch):
+    content = library("avx512").read_bytes()
+    monkeypatch.setenv("BERTSMITH_CACHE", str(tmp_path))
+    place = tmp_path / "native"
+    place.mkdir()
+    planted = place / library_name()
+    planted.write_bytes(content)
+    planted.chmod(0o666)
+    with pytest.raises(HardwareError, match="can be written by others"):
+        library("avx512")
+
+
+def library_name():
+    from bertsmith.runtime.native import build
+
+    return build._place("avx512").name
+
+
+def test_the_probe_reports_error_and_speed(machine):
+    assert 0.0 < machine.error < 1e-2
+    assert math.isfinite(machine.speedup)
+    assert set(machine.gflops) == set(machine.fp32_gflops)

@@ -1,0 +1,249 @@
+"""The house rules, held with the standard library only: layers, sizes, names, safety."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "bertsmith"
+FILES = sorted(SOURCE.rglob("*.py"))
+PYTHON_FILES = [
+    *FILES,
+    *sorted((ROOT / "tests").rglob("*.py")),
+    *sorted(ROOT.glob("benchmarks/*.py")),
+]
+
+# From the ground up; parts of one storey never import each other.
+LAYERS = (
+    ("errors",),
+    ("staged",),
+    ("config",),
+    ("hardware",),
+    ("text",),
+    ("nn",),
+    ("models",),
+    ("folders",),
+    ("data",),
+    ("objectives", "tasks"),
+    ("runtime",),
+    ("training",),
+    ("sentences", "prompts", "compress", "explain", "audit", "classic"),
+    ("report",),
+    ("serve",),
+    ("demo",),
+    ("cli",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core"}
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 80
+MOST_PARAMETERS = 8
+# Files that may do what nobody else may, with the reason.
+PICKLE_READER = {"folders/pickle_child.py"}
+ENVIRONMENT_READERS = ("cli/", "hardware/")
+ORACLES = {
+    "transformers",
+    "sentence_transformers",
+    "onnxruntime",
+    "ctranslate2",
+    "sklearn",
+    "scipy",
+}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def place(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def part(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(module: ast.Module, path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports, relative ones made absolute, with the line."""
+    package = ("bertsmith", *path.relative_to(SOURCE).parent.parts)
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield name.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            origin = ".".join([*above, *([node.module] if node.module else [])])
+            yield origin, node.lineno
+            for name in node.names:
+                yield f"{origin}.{name.name}", node.lineno
+
+
+def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def each_file(check: Callable[[Path], None]) -> Callable[[], None]:
+    """One test that holds a rule for every file of the package."""
+
+    def test() -> None:
+        for path in FILES:
+            check(path)
+
+    test.__name__ = check.__name__
+    return test
+
+
+@each_file
+def test_imports_point_down(file: Path) -> None:
+    own = part(file)
+    if own in ("__init__", "__main__"):
+        return
+    assert own in RANK, f"{own} has no place among the layers"
+    for name, line in imports(tree(file), file):
+        parts = name.split(".")
+        if parts[0] != "bertsmith" or len(parts) == 1:
+            continue
+        other = parts[1]
+        if other in RANK and other != own:
+            assert RANK[other] < RANK[own], f"{place(file)}:{line} imports {name} from above"
+
+
+def test_the_package_itself_imports_nothing_heavy() -> None:
+    top = [
+        n for n in tree(SOURCE / "__init__.py").body if isinstance(n, ast.Import | ast.ImportFrom)
+    ]
+    for node in top:
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+        assert set(names) <= {"__future__", "importlib", "typing"}, names
+
+
+def test_commands_import_heavy_libraries_only_when_they_run() -> None:
+    for path in FILES:
+        if part(path) != "cli":
+            continue
+        for node in tree(path).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = (
+                    [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+                )
+                roots = {(name or "").partition(".")[0] for name in names}
+                heavy = roots & {"torch", "tokenizers", "numpy", "safetensors", "pydantic", "rich"}
+                assert not heavy, f"{place(path)}:{node.lineno} imports {heavy} at the top"
+
+
+@each_file
+def test_oracles_are_never_needed_at_run_time(file: Path) -> None:
+    for name, line in imports(tree(file), file):
+        assert name.partition(".")[0] not in ORACLES, f"{place(file)}:{line} imports {name}"
+
+
+def test_files_are_short_and_named_by_what_they_hold() -> None:
+    for path in PYTHON_FILES:
+        assert path.stem not in DRAWERS, path
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE, path
+
+
+@each_file
+def test_functions_are_short_and_take_few_parameters(file: Path) -> None:
+    for function in functions(tree(file)):
+        label = f"{place(file)}:{function.lineno} {function.name}"
+        assert (function.end_lineno or 0) - function.lineno < LONGEST_FUNCTION, label
+        given = function.args
+        names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        names = [name for name in names if name not in ("self", "cls")]
+        # A command's parameters are the user's options, not a signature to call.
+        if part(file) != "cli":
+            assert len(names) <= MOST_PARAMETERS, label
+        assert given.kwarg is None, f"{label} takes **{given.kwarg.arg if given.kwarg else ''}"
+
+
+@each_file
+def test_modules_and_public_things_say_what_they_are_for(file: Path) -> None:
+    module = tree(file)
+    assert ast.get_docstring(module), place(file)
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), f"{place(file)}:{node.lineno} {node.name}"
+
+
+@each_file
+def test_no_file_runs_code_from_data_or_validates_with_assert(file: Path) -> None:
+    banned = {"eval", "exec"}
+    attributes = {("torch", "load"), ("pickle", "load"), ("pickle", "loads"), ("yaml", "load")}
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Assert):
+            pytest.fail(f"{place(file)}:{node.lineno} asserts; raise an error of errors.py")
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        where = f"{place(file)}:{node.lineno}"
+        if isinstance(called, ast.Name):
+            assert called.id not in banned, where
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+            if place(file) not in PICKLE_READER:
+                assert (called.value.id, called.attr) not in attributes, where
+            assert not called.attr.endswith("_object_list"), where
+        for keyword in node.keywords:
+            truth = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            assert not (keyword.arg in ("shell", "allow_pickle") and truth), where
+
+
+@each_file
+def test_errors_are_not_swallowed(file: Path) -> None:
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.ExceptHandler):
+            where = f"{place(file)}:{node.lineno}"
+            assert node.type is not None, f"{where} catches everything"
+            assert not all(isinstance(x, ast.Pass) for x in node.body), f"{where} swallows"
+
+
+@each_file
+def test_only_commands_and_hardware_read_the_environment(file: Path) -> None:
+    if place(file).startswith(ENVIRONMENT_READERS):
+        return
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            assert name not in ("os.environ", "os.getenv"), f"{place(file)}:{node.lineno}"
+
+
+@each_file
+def test_only_commands_print(file: Path) -> None:
+    if place(file).startswith("cli/"):
+        return
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{place(file)}:{node.lineno} prints"
+
+
+def test_nothing_is_left_undone_and_nothing_names_a_workplace() -> None:
+    # Written in pieces, so that this file does not find itself.
+    undone = re.compile(
+        "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X\\b", "Not" + "ImplementedError"])
+    )
+    workplace = re.compile(
+        "|".join(["/wo" + "rk/", "/ro" + "ot/", "/opt/" + "(pypi|wheels)", "/tmp/" + "plan"])
+    )
+    kinds = {".py", ".md", ".toml", ".txt", ".cpp", ".h", ".cfg", ".sh", ""}
+    for folder in ("src", "tests", "benchmarks", "docs", ".ci"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in kinds:
+                _clean(path, undone, workplace)
+    for path in sorted(ROOT.iterdir()):
+        if path.is_file() and path.suffix in kinds and not path.name.startswith(".git"):
+            _clean(path, undone, workplace)
+
+
+def _clean(path: Path, *patterns: re.Pattern[str]) -> None:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for pattern in patterns:
+            assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

@@ -1,0 +1,29 @@
+"""Small tokenizers of every kind as fixtures."""
+
+import pytest
+from small_tokenizers import albert_files, bert_files, roberta_files
+
+from bertsmith.text.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="session")
+def files() -> dict[str, dict[str, bytes]]:
+    """The files of one folder of each kind."""
+    return {
+        "uncased": bert_files(),
+        "cased": bert_files(cased=True),
+        "roberta": roberta_files(),
+        "albert": albert_files(),
+    }
+
+
+@pytest.fixture(scope="session")
+def tokenizers(files: dict[str, dict[str, bytes]]) -> dict[str, Tokenizer]:
+    """One tokenizer of each kind."""
+    return {name: Tokenizer.from_files(contents) for name, contents in files.items()}
+
+
+@pytest.fixture(params=["uncased", "cased", "roberta", "albert"])
+def tokenizer(request: pytest.FixtureRequest, tokenizers: dict[str, Tokenizer]) -> Tokenizer:
+    """Each kind in turn."""
+    return tokenizers[request.param]
