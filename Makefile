@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 BENCH := $(VENV)/.setup-bench
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 DATA ?=
 
 .PHONY: setup demo test check bench clean

@@ -78,7 +78,7 @@ def test_the_summary_tells_cuts_repeats_and_empty_texts(tmp_path, capsys) -> Non
     streams = capsys.readouterr()
     assert streams.out == ""
     assert "note: 1 empty text kept" in streams.err
-    assert "4 texts x 384" in streams.err
+    assert "4 x 384" in streams.err
     assert "1 of them stood there before" in streams.err
     assert "1 of 4 texts were longer than 256 tokens and lost 146 tokens" in streams.err
     assert streams.err.count("146 tokens") == 1

@@ -92,7 +92,7 @@ def test_a_machine_probed_before_gets_the_fastest_path_at_once(world):
     chosen, said = select()
     assert chosen.engine.name == "native-amx-bf16"
     assert world.probed == 0
-    assert "9.0 x fp32" in said[0]
+    assert said == []
 
 
 def test_a_crashed_probe_is_passed_over(world):
@@ -123,7 +123,7 @@ def test_large_work_probes_once_and_says_so(world):
     assert chosen.prepare(WORTH_PROBING * 2).name == "native-amx-bf16"
     assert world.probed == 1
     assert "once" in said[0]
-    assert "native-amx-bf16" in said[1]
+    assert said[1] == "using native-amx-bf16: measured at 9.0 x fp32, error 4.0e-03"
 
 
 def test_a_cleared_cache_is_built_again_only_for_large_work(world):

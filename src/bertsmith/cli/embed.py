@@ -107,7 +107,7 @@ def summary(account: Account, out: Path, shape: tuple[int, int], seconds: float)
 
     rate = account.texts / max(seconds, 1e-9)
     lines = [
-        f"{out}: {shape[0]:,} texts x {shape[1]} in {duration(seconds)}, {rate:,.0f} texts/s, "
+        f"{out}: {shape[0]:,} x {shape[1]} in {duration(seconds)}, {rate:,.0f} texts/s, "
         f"{account.engine}"
     ]
     if account.distinct < account.texts:

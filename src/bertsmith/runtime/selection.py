@@ -82,7 +82,7 @@ class Selection:
         report = MachineReport(
             machine=this_machine(), compiler=None, load=0.0, findings=tuple(known)
         )
-        return self._take(report)
+        return self._take(report, say=log.info)  # nothing changes, so nobody is told
 
     def _probe(self, *, required: bool) -> None:
         self._settled = True
@@ -94,13 +94,13 @@ class Selection:
         if stale or None in known:
             self._notice("looking for a faster path on this machine (once, up to a minute) ...")
         report = examine(NATIVE, fresh=stale)
-        self._take(report)
+        self._take(report, say=self._notice)
         if required and isinstance(self.engine, EagerEngine):
             said = "; ".join(f"{found.name}: {found.status}" for found in report.findings)
             hint = "" if compiler() else "; a C++ compiler (g++ or clang++) would help"
             raise HardwareError(f"no bf16 path works on this CPU ({said}){hint}")
 
-    def _take(self, report: MachineReport) -> bool:
+    def _take(self, report: MachineReport, *, say: Notice) -> bool:
         """Move to the native engine if the probes speak for it and its library is there."""
         choice = choose_inference(report)
         tier = NATIVE.get(choice.probe)
@@ -111,5 +111,5 @@ class Selection:
         self.engine = NativeEngine(
             self._model.encoder, self._model.spec, tier=tier, streams=self._threads
         )
-        self._notice(f"using {self.engine.name}: {choice.reason}")
+        say(f"using {self.engine.name}: {choice.reason}")
         return True
