@@ -32,6 +32,14 @@ COMMANDS = {
         "bertsmith.cli.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
     ),
     "vocab": Entry("bertsmith.cli.vocab:app", "Learn a vocabulary from your own files."),
+    "corpus": Entry("bertsmith.cli.corpus:app", "Turn files of text into shards to pre-train on."),
+    "mask": Entry("bertsmith.cli.mask:app", "Show what a masking scheme does to your own text."),
+    "recipes": Entry(
+        "bertsmith.cli.recipes:recipes", "List and print the recipes that come along."
+    ),
+    "pretrain": Entry("bertsmith.cli.pretrain:pretrain", "Pre-train a BERT of your own on shards."),
+    "fill": Entry("bertsmith.cli.fill:fill", "Fill the [MASK]s of a text, with scores."),
+    "score": Entry("bertsmith.cli.score:score", "Say how likely a model finds texts; BLiMP."),
     "info": Entry("bertsmith.cli.info:info", "Say what a model folder holds."),
     "convert": Entry(
         "bertsmith.cli.convert:convert", "Rewrite a model folder of any age as a clean, safe one."

@@ -1,4 +1,4 @@
-"""`bertsmith demo`: asks Python's own documentation three questions in plain words."""
+"""`bertsmith demo`: questions to Python's own documentation, and a tiny BERT learned from it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,22 @@ ANSWERS = 3
 
 Model = Annotated[str, typer.Option("--model", help="A model folder or name.")]
 Out = Annotated[Path, typer.Option("--out", help="Where vectors and passages are kept.")]
-Ask = Annotated[list[str] | None, typer.Option("--ask", help="Your own question; may be repeated.")]
+Ask = Annotated[
+    list[str] | None,
+    typer.Option("--ask", help="Your own question; may be repeated. Nothing is trained then."),
+]
+Seconds = Annotated[
+    float, typer.Option("--seconds", min=0, help="How long to pre-train; 0 leaves it out.")
+]
 
 
-def demo(model: Model = "all-MiniLM-L6-v2", out: Out = Path("demo_out"), ask: Ask = None) -> None:
-    """Embed the standard library's documentation and answer three questions from it, offline."""
+def demo(
+    model: Model = "all-MiniLM-L6-v2",
+    out: Out = Path("demo_out"),
+    ask: Ask = None,
+    seconds: Seconds = 60.0,
+) -> None:
+    """Answer questions from Python's documentation, then pre-train a tiny BERT on it, offline."""
     from rich.console import Console
 
     from bertsmith.demo.library_docs import passages
@@ -44,7 +55,9 @@ def demo(model: Model = "all-MiniLM-L6-v2", out: Out = Path("demo_out"), ask: As
     vectors = _embedded(console, embedder, found, out)
     for question in ask or QUESTIONS:
         _answer(console, embedder, question, found, vectors)
-    console.print(f"\nVectors and passages are in [bold]{out}[/]. Ask your own:")
+    if seconds and not ask:
+        _pretrained(console, found, out, seconds)
+    console.print(f"\nEverything is in [bold]{out}[/]. Ask your own:")
     console.print('  bertsmith demo --ask "How do I round a number to two digits?"')
 
 
@@ -108,6 +121,43 @@ def _answer(
         passage = found[place]
         console.print(f"  [green]{scores[place]:.2f}[/]  [bold]{escape(passage.source)}[/]")
         console.print(f"        [dim]{escape(_opening(passage))}[/]")
+
+
+def _pretrained(console: Console, found: list[Passage], out: Path, seconds: float) -> None:
+    """A vocabulary, shards, a minute of training, its curve, and three masks filled."""
+    from rich.markup import escape
+
+    from bertsmith.cli.pretrain_view import watching
+    from bertsmith.demo import pretraining
+    from bertsmith.report.curves import write_report
+
+    console.print("\n[bold]A BERT of your own[/], from the same documentation")
+    start = time.perf_counter()
+    texts = [passage.text for passage in found]
+    material = pretraining.prepare(texts, out / "passages.jsonl", out)
+    console.print(
+        f"corpus  {material.documents:,} documents, {material.tokens:,} tokens of a vocabulary of "
+        f"{material.vocabulary:,}, in {time.perf_counter() - start:.1f} s"
+    )
+    folder = out / "bert"
+    with watching(quiet=not sys.stderr.isatty()) as watch:
+        outcome = pretraining.train(material, folder, seconds, watch)
+    rate = outcome.tokens / max(outcome.seconds, 1e-9)
+    console.print(
+        f"train   {outcome.step:,} steps, {outcome.tokens:,} tokens in {outcome.seconds:.0f} s: "
+        f"[bold]{rate:,.0f} tokens/s[/]"
+    )
+    console.print(f"loss    {pretraining.curve(folder)}", markup=False)
+    if outcome.evaluation is not None:
+        told = outcome.evaluation
+        console.print(
+            f"held    loss {told.losses['mlm']:.2f}, {told.accuracy['mlm']:.0%} of hidden tokens "
+            f"found; curves: {write_report(folder, 'bertsmith demo')}"
+        )
+    for text, filled in zip(pretraining.MASKS, pretraining.fill_masks(folder), strict=True):
+        guesses = ", ".join(f"{guess.token} {guess.score:.2f}" for guess in filled.guesses[0])
+        console.print(f"[bold cyan]? {escape(text)}[/]\n  {escape(guesses)}")
+    console.print(f'Try:    bertsmith fill {folder} "Return the [MASK] of the list."', markup=False)
 
 
 def _opening(passage: Passage, length: int = 150) -> str:

@@ -1,0 +1,207 @@
+"""`bertsmith mask preview`: what a masking scheme does to your own text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from bertsmith.objectives.preview import Piece, Preview, Tally
+    from bertsmith.objectives.settings import MaskSettings
+
+app = typer.Typer(help="Show what a masking scheme hides.", no_args_is_help=True)
+
+STYLES = {
+    "mask": "bold black on yellow",
+    "random": "bold white on red",
+    "keep": "black on green",
+    "similar": "bold white on blue",
+}
+
+
+@app.callback()
+def mask() -> None:
+    """Show what a masking scheme hides."""
+
+
+@app.command()
+def preview(
+    model: Annotated[str, typer.Argument(help="A model or vocabulary: folder or name.")],
+    source: Annotated[str, typer.Argument(help="A file of texts, a text, or - for stdin.")],
+    grouping: Annotated[
+        str, typer.Option(help="What is hidden together: token, whole_word, span, ngram, ...")
+    ] = "token",
+    rate: Annotated[float, typer.Option(help="The share of tokens to hide.")] = 0.15,
+    replacement: Annotated[
+        str, typer.Option(help="What takes their place: mix, all_mask, random, similar.")
+    ] = "mix",
+    by: Annotated[
+        str | None, typer.Option(help="mix: draw by token, word or unit (token if not given).")
+    ] = None,
+    phrases: Annotated[
+        Path | None, typer.Option(help="phrase, entity: a file with one phrase a line.")
+    ] = None,
+    synonyms: Annotated[
+        Path | None, typer.Option(help="similar: a file of lines with words of one meaning.")
+    ] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="similar: a file of word vectors as text.")
+    ] = None,
+    segmenter: Annotated[
+        str | None, typer.Option(help="Number Chinese words by: jieba, character.")
+    ] = None,
+    field: Annotated[
+        str | None, typer.Option(help="Column or key of the text in tables and .jsonl.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed hides other tokens.")] = 0,
+    count: Annotated[int, typer.Option(help="How many texts to show.", min=0)] = 5,
+    html: Annotated[Path | None, typer.Option(help="Write a page for a browser, too.")] = None,
+) -> None:
+    """Hide tokens of texts as pre-training would, and measure what was hidden.
+
+    Examples:
+
+        bertsmith mask preview all-MiniLM-L6-v2 "He likes playing chess." --grouping whole_word
+
+        bertsmith mask preview my-vocab corpus.txt --grouping span --rate 0.3 --html mask.html
+    """
+    from bertsmith.folders.read import load_tokenizer
+    from bertsmith.objectives.masking import Masking
+    from bertsmith.objectives.preview import preview as preview_of
+    from bertsmith.text.segment import segmenter as segmenter_named
+
+    settings = _settings(
+        {"kind": grouping, "file": phrases},
+        {"kind": replacement, "by": by, "synonyms": synonyms, "vectors": vectors},
+        rate,
+    )
+    tokenizer = load_tokenizer(model)
+    masking = Masking.of(settings, tokenizer)
+    if segmenter is not None:
+        tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
+    found = preview_of(_texts(source, field), tokenizer, masking, count=count, seed=seed)
+    requested = _requested(rate, masking.replacement.shares)
+    _show(found, requested)
+    if html is not None:
+        from bertsmith.cli.console import note
+        from bertsmith.cli.mask_page import page
+        from bertsmith.staged import write_staged
+
+        write_staged(html, page(found, requested, settings).encode("utf-8", "backslashreplace"))
+        note(f"wrote {html}")
+
+
+def _settings(
+    grouping: dict[str, object], replacement: dict[str, object], rate: float
+) -> MaskSettings:
+    from bertsmith.config import validated
+    from bertsmith.objectives.settings import MaskSettings
+
+    def given(options: dict[str, object]) -> dict[str, object]:
+        texts = {key: str(value) for key, value in options.items() if value is not None}
+        return dict(texts)
+
+    tree = {"grouping": given(grouping), "replacement": given(replacement), "rate": rate}
+    return validated(MaskSettings, tree, "mask preview")
+
+
+def _texts(source: str, field: str | None) -> Iterable[str]:
+    """The lines of a file or of standard input, or the text that was given itself."""
+    from bertsmith.data.texts import read_texts
+    from bertsmith.errors import InputFileError
+
+    column = int(field) if field is not None and field.isdecimal() else field
+    if source == "-":
+        return read_texts("-", field=column)
+    try:
+        path = Path(source)
+        there = path.exists()
+    except (OSError, ValueError):  # too long, or with a null character: no name of a file
+        there = False
+    if there:
+        return read_texts(path, field=column)
+    if " " not in source and Path(source).suffix in (".txt", ".tsv", ".csv", ".jsonl", ".gz"):
+        raise InputFileError(f"there is no file {source}; a text needs no name of a file")
+    return [source]
+
+
+def _requested(rate: float, shares: tuple[float, ...]) -> dict[str, float]:
+    return {"hidden": rate, **dict(zip(("mask", "random", "keep", "similar"), shares, strict=True))}
+
+
+def measured(tally: Tally, requested: dict[str, float]) -> Iterator[tuple[str, str, str]]:
+    """Rows of a table: what, as asked for, as found."""
+    names = {"hidden": "tokens hidden", "mask": "of them: [MASK]", "random": "random token"}
+    names |= {"keep": "kept", "similar": "similar word"}
+    for key, wanted in requested.items():
+        share = tally.rate if key == "hidden" else tally.share(key)
+        if wanted or share:
+            yield names[key], f"{wanted:.2%}", f"{share:.2%}"
+    mean = tally.hidden / max(tally.units, 1)
+    yield "tokens a hidden unit", "", f"{mean:.2f}"
+    most = sorted(tally.lengths.items())
+    shares = ", ".join(f"{size}: {number / max(tally.units, 1):.0%}" for size, number in most[:12])
+    yield "hidden units by words", "", shares
+
+
+def visible(token: str) -> str:
+    """A token with characters that show nothing, or turn the line around, written as escapes."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in token)
+
+
+def words_of(piece: Piece) -> str:
+    """A piece as text: `was→now` where it changed, `was=` where it was chosen and kept."""
+    before, after = visible(piece.before), visible(piece.after)
+    if piece.fate == "shown":
+        return before
+    return f"{before}=" if piece.fate == "keep" else f"{before}→{after}"
+
+
+def _show(found: Preview, requested: dict[str, float]) -> None:
+    tally = found.tally
+    rows = list(measured(tally, requested))
+    summary = f"{tally.texts:,} texts, {tally.tokens:,} tokens, {tally.units:,} hidden units"
+    if not sys.stdout.isatty():
+        lines = ["".join(text for text, _ in _marked(pieces)).strip() for pieces in found.samples]
+        lines += ["", summary, *("\t".join(row) for row in [("", "asked", "found"), *rows])]
+        sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+        sys.stdout.flush()
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for pieces in found.samples:
+        console.print(_colored(pieces))
+        console.print()
+    table = Table(title=summary, title_justify="left", header_style="bold")
+    for column in ("", "asked", "found"):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _marked(pieces: list[Piece]) -> Iterator[tuple[str, str]]:
+    """Texts and the fate each is to be colored by; hidden units stand in angles."""
+    inside = False
+    for piece in pieces:
+        yield (" ", "gap" if inside and not piece.opens else "shown")
+        opens, closes = "‹" if piece.opens else "", "›" if piece.closes else ""
+        yield f"{opens}{words_of(piece)}{closes}", piece.fate
+        inside = piece.fate != "shown" and not piece.closes
+
+
+def _colored(pieces: list[Piece]) -> Text:
+    from rich.text import Text
+
+    line = Text()
+    for text, fate in _marked(pieces):
+        line.append(text, style=STYLES.get(fate, ""))
+    return line

@@ -1,0 +1,191 @@
+"""`bertsmith pretrain`: from shards to a BERT of your own; the same command again goes on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertsmith.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bertsmith.training.pretrain import Job
+    from bertsmith.training.recipe import PretrainRecipe
+    from bertsmith.training.run import Outcome
+
+Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A name (see `bertsmith recipes`) or a .toml file.")
+]
+Shards = Annotated[
+    Path, typer.Option("--corpus", metavar="SHARDS", help="What `bertsmith corpus build` wrote.")
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the run and of the finished model.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting: --set optimizer.lr=1e-4"),
+]
+Size = Annotated[
+    Literal["tiny", "mini", "small", "medium", "base", "large"] | None,
+    typer.Option("--size", help="2x128, 4x256, 4x512, 8x512, 12x768, 24x1024."),
+]
+Steps = Annotated[int | None, typer.Option("--steps", min=1, help="How many steps to train.")]
+Budget = Annotated[
+    str | None, typer.Option("--budget", help="Or how long: 20m, 1h30m; all is planned to fit.")
+]
+Init = Annotated[
+    str | None, typer.Option("--init", metavar="MODEL", help="Go on from a model with these words.")
+]
+Devices = Annotated[
+    int | None, typer.Option("--devices", min=1, help="Processes that share the batch.")
+]
+Precision = Annotated[
+    Literal["auto", "fp32", "bf16"] | None,
+    typer.Option("--precision", help="auto: the fastest path proven here; fp32: everywhere alike."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed, another run.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
+]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option("--accept", metavar="KEY", help="Let a setting differ from the last checkpoint."),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify-resume", help="Kill short runs of this recipe and prove that they resume exactly."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
+
+
+def pretrain(
+    recipe: Recipe,
+    corpus: Shards,
+    out: Out,
+    set: Set = None,
+    size: Size = None,
+    steps: Steps = None,
+    budget: Budget = None,
+    init: Init = None,
+    devices: Devices = None,
+    precision: Precision = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    accept: Accept = None,
+    verify_resume: Verify = False,
+    quiet: Quiet = False,
+) -> None:
+    """Pre-train a model on shards. The same command again goes on where it was.
+
+    Examples:
+
+        bertsmith pretrain bert --corpus shards --out my-bert
+
+        bertsmith pretrain fast --corpus shards --out my-bert --budget 2h --size small
+
+        bertsmith pretrain bert-wwm --init old-bert --corpus shards --out new-bert --steps 2000
+    """
+    if steps is not None and budget is not None:
+        raise ConfigError("give --steps or --budget, not both")
+    if size is not None and init is not None:
+        raise ConfigError("--init brings its own size; leave --size out")
+    short = {
+        "model.size": size,
+        "schedule.steps": steps,
+        "schedule.budget": None if budget is None else f'"{budget}"',
+        "run.devices": devices,
+        "run.precision": precision,
+        "run.seed": seed,
+        "run.threads": threads,
+    }
+    overrides = [f"{key}={value}" for key, value in short.items() if value is not None]
+    job = _job(recipe, [*(set or []), *overrides], corpus, out, init, accept or [])
+    if verify_resume:
+        _prove(job)
+        return
+    outcome, is_first = _trained(job, quiet=quiet)
+    if is_first:
+        _tell(job, outcome)
+    if outcome.exit_code:
+        raise typer.Exit(outcome.exit_code)
+
+
+def _job(
+    named: str, overrides: list[str], corpus: Path, out: Path, init: str | None, accept: list[str]
+) -> Job:
+    from bertsmith.training.pretrain import Job
+    from bertsmith.training.recipe import load_recipe
+
+    recipe = load_recipe(named, overrides)
+    _set_threads(recipe)
+    return Job(recipe=recipe, corpus=corpus, out=out, init=init, accept=accept)
+
+
+def _set_threads(recipe: PretrainRecipe) -> None:
+    import torch
+
+    from bertsmith.hardware.environment import thread_count
+
+    torch.set_num_threads(recipe.run.threads or thread_count())
+
+
+def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
+    """Train in this process, or become the launcher of several; also whether this is the first."""
+    from bertsmith.cli.console import note
+    from bertsmith.cli.pretrain_view import watching
+    from bertsmith.training.launch import relaunch
+    from bertsmith.training.precision_memory import keep_freed_memory
+    from bertsmith.training.pretrain import pretrain as run
+    from bertsmith.training.pretrain_place import find_place, is_one_of_many
+
+    if job.recipe.run.devices > 1 and not is_one_of_many():
+        relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=job.recipe.run.devices)
+    keep_freed_memory()
+    place = find_place(job.recipe.run, job.out)
+    first = place.ranks.is_first
+    note(f"products: {place.path.name} ({place.path.reason})", quiet=quiet or not first)
+    try:
+        with watching(quiet=quiet or not first) as watch:
+            outcome = run(job, place=place, watch=watch)
+    finally:
+        place.close()
+    return outcome, first
+
+
+def _tell(job: Job, outcome: Outcome) -> None:
+    """How the run ended, on standard output."""
+    from bertsmith.cli.console import duration
+    from bertsmith.cli.pretrain_view import held_out_lines
+    from bertsmith.report.curves import write_report
+
+    report = write_report(job.out, f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}")
+    spent = f"{outcome.step:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}"
+    if outcome.status == "stopped":
+        sys.stdout.write(
+            f"stopped by {outcome.signal} after {spent}; all is saved, the same command goes on\n"
+        )
+        return
+    lines = [f"{job.out}: {spent}"]
+    if outcome.evaluation is not None:
+        mean = " (mean of the last weights)" if outcome.chosen == "average" else ""
+        lines += [f"held-out text{mean}:", *held_out_lines(outcome.evaluation)]
+    lines.append(f"curves: {report}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _prove(job: Job) -> None:
+    from bertsmith.training.pretrain_proof import verify_resume
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"  {line}\n")
+
+    proof = verify_resume(job, say=say)
+    lines = [f"{value[:16]}  {name}" for name, value in proof.files.items()]
+    lines.append(
+        f"proven: killed after steps {', '.join(map(str, proof.kills))} of {proof.steps} and "
+        f"resumed, all {len(proof.files)} files are the same, bit for bit, as without a kill"
+    )
+    sys.stdout.write("\n".join(lines) + "\n")

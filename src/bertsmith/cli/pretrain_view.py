@@ -1,0 +1,90 @@
+"""What `bertsmith pretrain` shows while it trains and when it is done."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+    from bertsmith.training.evaluate import Evaluation
+    from bertsmith.training.progress import Progress, Watcher
+
+
+@contextmanager
+def watching(*, quiet: bool) -> Iterator[Watcher | None]:
+    """A bar on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        with _bar() as bar:
+            yield _Bar(bar)
+    else:
+        yield _Lines()
+
+
+def figures(look: Progress) -> str:
+    """Losses, tokens a second and the time left, on one line."""
+    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in look.losses.items())
+    left = f", {duration(look.left)} left" if look.left < float("inf") else ""
+    return f"{losses}, {look.tokens_per_second:,.0f} tokens/s{left}"
+
+
+def held_out_lines(found: Evaluation) -> list[str]:
+    """Held-out figures as lines for people."""
+    lines = []
+    for name, loss in found.losses.items():
+        parts = [f"loss {loss:.4f}"]
+        if name in ("mlm", "sbo"):
+            parts.append(f"perplexity {found.perplexity[name]:,.1f}")
+        if name in found.accuracy:
+            parts.append(f"accuracy {found.accuracy[name]:.4f}")
+        parts.append(f"{found.counts[name]:,} predictions")
+        lines.append(f"  {name:<13}{', '.join(parts)}")
+    return lines
+
+
+class _Bar:
+    def __init__(self, bar: RichProgress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("pretrain", total=1.0, figures="", step="")
+
+    def __call__(self, look: Progress) -> None:
+        of = "" if look.steps is None else f"/{look.steps:,}"
+        self._bar.update(
+            self._task, completed=look.share, step=f"step {look.step:,}{of}", figures=figures(look)
+        )
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._shown = 0.0
+
+    def __call__(self, look: Progress) -> None:
+        now = time.monotonic()
+        if now - self._shown < SECONDS_BETWEEN_LINES:
+            return
+        self._shown = now
+        of = "" if look.steps is None else f" of {look.steps:,}"
+        sys.stderr.write(f"step {look.step:,}{of} ({look.share:.0%}): {figures(look)}\n")
+        sys.stderr.flush()
+
+
+def _bar() -> RichProgress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.fields[step]}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[figures]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )

@@ -1,0 +1,164 @@
+"""`bertsmith score`: how likely a masked LM finds texts, and minimal pairs told apart."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertsmith.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bertsmith.runtime.fill import MaskedModel
+    from bertsmith.runtime.minimal_pairs import PairReport, Verdict
+
+Model = Annotated[str, typer.Argument(help="A model folder with a masked-LM head, or its name.")]
+Texts = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE|TEXT", help="A file of texts (one a line, .jsonl ...), or a text."
+    ),
+]
+Blimp = Annotated[
+    Path | None,
+    typer.Option("--blimp", metavar="FOLDER", help="Judge the minimal pairs of its .jsonl files."),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="At most so many pairs of each BLiMP file.")
+]
+HideOption = Annotated[
+    Literal["token", "word"],
+    typer.Option("--hide", help="Mask one token at a time, or with it the rest of its word."),
+]
+FieldOption = Annotated[
+    str | None, typer.Option("--field", help="Column or key of the texts in a table or .jsonl.")
+]
+Tokens = Annotated[bool, typer.Option("--tokens", help="Also show the score of every token.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def score(
+    model: Model,
+    texts: Texts = None,
+    blimp: Blimp = None,
+    limit: Limit = None,
+    hide: HideOption = "token",
+    field: FieldOption = None,
+    tokens: Tokens = False,
+    as_json: Json = False,
+) -> None:
+    """Score texts by their pseudo-log-likelihood: every token masked once, all others in sight.
+
+    Examples:
+
+        bertsmith score my-bert "the man went to the store ."
+
+        bertsmith score my-bert texts.txt --json
+
+        bertsmith score my-bert --blimp blimp/data --limit 100
+    """
+    from bertsmith.runtime.fill import MaskedModel
+
+    if (texts is None) == (blimp is None):
+        raise ConfigError("give a file or a text to score, or --blimp FOLDER, and not both")
+    masked = MaskedModel.load(model)
+    if blimp is not None:
+        _judge(masked, blimp, limit, hide, as_json=as_json)
+        return
+    total, count = 0.0, 0
+    from bertsmith.runtime.scoring import score_texts
+
+    for found in score_texts(masked, _texts(texts or "", field), hide=hide):
+        total, count = total + found.total, count + len(found.values)
+        if as_json:
+            row: dict[str, object] = {"score": found.total, "tokens": len(found.values)}
+            if tokens:
+                row |= {
+                    "values": [list(one) for one in zip(found.tokens, found.values, strict=True)]
+                }
+            sys.stdout.write(json.dumps(row) + "\n")
+            continue
+        sys.stdout.write(f"{found.total:.4f}\t{len(found.values)}\n")
+        if tokens:
+            _show_tokens(found.tokens, found.values)
+    if count:
+        sys.stdout.flush()
+        sys.stderr.write(
+            f"pseudo-perplexity {math.exp(-total / count):,.2f} over {count:,} tokens\n"
+        )
+
+
+def _texts(named: str, field: str | None) -> Iterable[str]:
+    from bertsmith.data.texts import read_texts
+
+    column = int(field) if field is not None and field.isdecimal() else field
+    if named == "-":
+        return read_texts("-", field=column)
+    if len(named) < 4096 and "\n" not in named and Path(named).is_file():
+        return read_texts(Path(named), field=column)
+    return [named]
+
+
+def _show_tokens(tokens: Iterable[str], values: Iterable[float]) -> None:
+    from bertsmith.cli.app import printable
+
+    rows = (
+        f"  {value:9.4f}\t{printable(token)}\n" for token, value in zip(tokens, values, strict=True)
+    )
+    sys.stdout.buffer.write("".join(rows).encode("utf-8", errors="replace"))
+
+
+def _judge(
+    masked: MaskedModel,
+    folder: Path,
+    limit: int | None,
+    hide: Literal["token", "word"],
+    *,
+    as_json: bool,
+) -> None:
+    from bertsmith.cli.console import meter
+    from bertsmith.runtime.minimal_pairs import judge, read_pairs
+
+    pairs = read_pairs(folder, limit=limit)
+    with meter("judge", quiet=as_json) as shown:
+        report = judge(
+            masked, pairs, hide=hide, progress=lambda done: shown.update(done, done / len(pairs))
+        )
+    if as_json:
+        tree = {
+            "overall": _row(report.overall),
+            "phenomena": [_row(found) for found in report.phenomena],
+            "paradigms": [_row(found) for found in report.paradigms],
+        }
+        sys.stdout.write(json.dumps(tree) + "\n")
+    else:
+        _show_report(report)
+
+
+def _row(found: Verdict) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "pairs": found.pairs,
+        "ties": found.ties,
+        "accuracy": found.accuracy,
+    }
+
+
+def _show_report(report: PairReport) -> None:
+    from bertsmith.cli.app import printable
+
+    rows = [*report.phenomena, report.overall]
+    width = max(len(found.name) for found in rows)
+    lines = [f"{'phenomenon':<{width}}  {'pairs':>7}  {'ties':>5}  accuracy"]
+    lines += [
+        f"{printable(one.name):<{width}}  {one.pairs:>7,}  {one.ties:>5,}  {one.accuracy:.4f}"
+        for one in rows
+    ]
+    sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", errors="replace"))
+    sys.stdout.flush()

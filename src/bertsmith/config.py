@@ -1,0 +1,260 @@
+"""Settings as frozen, strict models, and what turns TOML and overrides into them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertsmith.errors import ConfigError, unknown
+
+Tree = dict[str, Any]
+S = TypeVar("S", bound="Settings")
+
+LARGEST_FILE = 1_000_000  # bytes; a recipe is a page of text
+EXTENDS = "extends"
+CHOOSERS = ("kind", "name")  # keys that say which of several tables this is
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+BARE_WORD = re.compile(r"[A-Za-z_./~][\w./~+ -]*")
+
+
+class Settings(BaseModel):
+    """The root of every group of settings: frozen, no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def read_toml(path: Path) -> Tree:
+    """The tables of a TOML file; errors name the file and the line."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(content) > LARGEST_FILE:
+        raise ConfigError(f"{path} has {len(content):,} bytes; that is no file of settings")
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path} is not UTF-8 (byte {error.start:,}); save it as UTF-8"
+        ) from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def read_layers(path: Path, find: Callable[[str, Path], Path]) -> Tree:
+    """A TOML file laid over the one its key `extends` names, and so on.
+
+    `find(name, folder)` gives the path of a name that stands in a file of that folder.
+    """
+    layers: list[Tree] = []
+    seen: list[Path] = []
+    while True:
+        place = path.resolve()
+        if place in seen:
+            chain = " extends ".join(str(one) for one in [*seen[seen.index(place) :], place])
+            raise ConfigError(f"recipes extend each other in a circle: {chain}")
+        seen.append(place)
+        tree = read_toml(path)
+        parent = tree.pop(EXTENDS, None)
+        layers.append(tree)
+        if parent is None:
+            break
+        if not isinstance(parent, str):
+            raise ConfigError(
+                f'{path}: {EXTENDS} is {parent!r}; write a name or a path in "quotes"'
+            )
+        path = find(parent, path.parent)
+    merged: Tree = {}
+    for tree in reversed(layers):
+        merged = overlaid(merged, tree)
+    return merged
+
+
+def overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Two trees as one: tables are joined, everything else of `above` replaces what is below.
+
+    A table that says it is of another kind replaces the old one whole: the settings of one
+    optimizer mean nothing to another.
+    """
+    joined = dict(below)
+    for key, value in above.items():
+        old = joined.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping) and not _other(old, value):
+            joined[key] = overlaid(old, value)
+        else:
+            joined[key] = value
+    return joined
+
+
+def _other(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return any(key in new and key in old and new[key] != old[key] for key in CHOOSERS)
+
+
+def overridden(tree: Mapping[str, Any], overrides: Sequence[str]) -> Tree:
+    """The tree with settings given as "section.key=value", values as TOML writes them.
+
+    What is no TOML value but looks like a word or a path is text: `model.size=mini`.
+    """
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        keys = [key.strip() for key in path.split(".")]
+        if not equals or not all(BARE_KEY.fullmatch(key) for key in keys):
+            raise ConfigError(f"{override!r} is no setting; write section.key=value")
+        layer: Tree = {keys[-1]: _value(text.strip(), override)}
+        for key in reversed(keys[:-1]):
+            layer = {key: layer}
+        tree = overlaid(tree, layer)
+    return dict(tree)
+
+
+def _value(text: str, override: str) -> Any:
+    try:
+        tree = tomllib.loads(f"value = {text}")
+        if list(tree) == ["value"]:
+            return tree["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        if BARE_WORD.fullmatch(text):
+            return text
+    raise ConfigError(f'{override!r}: {text!r} is not a value; write 1e-4, true, [1, 2] or "text"')
+
+
+def validated(kind: type[S], tree: Mapping[str, Any], source: str) -> S:
+    """Settings from a tree; every fault is named with its place, value and what is expected."""
+    for path, value in _leaves(tree):
+        if isinstance(value, date | datetime | time):
+            raise ConfigError(f"{source}: {path} is the date {value}; no setting is one")
+    try:
+        # By way of JSON, strict means strict but arrays may be tuples and strings may be paths.
+        return kind.model_validate_json(json.dumps(tree))
+    except ValidationError as error:
+        faults = [_fault(kind, tree, dict(fault)) for fault in error.errors()]
+        raise ConfigError(
+            "\n".join(f"{source}: {fault}" for fault in dict.fromkeys(faults))
+        ) from None
+
+
+def to_toml(settings: Settings) -> str:
+    """Settings as TOML that reads back as the same settings."""
+    tree = settings.model_dump(mode="json", exclude_none=True)
+    return "\n".join(_table(tree, ())).strip() + "\n"
+
+
+def fingerprint(settings: Settings) -> str:
+    """The sha256 of settings, equal for equal settings however they were written."""
+    tree = settings.model_dump(mode="json", exclude_none=True)
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()
+
+
+def differences(old: Settings, new: Settings) -> list[str]:
+    """What changed between two groups of settings, as "section.key: old -> new"."""
+    before = dict(_leaves(old.model_dump(mode="json")))
+    after = dict(_leaves(new.model_dump(mode="json")))
+    return [
+        f"{path}: {_shown(before.get(path))} -> {_shown(after.get(path))}"
+        for path in dict.fromkeys([*before, *after])
+        if before.get(path) != after.get(path)
+    ]
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}.")
+        elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+            for number, item in enumerate(value):
+                yield from _leaves({str(number): item}, f"{path}.")
+        else:
+            yield path, value
+
+
+def _fault(kind: type[Settings], tree: Mapping[str, Any], fault: dict[str, Any]) -> str:
+    """One fault of pydantic's list as a sentence with a way out."""
+    keys = _keys(tree, fault["loc"], missing=fault["type"] == "missing")
+    path = ".".join(keys)
+    if fault["type"] == "extra_forbidden":
+        home = "".join(f"{key}." for key in keys[:-1])
+        known = [f"{home}{name}" for name in _fields_at(kind, fault["loc"][:-1])]
+        return str(unknown("setting", path, known))
+    if fault["type"] == "missing":
+        return f"{path} is missing; it must be given"
+    message: str = fault["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if fault["type"] == "value_error":  # raised by us, as a sentence of its own
+        return f"{path}: {message}" if path else message
+    return f"{path} is {_shown(fault.get('input'))}; it {message}"
+
+
+def _keys(tree: Any, loc: Sequence[str | int], *, missing: bool) -> list[str]:
+    """The keys of a place as the file spells them: names of union members are left out."""
+    keys: list[str] = []
+    for part in loc:
+        if isinstance(tree, Mapping) and part in tree:
+            tree = tree[str(part)]
+        elif isinstance(tree, Sequence) and isinstance(part, int) and part < len(tree):
+            tree = tree[part]
+        else:
+            continue
+        keys.append(str(part))
+    return [*keys, str(loc[-1])] if missing else keys
+
+
+def _fields_at(kind: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
+    """The names of settings that stand beside each other at a place."""
+    here: list[type[BaseModel]] = [kind]
+    for part in loc:
+        below = [model.model_fields[part] for model in here if part in model.model_fields]
+        if below:
+            here = [model for field in below for model in _models(field.annotation)]
+    return list(dict.fromkeys(name for model in here for name in model.model_fields))
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) is not None or isinstance(annotation, UnionType | type(Union)):
+        for part in get_args(annotation):
+            yield from _models(part)
+
+
+def _shown(value: object) -> str:
+    text = "unset" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _table(tree: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {key: value for key, value in tree.items() if not isinstance(value, Mapping)}
+    if path and (plain or not tree):
+        yield f"\n[{'.'.join(map(_key, path))}]"
+    for key, value in plain.items():
+        yield f"{_key(key)} = {_literal(value)}"
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _table(value, (*path, key))
+
+
+def _key(key: str) -> str:
+    return key if BARE_KEY.fullmatch(key) else _literal(key)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for the one character that JSON leaves bare.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    if isinstance(value, int | float):
+        return repr(value)  # inf and nan are spelled alike in both languages
+    raise ConfigError(f"{value!r} cannot be written as TOML")

@@ -1,0 +1,115 @@
+"""What a corpus holds, for people and for scripts: sizes, lengths, unknown words, speed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+TOP_UNKNOWN = 20
+STEP = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusReport:
+    """The account of a build; `seconds` and `resumed_blocks` are of this run, the rest of all."""
+
+    files: int
+    documents: int
+    sentences: int
+    tokens: int
+    characters: int
+    text_bytes: int
+    lengths: dict[str, int]
+    unknown_tokens: int
+    unknown: list[tuple[str, int]]
+    empty_sentences: int
+    skipped_lines: int
+    surrogates: int
+    segmenter: str
+    forms: dict[str, str]
+    skipped_examples: list[str]
+    seconds: float = 0.0
+    new_bytes: int = 0
+    resumed_blocks: int = 0
+
+    @property
+    def unknown_share(self) -> float:
+        """The part of the tokens that is the unknown token."""
+        return self.unknown_tokens / max(1, self.tokens)
+
+    @property
+    def characters_a_token(self) -> float:
+        """How much text a token holds."""
+        return self.characters / max(1, self.tokens)
+
+    @property
+    def megabytes_a_second(self) -> float:
+        """Text read in this run over its time."""
+        return self.new_bytes / 1e6 / self.seconds if self.seconds else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return asdict(self) | {
+            "unknown_share": self.unknown_share,
+            "characters_a_token": self.characters_a_token,
+            "megabytes_a_second": self.megabytes_a_second,
+        }
+
+    def lines(self) -> list[str]:
+        """The report in plain lines."""
+        lengths = self.lengths
+        shown = [
+            f"{_count(self.files, 'file')}, {_count(self.documents, 'document')}, "
+            f"{_count(self.sentences, 'sentence')}, {_count(self.tokens, 'token')} "
+            f"({self.characters_a_token:.2f} characters a token)",
+            f"tokens a sentence: half up to {lengths['p50']}, 95 % up to {lengths['p95']}, "
+            f"99 % up to {lengths['p99']}, longest {lengths['longest']:,}",
+            f"unknown tokens: {self.unknown_tokens:,} ({self.unknown_share:.3%})",
+        ]
+        if self.unknown:
+            words = ", ".join(f"{word} {count:,}" for word, count in self.unknown[:10])
+            shown.append(f"  most frequent unknown: {words}")
+        if self.empty_sentences:
+            shown.append(f"left out: {_count(self.empty_sentences, 'sentence')} without a token")
+        if self.surrogates:
+            shown.append(f"replaced by U+FFFD: {_count(self.surrogates, 'lone surrogate')}")
+        if self.skipped_lines:
+            shown.append(f"left out: {_count(self.skipped_lines, 'faulty line')}, such as")
+            shown += [f"  {example}" for example in self.skipped_examples]
+        if self.seconds:
+            shown.append(
+                f"{self.new_bytes / 1e6:,.3g} MB of text in {self.seconds:.1f} s, "
+                f"{self.megabytes_a_second:.1f} MB/s"
+            )
+        return shown
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def sentence_lengths(path: Path) -> dict[str, int]:
+    """The usual and the largest numbers of tokens of a sentence, from the file of borders."""
+    borders = np.memmap(path, dtype="<i8", mode="r")
+    counts = np.zeros(1, dtype=np.int64)
+    for start in range(0, len(borders) - 1, STEP):
+        found = np.bincount(np.diff(borders[start : start + STEP + 1]))
+        if len(found) > len(counts):
+            counts = np.pad(counts, (0, len(found) - len(counts)))
+        counts[: len(found)] += found
+    ends = np.cumsum(counts)
+    figures = {name: int(np.searchsorted(ends, share * ends[-1])) for name, share in SHARES.items()}
+    return figures | {"longest": len(counts) - 1}
+
+
+def count_unknown(path: Path, kind: str, unknown: int | None) -> int:
+    """How many tokens of a file are the unknown one."""
+    if unknown is None:
+        return 0
+    tokens = np.memmap(path, dtype=kind, mode="r")
+    steps = range(0, len(tokens), 8 * STEP)
+    return sum(int(np.count_nonzero(tokens[at : at + 8 * STEP] == unknown)) for at in steps)

@@ -1,0 +1,104 @@
+"""A tiny BERT of one's own from the standard library's documentation, in about a minute."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertsmith.data.corpus_build import CorpusSettings, build_corpus
+from bertsmith.report.curves import read_log
+from bertsmith.runtime.fill import Filled, MaskedModel
+from bertsmith.text.learn import learn_vocabulary
+from bertsmith.training.pretrain import Job, pretrain
+from bertsmith.training.pretrain_place import find_place
+from bertsmith.training.progress import Watcher
+from bertsmith.training.recipe import PretrainRecipe, load_recipe
+from bertsmith.training.run import Outcome
+
+VOCABULARY = 4096
+MASKS = (
+    "Return [MASK] if the string is empty.",
+    "Raise a [MASK] if the value is not present.",
+    "If the optional [MASK] is given, use it.",
+)
+BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The shards of a corpus and how much text is in them."""
+
+    shards: Path
+    documents: int
+    tokens: int
+    vocabulary: int
+
+
+def prepare(texts: Sequence[str], passages: Path, out: Path) -> Material:
+    """A vocabulary and shards from passages, which also lie in a .jsonl file."""
+    shards = out / "shards"
+    shutil.rmtree(shards, ignore_errors=True)  # another Python may have other passages
+    tokenizer = learn_vocabulary(texts, kind="wordpiece", size=VOCABULARY)
+    report = build_corpus([passages], tokenizer, shards, CorpusSettings(field="text"))
+    return Material(
+        shards=shards,
+        documents=report.documents,
+        tokens=report.tokens,
+        vocabulary=tokenizer.vocab_size,
+    )
+
+
+def recipe(seconds: float) -> PretrainRecipe:
+    """The recipe `fast`, made small enough for a minute."""
+    return load_recipe(
+        "fast",
+        [
+            "model.size=tiny",
+            f"schedule.budget={seconds}",
+            "stages=[]",
+            "input.max_length=128",
+            "batch.tokens=2048",
+            "batch.micro_tokens=4096",
+            "eval.held_out=0.03",
+            "eval.every=1000000",
+            "log={every=2, tensorboard=false}",
+            "run.precision=fp32",
+        ],
+    )
+
+
+def train(material: Material, out: Path, seconds: float, watch: Watcher | None = None) -> Outcome:
+    """A fresh run of so many seconds; the model comes to lie in `out`."""
+    shutil.rmtree(out, ignore_errors=True)
+    settings = recipe(seconds)
+    job = Job(recipe=settings, corpus=material.shards, out=out)
+    return pretrain(job, place=find_place(settings.run, out), watch=watch)
+
+
+def fill_masks(folder: Path, texts: Sequence[str] = MASKS, top: int = 4) -> list[Filled]:
+    """What the model puts in place of each mask."""
+    model = MaskedModel.load(folder)
+    return [model.fill(text, top=top) for text in texts]
+
+
+def curve(folder: Path, width: int = 60) -> str:
+    """The training loss of a run as a line of bars between its first and last value."""
+    rows = read_log(folder / "log.jsonl")
+    values = [float(row["losses"]["mlm"]) for row in rows if row.get("kind") == "train"]
+    return sparkline(values, width)
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Values as bars, means of neighbors where there are more than `width`."""
+    if not values:
+        return ""
+    count = min(width, len(values))
+    edges = [len(values) * place // count for place in range(count + 1)]
+    means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
+    low, high = min(means), max(means)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    bars = "".join(BARS[round((mean - low) * scale)] for mean in means)
+    return f"{values[0]:.2f} {bars} {values[-1]:.2f}"

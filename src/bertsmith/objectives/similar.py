@@ -1,0 +1,147 @@
+"""Words that may stand in for each other: from a list of synonyms, or by word vectors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bertsmith.data.counter import Floats
+from bertsmith.data.rows import Ints, Longs
+from bertsmith.data.texts import read_texts
+from bertsmith.errors import InputFileError
+from bertsmith.objectives.lexicon import forms
+from bertsmith.objectives.trie import Trie
+from bertsmith.text.tokenizer import Tokenizer
+
+# The code before each line of the thesaurus Cilin: "Aa01A01= ...".
+_CODE = re.compile(r"[A-L][a-z]\d\d[A-Z]\d\d[=#@]")
+_ROWS = 1024  # word vectors compared at a time
+
+
+class SimilarWords:
+    """For each word, others of as many tokens; looked up by the tokens themselves."""
+
+    def __init__(self, similar: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> None:
+        words = list(dict.fromkeys([*similar, *(w for others in similar.values() for w in others)]))
+        number = {word: i for i, word in enumerate(words)}
+        keys: list[list[int]] = []
+        flat: list[int] = []
+        counts: list[int] = []
+        for form in forms(words, tokenizer):
+            for word, others in similar.items():
+                ids = form[number[word]]
+                fitting = [form[number[other]] for other in others]
+                fitting = [o for o in fitting if len(o) == len(ids) and o != ids]
+                if ids and fitting:
+                    keys.append(ids)
+                    counts.append(len(fitting))
+                    flat += [token for other in fitting for token in other]
+        self.count = len(keys)
+        self._trie = Trie(keys, tokenizer.vocab_size)
+        self._sizes = np.array([len(ids) for ids in keys], dtype=np.int64)
+        self._counts = np.array(counts, dtype=np.int64)
+        spans = self._sizes * self._counts
+        self._first = np.cumsum(spans) - spans
+        self._flat = np.array(flat, dtype=np.int32)
+
+    def find(self, ids: Ints, starts: Longs, sizes: Longs) -> Longs:
+        """The entry of each word ids[start : start + size], -1 where there is none."""
+        if not self.count or not len(starts):
+            return np.full(len(starts), -1, dtype=np.int64)
+        return self._trie.exact(ids, starts, sizes)
+
+    def pick(self, entries: Longs, draws: Floats) -> Longs:
+        """Where in `tokens` a random similar word of each entry begins."""
+        chosen = (draws * self._counts[entries]).astype(np.int64)
+        found: Longs = self._first[entries] + chosen * self._sizes[entries]
+        return found
+
+    @property
+    def tokens(self) -> Ints:
+        """The tokens of all similar words, one word after another."""
+        return self._flat
+
+
+def read_synonyms(path: Path) -> dict[str, list[str]]:
+    """Lines of words of one meaning, parted by tabs or spaces; or a .json of word: [words]."""
+    if path.suffix == ".json":
+        return _json_synonyms(path)
+    found: dict[str, list[str]] = {}
+    for line in read_texts(path, format="txt"):
+        words = line.split("\t") if "\t" in line else line.split()
+        words = [word.strip() for word in words if word.strip()]
+        if words and _CODE.fullmatch(words[0]):
+            words = words[1:]
+        for word in words:
+            others = found.setdefault(word, [])
+            others += [other for other in words if other != word and other not in others]
+    found = {word: others for word, others in found.items() if others}
+    if not found:
+        raise InputFileError(f"{path} holds no line with two words of one meaning")
+    return found
+
+
+def _json_synonyms(path: Path) -> dict[str, list[str]]:
+    try:
+        tree = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputFileError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(tree, dict) or not tree:
+        raise InputFileError(f"{path} must hold one object, each word with a list of others")
+    for word, others in tree.items():
+        if not isinstance(others, list) or not all(isinstance(other, str) for other in others):
+            raise InputFileError(f"{path}: the entry of {word!r} is not a list of words")
+    return tree
+
+
+def read_neighbors(path: Path, *, words: int, neighbors: int) -> dict[str, list[str]]:
+    """The nearest neighbors among the first `words` vectors of a file, one word a line."""
+    names, matrix = _vectors(path, words)
+    matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
+    wanted = min(neighbors, len(names) - 1)
+    found: dict[str, list[str]] = {}
+    for start in range(0, len(names), _ROWS):
+        scores = matrix[start : start + _ROWS] @ matrix.T
+        own = np.arange(len(scores))
+        scores[own, start + own] = -np.inf
+        best = np.argpartition(-scores, wanted - 1, axis=1)[:, :wanted]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+        for row, near in enumerate(np.take_along_axis(best, order, axis=1).tolist()):
+            found[names[start + row]] = [names[i] for i in near]
+    return found
+
+
+def _vectors(
+    path: Path, most: int
+) -> tuple[list[str], np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+    """Words and their vectors from word2vec's text format, with or without its first line."""
+    names: dict[str, None] = {}
+    rows: list[np.ndarray[tuple[int], np.dtype[np.float32]]] = []
+    width = 0
+    for number, line in enumerate(read_texts(path, format="txt"), start=1):
+        fields = line.split(" ")
+        fields = [field for field in fields if field]
+        if number == 1 and len(fields) == 2:
+            continue
+        if not fields or fields[0] in names:
+            continue
+        try:
+            row = np.array(fields[1:], dtype=np.float32)
+        except ValueError as error:
+            raise InputFileError(f"{path}, line {number}: {error}; expected numbers") from error
+        width = width or len(row)
+        if len(row) != width or not width:
+            raise InputFileError(
+                f"{path}, line {number}: {len(row)} numbers, but the first vector has {width}"
+            )
+        names[fields[0]] = None
+        rows.append(row)
+        if len(rows) == most:
+            break
+    if len(rows) < 2:
+        raise InputFileError(f"{path} holds fewer than two word vectors")
+    return list(names), np.stack(rows)

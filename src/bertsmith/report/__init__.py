@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: no scripts, nothing fetched, everything from data escaped."""

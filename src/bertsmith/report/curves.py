@@ -1,0 +1,138 @@
+"""The report of a training run: its curves, held-out figures and settings on one page."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertsmith.report.chart import Curve, chart, shown
+from bertsmith.report.page import facts, heading, page, preformatted, table
+from bertsmith.staged import write_staged
+
+log = logging.getLogger(__name__)
+
+REPORT = "report.html"
+Row = dict[str, Any]
+
+
+def write_report(folder: Path, title: str) -> Path:
+    """Write report.html into the folder of a run."""
+    path = folder / REPORT
+    rows = read_log(folder / "log.jsonl")
+    recipe = folder / "recipe.toml"
+    settings = recipe.read_text(encoding="utf-8") if recipe.is_file() else ""
+    write_staged(path, curves_page(rows, title=title, settings=settings).encode())
+    return path
+
+
+def read_log(path: Path) -> list[Row]:
+    """The lines of a run's log; one that a killed process left half written is passed over."""
+    rows: list[Row] = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                log.info("%s, line %d is not whole and is left out", path, number)
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
+
+
+def curves_page(rows: Sequence[Row], *, title: str, settings: str = "") -> str:
+    """The whole page from the rows of a log."""
+    train = [row for row in rows if row.get("kind") == "train"]
+    held_out = [row for row in rows if row.get("kind") in ("eval", "final")]
+    sections = [facts(_summary(train, rows)), *_figures(rows)]
+    for name, key in (("Loss", "losses"), ("Accuracy", "accuracy")):
+        curves = [*_parts(train, key, ""), *_parts(held_out, key, "held out: ", dots=True)]
+        sections += [heading(name), chart(curves, x_name="step")]
+    for name, key in (
+        ("Learning rate", "rate"),
+        ("Tokens a second", "tokens_per_second"),
+        ("Gradient norm before clipping", "norm"),
+    ):
+        curve = Curve(name=key.replace("_", " "), points=_points(train, key))
+        sections += [heading(name), chart([curve], x_name="step")]
+    if settings:
+        sections += [heading("Settings"), preformatted(settings)]
+    return page(title, sections)
+
+
+def _summary(train: Sequence[Row], rows: Sequence[Row]) -> Iterable[tuple[str, object]]:
+    if train:
+        last = train[-1]
+        yield "steps", _number(last.get("step"))
+        yield "tokens", _number(last.get("tokens"))
+        yield "hours", _number(_float(last.get("seconds")) / 3600)
+    for row in rows:
+        if row.get("kind") == "diverged":
+            yield "diverged", row.get("message")
+
+
+def _figures(rows: Sequence[Row]) -> list[str]:
+    """A table of the last held-out figures."""
+    ends = [row for row in rows if row.get("kind") in ("eval", "final")]
+    if not ends:
+        return []
+    last = ends[-1]
+    parts = _dict(last, "losses")
+    lines = [
+        [
+            name,
+            shown(_float(loss)),
+            shown(_float(_dict(last, "perplexity").get(name))),
+            shown(_float(_dict(last, "accuracy").get(name))),
+            _number(_dict(last, "counts").get(name)),
+        ]
+        for name, loss in parts.items()
+    ]
+    title = f"Held-out text after {_number(last.get('step'))} steps"
+    header = ["part", "loss", "perplexity", "accuracy", "predictions"]
+    return [heading(title), table(header, lines)]
+
+
+def _parts(rows: Sequence[Row], key: str, prefix: str, *, dots: bool = False) -> list[Curve]:
+    """One curve for each name that stands under a key."""
+    names = dict.fromkeys(name for row in rows for name in _dict(row, key))
+    return [
+        Curve(
+            name=f"{prefix}{name}",
+            points=_points(rows, key, name),
+            dots=dots,
+        )
+        for name in names
+    ]
+
+
+def _points(
+    rows: Sequence[Row], key: str, part: str | None = None
+) -> tuple[tuple[float, float], ...]:
+    """A value of each row over its step; with `part`, that of a name under the key."""
+    values = [row.get(key) if part is None else _dict(row, key).get(part) for row in rows]
+    pairs = zip(rows, values, strict=True)
+    return tuple((_float(row.get("step")), _float(v)) for row, v in pairs if v is not None)
+
+
+def _dict(row: Row, key: str) -> dict[str, Any]:
+    found = row.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _float(value: object) -> float:
+    """A number, or the text JSON needs for one that is none; anything else is not a number."""
+    if isinstance(value, int | float | str):
+        try:
+            return float(value)
+        except ValueError:
+            return float("nan")
+    return float("nan")
+
+
+def _number(value: object) -> str:
+    number = _float(value)
+    return shown(number) if number == number else str(value)

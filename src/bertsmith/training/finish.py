@@ -1,0 +1,69 @@
+"""The end of a run: held-out figures of the last weights and their mean, the better in place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from bertsmith.staged import write_staged
+from bertsmith.training.averaging import TailAverage
+from bertsmith.training.evaluate import Evaluation, evaluate
+from bertsmith.training.guard import DivergedError
+from bertsmith.training.journal import Journal
+from bertsmith.training.run import Outcome, Run
+from bertsmith.training.saving import RESULT, on_first
+from bertsmith.training.state import TrainState
+
+
+def finish(run: Run, state: TrainState, average: TailAverage, journal: Journal) -> Outcome:
+    """Evaluate last weights and mean, leave the better in the model, and write result.json."""
+    last = _measured(run, journal, "last")
+    mean: Evaluation | None = None
+    chosen: Literal["last", "average"] = "last"
+    if average.count:
+        before = average.apply()
+        mean = _measured(run, journal, "average")
+        if last is None or mean is None or mean.total <= last.total:
+            chosen = "average"
+        else:
+            average.restore(before)
+    outcome = Outcome(
+        status="finished",
+        step=state.step,
+        tokens=state.tokens,
+        seconds=state.clock,
+        last=last,
+        average=mean,
+        chosen=chosen,
+    )
+    result = _result(outcome)
+    journal.write("end", result)
+    journal.sync()
+    on_first(run.ranks, lambda: _write(run.folder / RESULT, result))
+    return outcome
+
+
+def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
+    found = evaluate(run.model, run.work, run.ranks, device=run.device, precision=run.precision)
+    if found is None:
+        return None
+    if found.total - found.total != 0.0:
+        raise DivergedError(f"the held-out loss of the {weights} weights is not finite")
+    journal.evaluated("final", found, weights=weights)
+    return found
+
+
+def _result(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "step": outcome.step,
+        "tokens": outcome.tokens,
+        "seconds": outcome.seconds,
+        "chosen": outcome.chosen,
+        "last": outcome.last.to_json() if outcome.last else None,
+        "average": outcome.average.to_json() if outcome.average else None,
+    }
+
+
+def _write(path: Path, result: dict[str, Any]) -> None:
+    write_staged(path, (json.dumps(result, indent=2) + "\n").encode())

@@ -1,0 +1,100 @@
+"""Starts a command as several processes of one machine, watches them, and leaves none behind."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from bertsmith.errors import ConfigError
+from bertsmith.hardware import environment
+
+log = logging.getLogger(__name__)
+
+GRACE = 30  # seconds that ranks get to save after a signal, before they are killed
+STOPPED = 75  # as `training.signals` has it; not imported, since this process needs no torch yet
+_LOCAL = "127.0.0.1"  # the store that ranks meet at has no password: nobody else may reach it
+
+
+def relaunch(arguments: Sequence[str], *, devices: int, restarts: int = 1) -> NoReturn:
+    """Become a launcher that runs `python ARGUMENTS` as `devices` ranks; does not return.
+
+    A rank that is killed ends the group, which starts again up to `restarts` times.
+    """
+    if devices < 1:
+        raise ConfigError(f"the number of devices must be at least 1, not {devices}")
+    command = [sys.executable, "-m", __name__, f"--devices={devices}", f"--restarts={restarts}"]
+    command += ["--", *arguments]
+    variables = launch_variables(devices)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "posix":
+        os.execve(sys.executable, command, variables)  # noqa: S606 - signals and code pass through
+    sys.exit(subprocess.run(command, env=variables, check=False).returncode)
+
+
+def launch_variables(devices: int) -> dict[str, str]:
+    """The environment of a launcher: threads shared out, and a store of its own for each try."""
+    threads = str(max(1, environment.thread_count() // devices))
+    return environment.inherited() | {
+        # Without this a restarted group meets the leavings of the old one (pytorch issue 135712).
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "BERTSMITH_THREADS": threads,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The launcher itself; its exit code is that of the rank that failed first."""
+    options = _options(arguments)
+    logging.basicConfig(format="%(message)s", level=logging.INFO)
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    settings = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=options.devices,
+        run_id=secrets.token_hex(8),
+        role="rank",
+        rdzv_backend="c10d",
+        rdzv_endpoint=f"{_LOCAL}:0",
+        max_restarts=options.restarts,
+        local_addr=_LOCAL,
+        shutdown_timeout=options.grace,
+    )
+    try:
+        elastic_launch(settings, sys.executable)(*options.command)
+    except SignalException as signal:
+        log.info("%s was passed on, and all ranks have ended", signal.sigval.name)
+        return STOPPED
+    except ChildFailedError as fault:
+        rank, failure = fault.get_first_failure()
+        how = failure.signal_name() if failure.exitcode < 0 else f"code {failure.exitcode}"
+        log.error(
+            "rank %d (process %d) ended first, with %s; all other ranks were stopped%s",
+            *(rank, failure.pid, how),
+            f" after {options.restarts} restarts" if options.restarts else "",
+        )
+        return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bertsmith.training.launch", description=__doc__)
+    parser.add_argument("--devices", type=int, required=True)
+    parser.add_argument("--restarts", type=int, default=1)
+    parser.add_argument("--grace", type=int, default=GRACE)
+    parser.add_argument("command", nargs="+", help="what follows `python` in each rank")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

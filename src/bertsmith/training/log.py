@@ -1,0 +1,126 @@
+"""The log of a run: one JSON object a line, each on its way to the disk at once, no step twice."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import json
+import logging
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
+
+from bertsmith.config import Settings
+from bertsmith.errors import WriteError
+
+log = logging.getLogger(__name__)
+
+_LAST_WORDS = frozenset({"final", "end"})
+
+
+class LogSettings(Settings):
+    """How many steps share a line, and whether TensorBoard files are written as well."""
+
+    every: Annotated[int, Field(gt=0)] = 10
+    tensorboard: bool = True  # only if the package is installed
+
+
+class RunLog:
+    """`log.jsonl` of a run, cut back to the checkpoint that the run goes on from."""
+
+    def __init__(self, path: Path, *, step: int) -> None:
+        self.path = path
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+            self._descriptor = os.open(path, flags, 0o666)
+            try:
+                os.ftruncate(self._descriptor, _keep(path, step))
+            except BaseException:
+                os.close(self._descriptor)
+                raise
+        except OSError as fault:
+            raise self._failed(fault, 0) from fault
+
+    def write(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Append a line; numbers that are no numbers become text, as JSON has none."""
+        line = json.dumps({"kind": kind, **_plain(values)}, ensure_ascii=False) + "\n"
+        data = line.encode()
+        try:
+            done = os.write(self._descriptor, data)
+            while done < len(data):
+                done += os.write(self._descriptor, data[done:])
+        except OSError as fault:
+            raise self._failed(fault, len(data)) from fault
+
+    def sync(self) -> None:
+        """Bring all lines to the disk, before a checkpoint says that they are there."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as fault:
+            raise self._failed(fault, 0) from fault
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _failed(self, fault: OSError, needed: int) -> WriteError:
+        reason = (fault.strerror or str(fault)).lower()
+        message = f"cannot write {self.path}: {reason}"
+        if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            free = shutil.disk_usage(self.path.parent).free
+            message += f"; {needed:,} bytes needed, {free:,} free"
+        return WriteError(f"{message}; the checkpoints are untouched")
+
+
+class Board(Protocol):
+    """Where curves are drawn from."""
+
+    def add_scalar(self, tag: str, value: float, step: int) -> Any:
+        """One point of a curve."""
+
+    def close(self) -> Any:
+        """Write what is left."""
+
+
+def open_board(folder: Path, *, step: int) -> Board | None:
+    """A writer of TensorBoard files, if the package is installed."""
+    if importlib.util.find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=step)
+
+
+def _keep(path: Path, step: int) -> int:
+    """The length of the part that belongs to the first `step` steps: whole lines, in order."""
+    kept = 0
+    with path.open("rb") as file:
+        for raw in file:
+            if not raw.endswith(b"\n"):
+                break
+            try:
+                line = json.loads(raw)
+                belongs = line["step"] <= step and line["kind"] not in _LAST_WORDS
+            except (ValueError, KeyError, TypeError):
+                log.warning("%s: unreadable after byte %d; cut there", path, kept)
+                break
+            if not belongs:
+                break
+            kept += len(raw)
+    return kept
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _plain(value)
+        if isinstance(value, Mapping)
+        else str(value)
+        if isinstance(value, float) and not math.isfinite(value)
+        else value
+        for key, value in values.items()
+    }

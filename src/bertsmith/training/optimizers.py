@@ -1,0 +1,204 @@
+"""Optimizers by name: AdamW with BERT's settings, LAMB, Muon with AdamW for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertsmith.config import Settings
+from bertsmith.errors import TensorMismatchError
+from bertsmith.training.lamb import Lamb
+from bertsmith.training.muon import Muon
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Betas = Annotated[tuple[Share, Share], Field(strict=False)]  # TOML has lists, no tuples
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+SMALLEST_SIDE = 16  # a classifier of a few classes is an output, not a matrix that mixes features
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class AdamWSettings(Settings):
+    """Adam with decoupled decay; the defaults are BERT's (Devlin et al. 2018)."""
+
+    name: Literal["adamw"] = "adamw"
+    lr: Positive = 1e-4
+    betas: Betas = (0.9, 0.999)
+    eps: Positive = 1e-6
+    weight_decay: NotNegative = 0.01
+    clip: Positive | None = 1.0  # the largest norm of all gradients together
+
+
+class LambSettings(Settings):
+    """LAMB, for large batches and high rates."""
+
+    name: Literal["lamb"] = "lamb"
+    lr: Positive = 7e-3
+    betas: Betas = (0.9, 0.98)
+    eps: Positive = 1e-6
+    weight_decay: NotNegative = 0.1
+    clip: Positive | None = 2.0
+
+
+class MuonSettings(Settings):
+    """Muon for the matrices of the blocks, AdamW for embeddings, biases, norms and outputs."""
+
+    name: Literal["muon"] = "muon"
+    lr: Positive = 1e-3  # of the matrices; scaled so that rates of AdamW fit
+    momentum: Share = 0.95
+    rest_lr: Positive = 1e-3
+    betas: Betas = (0.9, 0.98)
+    eps: Positive = 1e-6
+    weight_decay: NotNegative = 0.01
+    clip: Positive | None = 1.0
+
+
+OptimizerSettings = Annotated[
+    AdamWSettings | LambSettings | MuonSettings, Field(discriminator="name")
+]
+
+
+class Optimizers:
+    """One or more torch optimizers that step together, with one state by parameter name."""
+
+    def __init__(self, parts: Mapping[str, torch.optim.Optimizer], model: nn.Module) -> None:
+        self.parts = dict(parts)
+        named = model.named_parameters()
+        self._names: dict[Tensor, str] = {parameter: name for name, parameter in named}
+        for group in self._groups():
+            group["peak"] = group["lr"]
+
+    def set_rate(self, factor: float) -> None:
+        """Learning rates as a share of their peaks."""
+        for group in self._groups():
+            group["lr"] = group["peak"] * factor
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the first group, for the log."""
+        return float(next(self._groups())["lr"])
+
+    def step(self) -> None:
+        """Step all."""
+        for part in self.parts.values():
+            part.step()
+
+    def zero_grad(self) -> None:
+        """Drop all gradients."""
+        for part in self.parts.values():
+            part.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """Every tensor of state, named part:key:parameter."""
+        return {
+            f"{name}:{key}:{self._names[parameter]}": value
+            for name, part in self.parts.items()
+            for parameter, entries in part.state.items()
+            for key, value in entries.items()
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over a state made by `state`; nothing is kept of what was there."""
+        owners = {name: parameter for parameter, name in self._names.items()}
+        for part in self.parts.values():
+            part.state.clear()
+        for full, tensor in tensors.items():
+            name, _, rest = full.partition(":")
+            key, _, owner = rest.partition(":")
+            if name not in self.parts or owner not in owners:
+                raise TensorMismatchError(
+                    f"the optimizer state {full!r} belongs to no parameter of this model and "
+                    "optimizer; the checkpoint is of another run"
+                )
+            self.parts[name].state[owners[owner]][key] = (
+                self._counter(name, tensor, owners[owner])
+                if key == "step"
+                else sharded_like(tensor, owners[owner])
+            )
+
+    def _counter(self, part: str, tensor: Tensor, owner: Tensor) -> Tensor:
+        """A step counter where its optimizer wants it: AdamW keeps it beside the parameter."""
+        fused = isinstance(self.parts[part], torch.optim.AdamW)
+        return tensor.detach().clone().to(owner.device if fused else "cpu")
+
+    def _groups(self) -> Iterator[dict[str, Any]]:
+        for part in self.parts.values():
+            yield from part.param_groups
+
+
+def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> Optimizers:
+    """The optimizer for a model: decay on matrices only, never on biases and norms."""
+    decayed, plain = split_decay(model)
+    if isinstance(settings, MuonSettings):
+        return Optimizers(_muon(model, settings), model)
+    groups = _groups(decayed, plain, settings.weight_decay)
+    if isinstance(settings, LambSettings):
+        for group in groups:
+            group["trust"] = group["params"] is decayed
+        lamb = Lamb(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+        return Optimizers({"lamb": lamb}, model)
+    shared = {"lr": settings.lr, "betas": settings.betas, "eps": settings.eps}
+    return Optimizers({"adamw": _adamw(groups, shared)}, model)
+
+
+def split_decay(model: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """Parameters with decay (two dimensions or more) and without (biases and norms)."""
+    every = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return [p for p in every if p.dim() > 1], [p for p in every if p.dim() <= 1]
+
+
+def _muon(model: nn.Module, settings: MuonSettings) -> dict[str, torch.optim.Optimizer]:
+    """Matrices that mix features go to Muon; tables of rows and narrow outputs do not."""
+    tables = {
+        id(parameter)
+        for module in model.modules()
+        if isinstance(module, nn.Embedding)
+        for parameter in module.parameters(recurse=False)
+    }
+    decayed, plain = split_decay(model)
+    mixing = {id(p) for p in decayed if p.dim() == 2 and min(p.shape) >= SMALLEST_SIDE} - tables
+    matrices = [p for p in decayed if id(p) in mixing]
+    rest = [p for p in decayed if id(p) not in mixing]
+    shared = {"lr": settings.rest_lr, "betas": settings.betas, "eps": settings.eps}
+    groups = _groups(rest, plain, settings.weight_decay)
+    parts: dict[str, torch.optim.Optimizer] = {}
+    if matrices:
+        parts["muon"] = Muon(
+            matrices,
+            lr=settings.lr,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            adjust_lr_fn="match_rms_adamw",
+        )
+    if groups:
+        parts["adamw"] = _adamw(groups, shared)
+    return parts
+
+
+def _groups(decayed: list[Tensor], plain: list[Tensor], decay: float) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = [
+        {"params": decayed, "weight_decay": decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def _adamw(groups: list[dict[str, Any]], shared: dict[str, Any]) -> torch.optim.Optimizer:
+    kinds = {parameter.device.type for group in groups for parameter in group["params"]}
+    fused = kinds <= {"cpu", "cuda", "mps", "xpu"}
+    return torch.optim.AdamW(groups, fused=fused, **shared)
+
+
+def sharded_like(tensor: Tensor, owner: Tensor) -> Tensor:
+    """A copy of a whole tensor on the owner's device, or this rank's shard if the owner is one."""
+    mesh = getattr(owner, "device_mesh", None)
+    if mesh is None:
+        return tensor.detach().clone().to(owner.device)
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(owner, DTensor):
+        raise TypeError(f"a tensor with a device mesh that is no DTensor: {type(owner)}")
+    return distribute_tensor(tensor.to(owner.device), mesh, owner.placements)

@@ -1,0 +1,140 @@
+"""How matrices are multiplied in training: fp32, autocast on GPUs, or bf16 products on CPUs.
+
+Only a path that a probe has run in a process of its own is ever used: on some machines the first
+bf16 instruction ends the process.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from bertsmith.errors import HardwareError
+from bertsmith.hardware.choose import LARGEST_ERROR, TRAINING, choose_training_gemm
+from bertsmith.hardware.report import MachineReport, examine
+from bertsmith.nn.bf16_linear import Products, TorchProducts, mark, use_products
+from bertsmith.nn.embeddings import Embeddings
+from bertsmith.nn.feed_forward import FeedForward
+from bertsmith.training.precision_mkl import MklProducts
+
+log = logging.getLogger(__name__)
+
+Wanted = Literal["auto", "fp32", "bf16"]
+FP32, TORCH_BF16, MKL_BF16, AUTOCAST = "fp32", "torch-bf16", "mkl-bf16", "autocast-bf16"
+SMALLEST_SIDE = 64  # below this, casting the operands costs more than their product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionPath:
+    """One way to multiply, by the name that a checkpoint records, and why it was chosen."""
+
+    name: str
+    reason: str
+    device: str = "cpu"
+
+    def context(self) -> AbstractContextManager[Any]:
+        """What forward passes run in."""
+        if self.name == AUTOCAST:
+            return torch.autocast(self.device, torch.bfloat16)
+        return nullcontext()
+
+    def prepare(self, model: nn.Module) -> None:
+        """Switch the linear layers and the vocabulary of a model over, before it is trained.
+
+        Parameters stay fp32 and keep their names; passes without gradients stay fp32 throughout.
+        """
+        products = _products(self.name)
+        if products is None:
+            return
+        for module in model.modules():
+            if isinstance(module, nn.Linear):
+                if min(module.weight.shape) >= SMALLEST_SIDE:
+                    use_products(module, products)
+            elif isinstance(module, Embeddings):
+                # In each pass: sharded weights are other tensors while they are gathered.
+                module.register_forward_pre_hook(partial(_mark_tokens, products))
+        for module in model.modules():
+            # Between its two layers a feed-forward only bends: no need to widen in between.
+            if isinstance(module, FeedForward) and min(module.up.weight.shape) >= SMALLEST_SIDE:
+                use_products(module.up, products, narrow=True)
+
+
+def choose_precision(
+    wanted: Wanted, device: torch.device, *, before: str | None = None
+) -> PrecisionPath:
+    """The path for a device; `before` is what the checkpoint to go on from records.
+
+    That path is kept if it is right here, even if another would be faster today; if this machine
+    does not have it, the run is refused instead of going on with other numbers.
+    """
+    if device.type == "cpu":
+        return _on_cpu(wanted, before)
+    if wanted == "fp32" or (before == FP32 and wanted == "auto"):
+        return PrecisionPath(name=FP32, reason="asked for", device=device.type)
+    if _has_bf16(device):
+        return PrecisionPath(name=AUTOCAST, reason="this device has bf16", device=device.type)
+    if wanted == "bf16" or before == AUTOCAST:
+        raise HardwareError(f"the device {device} has no bf16; train with run.precision=fp32")
+    return PrecisionPath(name=FP32, reason="this device has no bf16", device=device.type)
+
+
+def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
+    if wanted == "fp32" or (wanted == "auto" and before == FP32):
+        return PrecisionPath(name=FP32, reason="asked for")
+    report = examine(TRAINING)
+    if before is not None and before != FP32:
+        return _kept(before, report)
+    choice = choose_training_gemm(report)
+    if wanted == "bf16" and choice.path == FP32:
+        # The user insists: right is enough, faster or not.
+        right = [path for path in (TORCH_BF16, MKL_BF16) if _is_right(path, report)]
+        if not right:
+            said = "; ".join(f"{name}: {why}" for name, why in choice.refused.items())
+            raise HardwareError(
+                f"no bf16 product works on this CPU ({said}); train with run.precision=fp32"
+            )
+        return PrecisionPath(name=right[0], reason="asked for; no faster than fp32 here")
+    return PrecisionPath(name=choice.path, reason=choice.reason)
+
+
+def _kept(before: str, report: MachineReport) -> PrecisionPath:
+    if _is_right(before, report):
+        return PrecisionPath(name=before, reason="the run was begun with it")
+    raise HardwareError(
+        f"the run was begun with {before} products, which do not work on this machine; go on where "
+        "they do, or ask for run.precision=fp32 and accept the change of precision by name"
+    )
+
+
+def _is_right(path: str, report: MachineReport) -> bool:
+    probe = next((name for name, engine in TRAINING.items() if engine == path), "")
+    finding = report.get(probe) if probe else None
+    return (
+        finding is not None
+        and finding.works
+        and finding.error is not None
+        and finding.error <= LARGEST_ERROR
+    )
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "xpu"
+
+
+def _mark_tokens(products: Products, module: nn.Module, _: tuple[Any, ...]) -> None:
+    if isinstance(module, Embeddings):
+        mark(module.tokens.weight, products)
+
+
+def _products(name: str) -> Products | None:
+    if name == TORCH_BF16:
+        return TorchProducts(torch.bfloat16, TORCH_BF16)
+    return MklProducts() if name == MKL_BF16 else None

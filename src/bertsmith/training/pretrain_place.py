@@ -1,0 +1,70 @@
+"""Where a run happens: device, processes and number format, found from a recipe and the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import distributed, nn
+
+from bertsmith.folders.safe import Folder
+from bertsmith.nn.block import Block
+from bertsmith.training.checkpoint import Checkpoints
+from bertsmith.training.checkpoint_files import is_whole, read_manifest
+from bertsmith.training.precision import FP32, PrecisionPath, choose_precision
+from bertsmith.training.ranks import DataParallel, join
+from bertsmith.training.recipe import RunSettings
+from bertsmith.training.work import SingleRank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Device, processes, and how numbers are multiplied."""
+
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    ranks: SingleRank = field(default_factory=SingleRank)
+    path: PrecisionPath = field(
+        default_factory=lambda: PrecisionPath(name=FP32, reason="the plain way")
+    )
+
+    def prepare(self, model: nn.Module) -> None:
+        """Bring a model here: to the device, to the number format, to all ranks."""
+        model.to(self.device)
+        self.path.prepare(model)
+        if isinstance(self.ranks, DataParallel):
+            self.ranks.prepare(model)
+
+    def close(self) -> None:
+        """Leave the other processes."""
+        if isinstance(self.ranks, DataParallel):
+            self.ranks.close()
+
+
+def find_place(settings: RunSettings, out: Path) -> Place:
+    """A GPU if there is one, and the number format that the last checkpoint was made with."""
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        local = distributed.get_node_local_rank() if is_one_of_many() else 0
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    path = choose_precision(settings.precision, device, before=recorded_path(out))
+    ranks = join(settings, device=device, sharded=(Block,))
+    return Place(device=device, ranks=ranks, path=path)
+
+
+def is_one_of_many() -> bool:
+    """Whether a launcher started this process."""
+    return distributed.is_available() and distributed.is_torchelastic_launched()
+
+
+def recorded_path(out: Path) -> str | None:
+    """How the newest whole checkpoint of a run was multiplied, if there is one."""
+    checkpoints = Checkpoints(out / "checkpoints")
+    for step in reversed(checkpoints.steps()):
+        path = checkpoints.path(step)
+        if is_whole(path):
+            settings = read_manifest(Folder.at(path)).get("settings")
+            found = settings.get("precision") if isinstance(settings, dict) else None
+            return found if isinstance(found, str) else None
+    return None

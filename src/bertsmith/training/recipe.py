@@ -1,0 +1,160 @@
+"""A whole pre-training run as one frozen tree of settings, read from TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from bertsmith.config import Settings, overridden, read_layers, validated
+from bertsmith.data.inputs import PAIRED, InputSettings
+from bertsmith.data.pair_plans import PairTask
+from bertsmith.errors import ConfigError, unknown
+from bertsmith.objectives.settings import MaskSettings, ObjectiveWeights
+from bertsmith.training.averaging import AveragingSettings
+from bertsmith.training.batching import BatchSettings
+from bertsmith.training.checkpoint import SaveSettings
+from bertsmith.training.evaluate import EvaluationSettings
+from bertsmith.training.log import LogSettings
+from bertsmith.training.model_settings import ModelSettings
+from bertsmith.training.optimizers import AdamWSettings, OptimizerSettings
+from bertsmith.training.precision import Wanted
+from bertsmith.training.ranks import RankSettings
+from bertsmith.training.schedule import LinearSettings, ScheduleSettings
+
+HOME = Path(__file__).parents[1] / "recipes" / "pretrain"
+PAIR_TASKS: dict[str, PairTask] = {"nsp": "next_sentence", "sop": "sentence_order"}
+# Of each pair only one can hold: what an override names takes the place of the other.
+EITHER_OR = (("schedule", "steps", "budget"), ("batch", "sequences", "tokens"))
+
+
+class About(Settings):
+    """What a recipe is, for people."""
+
+    summary: str = ""
+    paper: str = ""
+
+
+class LaterStage(Settings):
+    """From a share of training on, texts are of at most `max_length` tokens."""
+
+    after: Annotated[float, Field(gt=0, lt=1)]
+    max_length: Annotated[int, Field(ge=8)]
+
+
+class GeneratorSettings(Settings):
+    """The small masked LM that replaces tokens for a discriminator (ELECTRA)."""
+
+    width: Annotated[float, Field(gt=0, le=1)] = 0.25  # as a share of the discriminator's
+
+
+class RunSettings(RankSettings):
+    """What does not belong to the method: seed, number format, cores, processes."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    precision: Wanted = "auto"
+    threads: Annotated[int, Field(ge=1)] | None = None
+    devices: Annotated[int, Field(ge=1)] = 1
+
+
+class PretrainRecipe(Settings):
+    """Everything that decides what is learned, and how."""
+
+    about: About = About()
+    model: ModelSettings = ModelSettings()
+    generator: GeneratorSettings | None = None
+    input: InputSettings = InputSettings()
+    stages: tuple[LaterStage, ...] = ()
+    mask: MaskSettings = MaskSettings()
+    objectives: ObjectiveWeights
+    optimizer: OptimizerSettings = AdamWSettings()
+    schedule: ScheduleSettings = LinearSettings(steps=10_000)
+    averaging: AveragingSettings = AveragingSettings(tail=0.0)
+    batch: BatchSettings = BatchSettings(sequences=64)
+    save: SaveSettings = SaveSettings()
+    eval: EvaluationSettings = EvaluationSettings()
+    log: LogSettings = LogSettings()
+    run: RunSettings = RunSettings()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        asked = [PAIR_TASKS[name] for name in self.objectives if name in PAIR_TASKS]
+        if len(asked) > 1:
+            raise ValueError("nsp and sop make pairs in different ways; give one a weight of 0")
+        if asked and self.input.kind not in PAIRED:
+            raise ValueError(f"{asked[0]} needs pairs; set input.kind to segment_pair")
+        if self.input.pair is not None and [self.input.pair] != asked:
+            raise ValueError(
+                "leave input.pair out: nsp and sop of objectives say how pairs are made"
+            )
+        if ("rtd" in self.objectives) != (self.generator is not None):
+            raise ValueError("the objective rtd and the section generator belong together")
+        ends = [stage.after for stage in self.stages]
+        if ends != sorted(set(ends)):
+            raise ValueError(f"stages must begin one after another, not at {ends}")
+        return self
+
+    @property
+    def inputs(self) -> tuple[InputSettings, ...]:
+        """The inputs of each stage, with the pairs that the objectives ask for."""
+        asked = [PAIR_TASKS[name] for name in self.objectives if name in PAIR_TASKS]
+        pair = asked[0] if asked else None
+        lengths = [self.input.max_length, *(stage.max_length for stage in self.stages)]
+        return tuple(
+            self.input.model_copy(update={"pair": pair, "max_length": length}) for length in lengths
+        )
+
+    def stage_at(self, share: float) -> int:
+        """The number of the stage when `share` of training is done."""
+        return sum(share >= stage.after for stage in self.stages)
+
+
+def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRecipe:
+    """A recipe by name or path, with settings given as "section.key=value" laid over it."""
+    path = find_recipe(str(named))
+    tree = read_layers(path, lambda name, folder: find_recipe(name, beside=folder))
+    for override in overrides:
+        for section, one, other in EITHER_OR:
+            for key, rival in ((one, other), (other, one)):
+                if override.replace(" ", "").startswith(f"{section}.{key}="):
+                    tree = _without(tree, section, rival)
+        tree = overridden(tree, [override])
+    source = str(named) if not overrides else f"{named} with {', '.join(overrides)}"
+    return validated(PretrainRecipe, _without_zeros(tree), source)
+
+
+def find_recipe(named: str, *, beside: Path | None = None) -> Path:
+    """The file of a recipe, by name or by path; paths inside recipes count from `beside`."""
+    known = shipped()
+    if named in known:
+        return known[named]
+    path = Path(named).expanduser()
+    if beside is not None and not path.is_absolute():
+        path = beside / path
+    if path.is_file():
+        return path
+    if path.suffix == ".toml" or len(path.parts) > 1:
+        raise ConfigError(f"there is no recipe file {path}; `bertsmith recipes` lists known names")
+    raise unknown("recipe", named, known)
+
+
+def shipped() -> dict[str, Path]:
+    """The recipes that come with the package, by name."""
+    return {path.stem: path for path in sorted(HOME.glob("*.toml"), key=lambda path: path.stem)}
+
+
+def _without(tree: Mapping[str, Any], section: str, key: str) -> dict[str, Any]:
+    table = tree.get(section)
+    if not isinstance(table, Mapping):
+        return dict(tree)
+    return {**tree, section: {name: value for name, value in table.items() if name != key}}
+
+
+def _without_zeros(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """A weight of 0 leaves an objective out, so that an override can do it."""
+    table = tree.get("objectives")
+    if not isinstance(table, Mapping):
+        return dict(tree)
+    return {**tree, "objectives": {name: w for name, w in table.items() if w != 0 or w is False}}

@@ -1,0 +1,74 @@
+"""A run as the loop sees it, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import nn
+
+from bertsmith.training.averaging import AveragingSettings
+from bertsmith.training.checkpoint import SaveSettings
+from bertsmith.training.evaluate import Evaluation, EvaluationSettings, Precision
+from bertsmith.training.log import LogSettings
+from bertsmith.training.optimizers import AdamWSettings, OptimizerSettings
+from bertsmith.training.progress import Watcher
+from bertsmith.training.resume import Fact
+from bertsmith.training.schedule import LinearSettings, StableSettings
+from bertsmith.training.signals import STOPPED
+from bertsmith.training.work import Ranks, SingleRank, Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is trained, on what, how and where; the same run again goes on where it was.
+
+    `facts` are settings by dotted name, with the hashes of data and vocabulary and the precision:
+    a checkpoint records them, and a resumed run is refused when one that matters has changed,
+    unless its name is in `accept`.
+    """
+
+    folder: Path
+    model: nn.Module
+    work: Work
+    schedule: LinearSettings | StableSettings
+    optimizer: OptimizerSettings = field(default_factory=AdamWSettings)
+    save: SaveSettings = field(default_factory=SaveSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    averaging: AveragingSettings = field(default_factory=AveragingSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    seed: int = 0
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    accept: frozenset[str] = frozenset()
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    ranks: Ranks = field(default_factory=SingleRank)
+    precision: Precision = nullcontext
+    watch: Watcher | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended; the model of the run then holds the chosen weights."""
+
+    status: Literal["finished", "stopped"]
+    step: int
+    tokens: int
+    seconds: float
+    signal: str | None = None  # that stopped it
+    last: Evaluation | None = None  # held-out figures of the last weights
+    average: Evaluation | None = None  # and of the mean of the last part, if there is one
+    chosen: Literal["last", "average"] = "last"
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """Held-out figures of the chosen weights."""
+        return self.average if self.chosen == "average" else self.last
+
+    @property
+    def exit_code(self) -> int:
+        """0 when finished; 75 when stopped and saved, so that the same command goes on."""
+        return 0 if self.status == "finished" else STOPPED

@@ -1,0 +1,67 @@
+"""SIGKILL at any moment: the resumed run ends with the same bits as one that was left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_client import ToyServer
+from toy_training import final_state
+
+pytestmark = pytest.mark.reliability
+LONG = bool(os.environ.get("BERTSMITH_LONG"))
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [str(path) for path in folder.rglob(".*")]
+
+
+def test_killed_at_random_moments(
+    server: ToyServer, straight: dict[str, Any], tmp_path: Path
+) -> None:
+    rng = random.Random(1)
+    for number in range(200 if LONG else 20):
+        folder = tmp_path / str(number)
+        server.kill_after(folder, rng.random() * straight["seconds"])
+        ended = server.run(folder)
+        assert ended.code == 0, ended.error
+        assert final_state(folder) == straight["end"], number
+        assert not leftovers(folder)
+
+
+def test_killed_at_every_kind_of_step_of_saving(
+    server: ToyServer, straight: dict[str, Any], tmp_path: Path
+) -> None:
+    points = straight["points"]
+    chosen = range(1, points + 1) if LONG else range(1, points + 1, max(1, points // 20))
+    for point in chosen:
+        folder = tmp_path / str(point)
+        killed = server.run(folder, kill_at=point)
+        assert killed.code == -9, (point, killed)
+        ended = server.run(folder)
+        assert ended.code == 0, ended.error
+        assert final_state(folder) == straight["end"], point
+        assert not leftovers(folder)
+
+
+def test_killed_again_and_again_in_one_run(
+    server: ToyServer, straight: dict[str, Any], tmp_path: Path
+) -> None:
+    rng = random.Random(2)
+    for number in range(20 if LONG else 1):
+        folder = tmp_path / str(number)
+        for _ in range(10):
+            before = newest(folder)
+            server.kill_after(folder, rng.random() * 0.7 * straight["seconds"])
+            assert newest(folder) >= before
+        ended = server.run(folder)
+        assert ended.code == 0, ended.error
+        assert final_state(folder) == straight["end"]
+
+
+def newest(folder: Path) -> int:
+    names = [path.name for path in (folder / "checkpoints").glob("step-*")]
+    return max((int(name.removeprefix("step-")) for name in names), default=0)

@@ -1,0 +1,101 @@
+"""Signals and locks: a run that is asked to stop saves first; a folder belongs to one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from toy_client import ToyServer
+from toy_training import final_state
+
+pytestmark = pytest.mark.reliability
+LONG = bool(os.environ.get("BERTSMITH_LONG"))
+PAUSE = 0.004  # a micro-batch; two a step
+
+
+@pytest.fixture
+def other() -> Iterator[ToyServer]:
+    server = ToyServer()
+    yield server
+    server.close()
+
+
+def wait_for_lock(folder: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not (folder / "log.jsonl").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    time.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_saves_the_current_step_and_the_run_goes_on_identically(
+    server: ToyServer, tmp_path: Path, name: str
+) -> None:
+    assert server.run(tmp_path / "straight", pause=PAUSE).code == 0
+    end = final_state(tmp_path / "straight")
+    rng = random.Random(name)
+    for number in range(17 if LONG else 2):
+        folder = tmp_path / str(number)
+        server.start(folder, pause=PAUSE)
+        wait_for_lock(folder)
+        time.sleep(rng.random() * 0.15)
+        server.send(getattr(signal, name))
+        sent = time.monotonic()
+        ended = server.wait()
+        assert ended.code == 75, ended
+        assert time.monotonic() - sent < 2.0
+        newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
+        steps = [json.loads(line)["step"] for line in (folder / "log.jsonl").open()]
+        assert int(newest.name.removeprefix("step-")) >= max(steps, default=1)
+        assert server.run(folder, pause=PAUSE).code == 0
+        assert final_state(folder) == end
+
+
+def test_a_second_signal_ends_at_once_without_damage(server: ToyServer, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    server.start(folder, pause=2.0)
+    wait_for_lock(folder)
+    server.send(signal.SIGTERM)
+    time.sleep(0.7)
+    server.send(signal.SIGTERM)
+    sent = time.monotonic()
+    assert server.wait().code == 128 + signal.SIGTERM
+    assert time.monotonic() - sent < 0.7
+    assert server.run(folder).code == 0
+
+
+def test_a_signal_that_arrives_twice_at_once_is_one_request(
+    server: ToyServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    server.start(folder, pause=0.05)
+    wait_for_lock(folder)
+    server.send(signal.SIGINT)
+    time.sleep(0.02)
+    server.send(signal.SIGTERM)
+    assert server.wait().code == 75
+
+
+def test_a_second_run_in_the_folder_is_told_who_holds_it(
+    server: ToyServer, other: ToyServer, tmp_path: Path
+) -> None:
+    for _ in range(20 if LONG else 2):
+        server.start(tmp_path, pause=0.2)
+        wait_for_lock(tmp_path)
+        ended = other.run(tmp_path)
+        assert ended.code == 73
+        assert ended.seconds < 2.0
+        assert ended.error.startswith("LockedError")
+        assert f'"pid": {server.pid}' in ended.error
+        assert "host" in ended.error
+        assert "give another folder" in ended.error
+        server.send(signal.SIGKILL)
+        assert server.wait().code == -9
+    assert other.run(tmp_path).code == 0

@@ -1,0 +1,162 @@
+"""Tokens and word starts of a corpus are exactly those of the tokenizer."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+from corpus_making import bert, make
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertsmith.data.chinese_words import JiebaWords
+from bertsmith.data.vocabulary_growth import source_of
+from bertsmith.data.word_pieces import PlainEncoder, WordPieceEncoder, is_bert, sentence_encoder
+from bertsmith.text.engine import Engine
+from bertsmith.text.learn import learn_vocabulary
+from bertsmith.text.segment import CharacterSegmenter, JiebaSegmenter
+
+ODD = (
+    "aZé中文。, [MASK]\u0301\u200d\u00a0\u3000\x00\x7f\t\ufeff'’#ßİΣς½≠ﬁ한글กำ"
+    "\u202e👩🇫豈\U00020000-_"
+)
+LINES = st.lists(
+    st.one_of(
+        st.text(alphabet=ODD, max_size=30),
+        st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20),
+    ),
+    max_size=6,
+)
+KINDS = {
+    "uncased": bert(),
+    "cased": bert(lowercase=False),
+    "cased, accents stripped": bert(lowercase=False, strip_accents=True),
+    "lower, accents kept": bert(strip_accents=False),
+}
+
+
+def engine_of(tokenizer) -> Engine:
+    source = source_of(tokenizer)
+    return Engine(source.state, source.controls)
+
+
+ENGINES = {name: engine_of(tokenizer) for name, tokenizer in KINDS.items()}
+JIEBA = JiebaSegmenter()
+FASTER = JiebaWords()
+FAST = {name: sentence_encoder(engine, None) for name, engine in ENGINES.items()}
+
+
+def assert_same(first, second) -> None:
+    assert first.ids.tolist() == second.ids.tolist()
+    assert first.starts.tolist() == second.starts.tolist()
+    assert first.lengths.tolist() == second.lengths.tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=150, deadline=None)
+@given(lines=LINES)
+def test_words_asked_once_give_the_tokens_of_whole_sentences(kind, lines) -> None:
+    assert isinstance(FAST[kind], WordPieceEncoder)
+    plain = PlainEncoder(ENGINES[kind], CharacterSegmenter())
+    assert_same(FAST[kind].encode(lines), plain.encode(lines))
+    ids = [pieces.ids.tolist() for pieces in ENGINES[kind].pieces(lines)]
+    assert FAST[kind].encode(lines).ids.tolist() == [number for one in ids for number in one]
+
+
+def test_unknown_words_are_counted_either_way() -> None:
+    lines = ["the ж cat жук ж", "e\u0301 ж"]
+    plain = PlainEncoder(ENGINES["uncased"], CharacterSegmenter())
+    found = FAST["uncased"].encode(lines).unknown
+    assert found == plain.encode(lines).unknown == {"ж": 3, "жук": 1}
+
+
+def test_forgetting_words_changes_nothing(monkeypatch) -> None:
+    lines = [f"word{number} the cat{number}" for number in range(50)]
+    encoder = sentence_encoder(ENGINES["uncased"], None)
+    before = [encoder.encode(lines[at : at + 5]) for at in range(0, 50, 5)]
+    monkeypatch.setattr("bertsmith.data.word_memory.MOST_WORDS", 10)
+    again = sentence_encoder(ENGINES["uncased"], None)
+    for part, at in zip(before, range(0, 50, 5), strict=True):
+        assert_same(again.encode(lines[at : at + 5]), part)
+
+
+def test_a_giant_word_among_others_keeps_its_place() -> None:
+    lines = ["the cat", "x" * 200_000 + " cat", "the mat"]
+    plain = PlainEncoder(ENGINES["uncased"], CharacterSegmenter())
+    assert_same(FAST["uncased"].encode(lines), plain.encode(lines))
+
+
+def test_tokenizers_that_are_not_bert_go_the_plain_way(tmp_path) -> None:
+    lines = ["the cat sat on the mat, 我爱北京", "playing plays"] * 20
+    for kind in ("byte-bpe", "unigram"):
+        tokenizer = learn_vocabulary(lines, kind=kind, size=300)
+        engine = engine_of(tokenizer)
+        assert not is_bert(engine)
+        path = tmp_path / f"{kind}.txt"
+        path.write_text("\n".join(lines[:2]) + "\n")
+        corpus, _ = make(path, tmp_path / kind, tokenizer)
+        wanted = [tokenizer.encode(line) for line in lines[:2]]
+        ids = np.concatenate([one.ids[one.words >= 0] for one in wanted])
+        assert corpus.tokens.tolist() == ids.tolist()
+    assert not is_bert(engine_of(bert().add_tokens(["[NEW]"])))
+
+
+def test_word_starts_are_the_tokenizers_words(tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("playing unable cats.\n")
+    corpus, _ = make(path, tmp_path / "out")
+    names = [corpus.tokenizer().id_to_token(int(number)) for number in corpus.tokens]
+    assert names == ["play", "##ing", "un", "##able", "cat", "##s", "."]
+    assert corpus.starts_word.tolist() == [1, 0, 1, 0, 1, 0, 1]
+
+
+def test_chinese_words_are_jiebas_on_request(tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("我爱北京天安门 playing 你好\n")
+    by_character, _ = make(path, tmp_path / "characters")
+    assert by_character.starts_word.tolist() == [1] * 7 + [1, 0] + [1, 1]
+    by_word, report = make(path, tmp_path / "words", segmenter="jieba")
+    assert by_word.starts_word.tolist() == [1, 1, 1, 0, 1, 0, 0, 1, 0, 1, 0]
+    assert by_word.manifest["segmenter"] == report.segmenter == "jieba"
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(st.text(alphabet="我爱北京天安门T恤卡拉OK a1，。 ", max_size=25), max_size=4))
+def test_jieba_words_are_those_of_the_tokenizer_with_a_segmenter(lines) -> None:
+    fast = sentence_encoder(ENGINES["uncased"], FASTER)
+    assert_same(fast.encode(lines), PlainEncoder(ENGINES["uncased"], JIEBA).encode(lines))
+
+
+JIEBA = JiebaSegmenter()
+FASTER = JiebaWords()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("我爱北京天安门。\n", "jieba"), ("cats\n", "character")]
+)
+def test_auto_takes_jieba_for_chinese_text_only(tmp_path, text, wanted) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(text * 3)
+    corpus, _ = make(path, tmp_path / "out", segmenter="auto")
+    assert corpus.manifest["segmenter"] == wanted
+
+
+HAN = "我爱北京天安门的了是一不在a1+. \r\n\t，。豈\U00020000-_%龥T恤卡拉OK研究生命起源王小明去过"
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(alphabet=HAN, max_size=30))
+def test_words_found_faster_are_the_words_of_jieba(text) -> None:
+    assert FASTER.words(text) == JIEBA.words(text)
+
+
+def test_an_endless_run_of_rare_characters_takes_time_in_proportion() -> None:
+    rng = random.Random(3)
+    text = "".join(chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(60_000))
+    assert FASTER.words(text[:3000]) == JIEBA.words(text[:3000])
+    start = time.process_time()
+    spans = FASTER.words(text)
+    assert time.process_time() - start < 5  # jieba itself needs minutes
+    assert [spans[0][0], spans[-1][1]] == [0, len(text)]

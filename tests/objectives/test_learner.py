@@ -1,0 +1,290 @@
+"""What is asked and how it is scored, for every objective of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from learner_cases import MIXES, VOCAB, case, masking, pairs, tiny
+from torch.nn import functional as F
+
+from bertsmith.data.rows import RowsBatch
+from bertsmith.errors import ConfigError
+from bertsmith.models.build import build
+from bertsmith.nn import Layout
+from bertsmith.nn.loss import added
+from bertsmith.objectives import OBJECTIVES
+from bertsmith.objectives.batch import Score
+from bertsmith.objectives.learner import BASELINE, Asking, Learner
+from bertsmith.objectives.replaced_token import sampled
+
+EACH = pytest.mark.parametrize("name", MIXES)
+CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small only lose by sharing their work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def rows_for(name: str, count: int = 8, seed: int = 0) -> RowsBatch:
+    return pairs(count, seed, segments=1 if name == "roberta" else 2)
+
+
+@EACH
+def test_counts_are_known_before_the_forward_pass(name) -> None:
+    asking, learner = case(name)
+    batch = asking.prepare(rows_for(name))
+    losses, scores = learner(batch)
+    assert {part: loss.count for part, loss in losses.items()} == batch.counts
+    assert tuple(batch.counts) == MIXES[name]
+    for part, score in scores.items():
+        assert 0 <= int(score.correct) <= score.count == batch.counts[part.split("_")[0]]
+    assert (BASELINE in scores) == (name == "electra")
+    assert asking.weights == {part: OBJECTIVES[part].weight for part in MIXES[name]}
+
+
+@EACH
+def test_every_weight_gets_a_gradient_and_one_batch_can_be_learned(name) -> None:
+    asking, learner = case(name)
+    batch = asking.prepare(rows_for(name, 16))
+    optimizer = torch.optim.AdamW(learner.parameters(), lr=3e-3)
+    first: dict[str, float] = {}
+    for step in range(80):
+        losses, scores = learner(batch)
+        means = {part: loss.sum / loss.count for part, loss in losses.items()}
+        first = first or {part: mean.item() for part, mean in means.items()}
+        optimizer.zero_grad()
+        sum(means.values(), torch.zeros(())).backward()
+        if not step:
+            for label, parameter in learner.named_parameters():
+                assert parameter.grad is not None, label
+                assert parameter.grad.isfinite().all(), label
+                assert parameter.grad.abs().sum() > 0, label
+        optimizer.step()
+    for part, mean in means.items():
+        # The discriminator's question gets harder as the generator learns.
+        assert mean.item() < first[part] * (0.97 if part == "rtd" else 0.4), part
+    for part, score in scores.items():
+        if part in ("nsp", "sop"):
+            assert int(score.correct) == score.count
+
+
+@EACH
+def test_batches_may_be_split_in_any_way(name) -> None:
+    asking, learner = case(name)
+    whole = rows_for(name, 8)
+    parts = [_part(whole, range(0, 3)), _part(whole, range(3, 4)), _part(whole, range(4, 8))]
+    losses, scores = learner(asking.prepare(whole, 0.5))
+    split = [learner(asking.prepare(part, 0.5)) for part in parts]
+    total = added([one for one, _ in split])
+    for part, loss in losses.items():
+        assert total[part].count == loss.count
+        torch.testing.assert_close(total[part].sum, loss.sum, **CLOSE)
+    for part, score in scores.items():
+        assert sum((one[part] for _, one in split), Score(0, 0)) == score
+
+
+def _part(rows: RowsBatch, texts: range) -> RowsBatch:
+    here = slice(rows.starts[texts[0]], rows.starts[texts[-1]] + rows.lengths[texts[-1]])
+    return RowsBatch(
+        ids=rows.ids[here],
+        segments=rows.segments[here],
+        words=rows.words[here],
+        lengths=tuple(rows.lengths[n] for n in texts),
+        keys=rows.keys[list(texts)],
+        pair_labels=rows.pair_labels[list(texts)],
+    )
+
+
+@torch.no_grad()
+def test_only_rows_that_are_asked_about_are_read() -> None:
+    asking, learner = case("bert")
+    rows = rows_for("bert")
+    batch = asking.prepare(rows)
+    masked = asking.masking(rows)
+    expected = np.union1d(np.flatnonzero(masked.hidden), rows.starts)
+    assert batch.rows.tolist() == expected.tolist()
+    read = learner.model(batch.ids, batch.layout, segments=batch.segments, rows=batch.rows).hidden
+    full = learner.model(batch.ids, batch.layout, segments=batch.segments).hidden
+    torch.testing.assert_close(read, full[batch.rows], **CLOSE)
+    assert batch.rows[batch.asked["nsp"].at].tolist() == list(batch.layout.starts)
+
+
+@torch.no_grad()
+def test_the_masked_lm_is_the_mean_that_torch_computes() -> None:
+    asking, learner = case("bert")
+    rows = rows_for("bert")
+    batch = asking.prepare(rows)
+    losses, scores = learner(batch)
+    hidden = np.flatnonzero(asking.masking(rows).hidden)
+    full = learner.model(batch.ids, batch.layout, segments=batch.segments).hidden
+    logits = learner.model.logits("masked_lm", full[hidden])
+    targets = torch.from_numpy(rows.ids[hidden]).long()
+    expected = F.cross_entropy(logits, targets)
+    torch.testing.assert_close(losses["mlm"].sum / losses["mlm"].count, expected, **CLOSE)
+    assert int(scores["mlm"].correct) == int((logits.argmax(-1) == targets).sum())
+    assert (batch.ids[hidden] != targets).float().mean() > 0.7
+
+
+@torch.no_grad()
+def test_next_sentence_and_masked_lm_equal_the_reference_library() -> None:
+    transformers = pytest.importorskip("transformers")
+    from bertsmith.models.names import published_state
+
+    asking, learner = case("bert")
+    config = transformers.BertConfig(
+        vocab_size=VOCAB,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    reference = transformers.BertForPreTraining(config).eval()
+    missing = reference.load_state_dict(published_state(learner.model), strict=False)
+    assert not missing.unexpected_keys
+    rows = rows_for("bert", 1)
+    batch = asking.prepare(rows)
+    labels = torch.full((1, len(rows.ids)), -100)
+    hidden = torch.from_numpy(asking.masking(rows).hidden)
+    labels[0, hidden] = torch.from_numpy(rows.ids).long()[hidden]
+    out = reference(
+        input_ids=batch.ids[None],
+        token_type_ids=batch.segments[None],
+        labels=labels,
+        next_sentence_label=torch.from_numpy(rows.pair_labels),
+    )
+    losses, _ = learner.eval()(batch)
+    ours = sum(loss.sum / loss.count for loss in losses.values())
+    torch.testing.assert_close(ours, out.loss, **CLOSE)
+
+
+def test_span_boundaries_are_visible_and_places_count_from_the_span() -> None:
+    rows = rows_for("spanbert", 40)
+    masked = masking(0.3)(rows)
+    asked = OBJECTIVES["sbo"].ask(rows, masked)
+    left, right = asked.at.T.tolist()
+    places = asked.more["place"].tolist()
+    hidden = masked.hidden
+    assert not hidden[left].any()
+    assert not hidden[right].any()
+    rebuilt = [(a + 1 + p, b) for a, b, p in zip(left, right, places, strict=True)]
+    assert [row for row, _ in rebuilt] == np.flatnonzero(hidden).tolist()
+    for (row, b), a, target in zip(rebuilt, left, asked.targets.tolist(), strict=True):
+        assert hidden[a + 1 : b].all()
+        assert rows.ids[row] == target
+        assert rows.texts[a] == rows.texts[b]
+
+
+def test_spans_at_the_bare_ends_of_a_text_have_no_boundary_and_are_not_asked_about() -> None:
+    hidden = np.array([1, 0, 1, 1, 0, 1, 1, 0, 0, 1], dtype=bool)
+    rows = RowsBatch(
+        ids=np.arange(10, dtype=np.int32),
+        segments=np.zeros(10, np.int32),
+        words=np.arange(10, dtype=np.int32),
+        lengths=(6, 4),
+        keys=np.arange(2, dtype=np.uint64),
+    )
+    make = masking()(rows)
+    masked = type(make)(ids=rows.ids, hidden=hidden, groups=make.groups, fates=make.fates)
+    asked = OBJECTIVES["sbo"].ask(rows, masked)
+    assert asked.targets.tolist() == [2, 3]
+    assert asked.at.tolist() == [[1, 4], [1, 4]]
+
+
+@torch.no_grad()
+def test_the_generator_is_sampled_from_its_own_distribution() -> None:
+    _, learner = case("electra")
+    generator = learner.generator
+    hidden = 3 * torch.randn(1, 16, generator=torch.Generator().manual_seed(0))
+    generator.heads["masked_lm"].bias[7] = 2.0
+    chances = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    drawn = sampled(generator, hidden.expand(20_000, -1), chances)
+    expected = generator.logits("masked_lm", hidden)[0].softmax(-1)
+    found = torch.bincount(drawn, minlength=VOCAB) / 20_000
+    assert (found - expected).abs().max() < 1e-3
+    top = sampled(generator, hidden.expand(2, -1), torch.tensor([0.0, 1 - 2**-53]))
+    assert 0 <= int(top.min()) <= int(top.max()) < VOCAB
+
+
+def test_replaced_tokens_are_those_that_differ_and_the_baseline_counts_the_others() -> None:
+    asking, learner = case("electra")
+    rows = rows_for("electra", 30)
+    batch = asking.prepare(rows)
+    _, scores = learner(batch)
+    assert batch.counts["rtd"] == int(rows.real.sum())
+    share = int(scores[BASELINE].correct) / scores[BASELINE].count
+    # An untrained generator of 60 tokens is right once in a while; the rest was replaced.
+    assert 1 - batch.counts["mlm"] / batch.counts["rtd"] <= share < 0.9
+
+
+def test_the_model_is_shown_what_the_generator_wrote() -> None:
+    asking, learner = case("electra")
+    rows = rows_for("electra", 30)
+    with torch.no_grad():
+        learner.generator.heads["masked_lm"].bias[7] = 1e4  # it always writes token 7
+    _, scores = learner(asking.prepare(rows))
+    hidden = asking.masking(rows).hidden
+    replaced = hidden & (rows.ids != 7)
+    assert int(scores[BASELINE].correct) == int((rows.real & ~replaced).sum())
+    assert replaced.sum() > 20
+
+
+def test_generator_and_discriminator_share_their_embeddings() -> None:
+    _, learner = case("electra")
+    ours, theirs = learner.generator.encoder.embeddings, learner.model.encoder.embeddings
+    for part in ("tokens", "positions", "segments", "norm"):
+        assert getattr(ours, part) is getattr(theirs, part)
+    assert ours.project is not theirs.project
+    names = [name for name, _ in learner.named_parameters()]
+    assert len(names) == len({id(p) for p in learner.parameters()})
+    assert "generator.encoder.embeddings.tokens.weight" not in names
+
+
+@EACH
+def test_a_batch_moves_to_a_device_whole(name) -> None:
+    asking, _ = case(name)
+    batch = asking.prepare(rows_for(name)).to("meta")
+    tensors = [batch.ids, batch.segments, batch.layout.positions]
+    tensors += [] if batch.rows is None else [batch.rows]
+    for asked in batch.asked.values():
+        tensors += [asked.at, asked.targets, *asked.more.values()]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert isinstance(batch.layout, Layout)
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    model = build("bert", tiny("bert"), heads=["masked_lm"])
+    mlm, nsp, sbo, rtd = (OBJECTIVES[name] for name in ("mlm", "nsp", "sbo", "rtd"))
+    for objectives, message in (
+        ([mlm, nsp], "next_sentence head"),
+        ([mlm, rtd], "needs a generator"),
+        ([mlm, mlm], "named once"),
+        ([], "at least one"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Learner(model, objectives)
+    both = build("electra", tiny("electra"), heads=["replaced_token"])
+    generator = build("electra", tiny("electra", embedding=8), heads=["masked_lm"])
+    with pytest.raises(ConfigError, match="embedding width"):
+        Learner(both, [mlm, rtd], generator=generator)
+    with pytest.raises(ConfigError, match="sees none"):
+        Learner(both, [mlm, sbo, rtd], generator=generator)
+    rows = pairs(2)
+    bare = RowsBatch(
+        ids=rows.ids, segments=rows.segments, words=rows.words, lengths=rows.lengths, keys=rows.keys
+    )
+    with pytest.raises(ConfigError, match='pair = "next_sentence"'):
+        Asking([nsp], masking()).prepare(bare)
+
+
+def test_every_objective_is_asked_somewhere_here_and_named_by_its_key() -> None:
+    assert {part for mix in MIXES.values() for part in mix} == set(OBJECTIVES)
+    assert all(objective.name == name for name, objective in OBJECTIVES.items())

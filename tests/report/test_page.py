@@ -1,0 +1,93 @@
+"""Pages of a report: nothing from data becomes markup, nothing is fetched, all is seen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from html_tree import PAYLOADS, Tree
+
+from bertsmith.report.chart import Curve, chart, thinned, ticks
+from bertsmith.report.page import facts, heading, page, preformatted, table, text
+
+
+def everything(word: str) -> str:
+    """A page that shows a word in every place data can go."""
+    return page(
+        word,
+        [
+            heading(word),
+            facts([(word, word)]),
+            table([word, word], [[word, word]]),
+            preformatted(word),
+            chart([Curve(name=word, points=((0, 1), (1, 2)))], x_name=word),
+            chart([Curve(name=word, points=((0, 1),), dots=True)], x_name=word),
+        ],
+    )
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_no_payload_changes_the_tree(payload) -> None:
+    benign = Tree(everything("a" * 10))
+    hostile = Tree(everything(payload.replace("\u2028", " ").replace("\u2029", " ")))
+    assert hostile.tags == benign.tags
+    assert Tree(everything(payload)).tags.count(("script", ())) == 0
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_unseen_characters_are_spelled_out(payload) -> None:
+    shown = text(payload)
+    assert shown.isprintable()
+    shown.encode("utf-8")
+    assert ("⟨U+202E⟩" in shown) == ("\u202e" in payload)
+    assert ("⟨U+200B⟩" in shown) == ("\u200b" in payload)
+
+
+def test_a_page_forbids_scripts_and_fetches_nothing() -> None:
+    whole = everything("x")
+    assert "default-src 'none'" in whole
+    tree = Tree(whole)
+    assert not {"script", "link", "img", "iframe", "object", "a"} & {tag for tag, _ in tree.tags}
+    assert not any("://" in value or value.startswith("//") for value in tree.values)
+    assert "url(" not in whole
+    assert "@import" not in whole
+
+
+def test_curves_are_drawn_inside_the_frame_and_odd_points_are_left_out() -> None:
+    drawn = chart(
+        [Curve(name="loss", points=((0, 5.0), (1, math.nan), (2, math.inf), (3, 2.0)))],
+        x_name="step",
+    )
+    assert drawn.count("polyline") == 1
+    assert "nan" not in drawn
+    assert "inf" not in drawn
+    points = drawn.partition('points="')[2].partition('"')[0].split()
+    assert len(points) == 2
+    for point in points:
+        x, y = map(float, point.split(","))
+        assert 0 <= x <= 880
+        assert 0 <= y <= 300
+
+
+@pytest.mark.parametrize(
+    "points", [(), ((1, math.nan),), ((3, 3.0),), ((0, 0.0), (0, 0.0)), ((0, 1e-30), (1, 2e-30))]
+)
+def test_any_curve_can_be_drawn(points) -> None:
+    assert "nan" not in chart([Curve(name="odd", points=points)], x_name="step")
+
+
+def test_a_long_curve_stays_small_and_keeps_its_end() -> None:
+    points = tuple((float(step), 1 / (step + 1)) for step in range(200_000))
+    kept = thinned(points)
+    assert len(kept) <= 802
+    assert kept[-1] == points[-1]
+    assert len(chart([Curve(name="loss", points=points)], x_name="step")) < 50_000
+
+
+def test_ticks_are_round_and_inside() -> None:
+    assert ticks(0, 10) == [0, 2, 4, 6, 8, 10]
+    assert ticks(5, 5) == [5]
+    for low, high in ((0.03, 0.9), (-7, 12_345), (1e-9, 3e-9)):
+        found = ticks(low, high)
+        assert 2 <= len(found) <= 8
+        assert all(low - 1e-12 <= tick <= high + (high - low) * 1e-6 for tick in found)

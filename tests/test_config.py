@@ -1,0 +1,171 @@
+"""Settings from TOML and overrides: strict, layered, and every fault named with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from bertsmith import config
+from bertsmith.config import Settings
+from bertsmith.errors import ConfigError
+
+
+class Near(Settings):
+    kind: Literal["near"] = "near"
+    reach: int = 1
+
+
+class Far(Settings):
+    kind: Literal["far"] = "far"
+    speed: float = 2.0
+
+
+class Optimizer(Settings):
+    lr: float = Field(default=1e-4, gt=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    name: Literal["adamw", "lamb"] = "adamw"
+
+
+class Whole(Settings):
+    optimizer: Optimizer = Optimizer()
+    way: Annotated[Near | Far, Field(discriminator="kind")] = Near()
+    stages: tuple[Near, ...] = ()
+    steps: int | None = None
+    words: Path | None = None
+    note: str = ""
+
+
+def read(text: str, *overrides: str) -> Whole:
+    import tomllib
+
+    return config.validated(Whole, config.overridden(tomllib.loads(text), overrides), "recipe.toml")
+
+
+def test_toml_becomes_settings_and_defaults_fill_the_rest() -> None:
+    found = read('note = "x"\nwords = "a.txt"\n[optimizer]\nlr = 1\nbetas = [0.8, 0.9]')
+    assert found.optimizer == Optimizer(lr=1.0, betas=(0.8, 0.9))
+    assert found.words == Path("a.txt")
+    assert found.way == Near()
+
+
+def test_overrides_use_toml_values_and_words_need_no_quotes() -> None:
+    found = read("", "optimizer.lr=3e-4", "optimizer.name=lamb", "stages=[{reach=4}]", 'note="a b"')
+    assert (found.optimizer.lr, found.optimizer.name) == (3e-4, "lamb")
+    assert found.stages == (Near(reach=4),)
+    assert found.note == "a b"
+    assert read("", "words=~/my-words/a.txt").words == Path("~/my-words/a.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "said"),
+    [
+        (
+            "",
+            ("optimizer.lrr=1",),
+            "no setting is called 'optimizer.lrr'; did you mean 'optimizer.lr'?",
+        ),
+        ("optimiser = 1", (), "no setting is called 'optimiser'; did you mean 'optimizer'?"),
+        ("", ("optimizer.lr=-1",), "optimizer.lr is -1; it should be greater than 0"),
+        ("", ("optimizer.lr=fast",), 'optimizer.lr is "fast"; it should be a valid number'),
+        ("steps = 1.5", (), "steps is 1.5; it should be a valid integer"),
+        ("steps = true", (), "steps is true; it should be a valid integer"),
+        ('steps = "5"', (), 'steps is "5"; it should be a valid integer'),
+        ("", ("optimizer.name=adam",), "it should be 'adamw' or 'lamb'"),
+        ("[way]\nkind = 'far'\nreach = 2", (), "no setting is called 'way.reach'"),
+        ("[[stages]]\nreach = 'x'", (), 'stages.0.reach is "x"'),
+        ("", ("optimizer.lr",), "write section.key=value"),
+        ("", ("optimizer..lr=1",), "write section.key=value"),
+        ("", ("note=a = b",), "is not a value"),
+        ("", ("note=1\nsteps=3",), "is not a value"),
+        ("note = 2020-01-01", (), "note is the date 2020-01-01"),
+        ("optimizer = 3", (), "optimizer is 3"),
+    ],
+)
+def test_a_fault_names_file_key_value_and_what_is_expected(text, overrides, said) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(text, *overrides)
+    assert said in str(caught.value)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read("steps = 'a'\nnotes = 1\n[optimizer]\nlr = 0")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("recipe.toml: ") for line in lines)
+
+
+def test_a_file_extends_another_and_tables_are_joined(tmp_path) -> None:
+    (tmp_path / "a.toml").write_text('note = "a"\n[optimizer]\nlr = 1.0\nname = "lamb"\n')
+    (tmp_path / "b.toml").write_text('extends = "a"\n[optimizer]\nlr = 2.0\n')
+    tree = config.read_layers(tmp_path / "b.toml", lambda name, place: place / f"{name}.toml")
+    assert tree == {"note": "a", "optimizer": {"lr": 2.0, "name": "lamb"}}
+
+
+def test_a_circle_of_files_is_refused(tmp_path) -> None:
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / f"{name}.toml").write_text(f'extends = "{other}"\n')
+    with pytest.raises(ConfigError, match="circle"):
+        config.read_layers(tmp_path / "a.toml", lambda name, place: place / f"{name}.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a = ", "is not TOML"),
+        (b"a = '\xff'", "is not UTF-8"),
+        (b"#" * 2_000_000, "bytes"),
+        (None, "cannot read"),
+    ],
+)
+def test_a_file_that_is_no_toml_is_named(tmp_path, content, said) -> None:
+    path = tmp_path / "odd.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=said) as caught:
+        config.read_toml(path)
+    assert str(path) in str(caught.value)
+
+
+@given(
+    st.builds(
+        Whole,
+        optimizer=st.builds(
+            Optimizer, lr=st.floats(min_value=1e-300, allow_infinity=True, exclude_min=True)
+        ),
+        way=st.one_of(
+            st.builds(Near, reach=st.integers()), st.builds(Far, speed=st.floats(allow_nan=False))
+        ),
+        stages=st.lists(st.builds(Near, reach=st.integers()), max_size=3).map(tuple),
+        steps=st.none() | st.integers(),
+        note=st.text(st.characters(exclude_categories=["Cs"])),
+    )
+)
+def test_settings_survive_the_way_to_toml_and_back(settings: Whole) -> None:
+    assert read(config.to_toml(settings)) == settings
+    assert config.fingerprint(read(config.to_toml(settings))) == config.fingerprint(settings)
+
+
+def test_differences_name_each_changed_setting() -> None:
+    changed = config.differences(Whole(), read("", "optimizer.lr=1", "way={kind='far'}"))
+    assert changed == [
+        "optimizer.lr: 0.0001 -> 1.0",
+        'way.kind: "near" -> "far"',
+        "way.reach: 1 -> unset",
+        "way.speed: unset -> 2.0",
+    ]
+
+
+def test_another_kind_of_table_replaces_the_old_one_whole() -> None:
+    below = {"way": {"kind": "near", "reach": 3}, "optimizer": {"lr": 2.0}}
+    assert config.overlaid(below, {"way": {"kind": "far"}})["way"] == {"kind": "far"}
+    assert config.overlaid(below, {"way": {"kind": "near"}})["way"] == below["way"]
+    assert config.overlaid(below, {"optimizer": {"name": "lamb"}})["optimizer"] == {
+        "lr": 2.0,
+        "name": "lamb",
+    }

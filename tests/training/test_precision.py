@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertsmith.errors import HardwareError
+from bertsmith.hardware.finding import CRASHED, WORKS, Finding
+from bertsmith.hardware.machine import this_machine
+from bertsmith.hardware.report import MachineReport, examine
+from bertsmith.models import bert
+from bertsmith.models.build import Model, build
+from bertsmith.models.variant import sized
+from bertsmith.nn.bf16_linear import ProductsLinear, products_of, use_products
+from bertsmith.nn.layout import Layout
+from bertsmith.nn.vocabulary_loss import vocabulary_loss
+from bertsmith.training import precision
+from bertsmith.training.precision import FP32, MKL_BF16, TORCH_BF16, PrecisionPath, choose_precision
+from bertsmith.training.precision_mkl import MklProducts
+
+CPU = torch.device("cpu")
+WORDS = 300
+
+
+class Rounded:
+    """bf16 operands multiplied in fp32: no bf16 instruction runs, so no machine can trap."""
+
+    name = "rounded"
+    dtype = torch.bfloat16
+    output = torch.float32
+
+    def forward(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.linear(rows.float(), weight.float(), bias)
+
+    def rows_gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
+        return gradient.float() @ weight.float()
+
+    def weight_gradient(self, gradient: Tensor, rows: Tensor, into: Tensor | None = None) -> Tensor:
+        found = gradient.float().t() @ rows.float()
+        return found if into is None else into.add_(found)
+
+
+def works(probe: str) -> bool:
+    """Whether a probe, in a process of its own, found a path right here."""
+    return examine([probe]).findings[0].works
+
+
+def report(**found: tuple[str, float, float]) -> MachineReport:
+    """A machine whose probes ended so: status, speed against fp32, error."""
+    findings = tuple(
+        Finding(name=name, status=status, gflops={"a": speed}, fp32_gflops={"a": 1.0}, error=error)
+        for name, (status, speed, error) in found.items()
+    )
+    return MachineReport(machine=this_machine(), compiler=None, load=0.0, findings=findings)
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, **found: tuple[str, float, float]) -> None:
+    monkeypatch.setattr(precision, "examine", lambda _: report(**found))
+
+
+FAST = (WORKS, 2.5, 4e-3)
+SLOW = (WORKS, 0.6, 4e-3)
+DEAD = (f"{CRASHED} SIGILL", 0.0, 1.0)
+
+
+def test_auto_takes_the_fastest_right_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, mkl_bf16=FAST, bf16_onednn=DEAD)
+    assert choose_precision("auto", CPU).name == MKL_BF16
+    plant(monkeypatch, mkl_bf16=SLOW, bf16_onednn=FAST)
+    assert choose_precision("auto", CPU).name == TORCH_BF16
+
+
+def test_auto_stays_with_fp32_where_bf16_traps_or_crawls(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, mkl_bf16=SLOW, bf16_onednn=DEAD)
+    assert choose_precision("auto", CPU).name == FP32
+
+
+def test_bf16_asked_for_by_name_is_used_if_right_and_refused_if_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch, mkl_bf16=SLOW, bf16_onednn=DEAD)
+    assert choose_precision("bf16", CPU).name == MKL_BF16
+    plant(monkeypatch, mkl_bf16=DEAD, bf16_onednn=DEAD)
+    with pytest.raises(HardwareError, match="train with run"):
+        choose_precision("bf16", CPU)
+
+
+def test_a_resumed_run_keeps_its_path_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, mkl_bf16=FAST, bf16_onednn=SLOW)
+    assert choose_precision("auto", CPU, before=TORCH_BF16).name == TORCH_BF16
+    assert choose_precision("auto", CPU, before=FP32).name == FP32
+    plant(monkeypatch, mkl_bf16=FAST, bf16_onednn=DEAD)
+    with pytest.raises(HardwareError, match="begun with torch-bf16"):
+        choose_precision("auto", CPU, before=TORCH_BF16)
+
+
+def test_fp32_asked_for_runs_no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "examine", lambda _: pytest.fail("a probe was run"))
+    assert choose_precision("fp32", CPU).name == FP32
+
+
+def test_on_this_machine_the_choice_never_kills_training() -> None:
+    path = choose_precision("auto", CPU)
+    assert all(torch.isfinite(torch.tensor(curve(path.name, steps=3))))
+
+
+def test_a_switched_layer_keeps_object_names_and_fp32_parameters() -> None:
+    layer = nn.Linear(64, 96)
+    before = dict(layer.named_parameters())
+    use_products(layer, Rounded())
+    assert isinstance(layer, ProductsLinear)
+    assert all(one is before[name] for name, one in layer.named_parameters())
+    rows = torch.randn(10, 64, requires_grad=True)
+    plain = F.linear(rows, layer.weight, layer.bias)
+    expected = torch.autograd.grad(plain.square().sum(), (rows, layer.weight, layer.bias))
+    found = torch.autograd.grad(layer(rows).square().sum(), (rows, layer.weight, layer.bias))
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == torch.float32
+        assert 0 < float((one - other).norm() / other.norm()) < 1e-2
+    with torch.no_grad():
+        assert torch.equal(layer(rows), plain)
+
+
+def test_fused_steps_are_seen_at_once() -> None:
+    """AdamW(fused=True) leaves a tensor's version as it was: a cache would train on old weights."""
+    layer = nn.Linear(64, 64)
+    use_products(layer, Rounded())
+    rows = torch.randn(8, 64)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=True)
+    before = layer(rows)
+    before.square().sum().backward()
+    optimizer.step()
+    after = layer(rows)
+    expected = F.linear(rows, layer.weight, layer.bias)
+    assert not torch.allclose(before, after, atol=0.1)
+    torch.testing.assert_close(after, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_only_wide_layers_and_the_vocabulary_are_switched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "_products", lambda _: Rounded())
+    model = toy()
+    PrecisionPath(name=TORCH_BF16, reason="").prepare(model)
+    switched = {name for name, m in model.named_modules() if isinstance(m, ProductsLinear)}
+    assert "encoder.blocks.1.attention.query" in switched
+    assert "encoder.blocks.0.feed_forward.down" in switched
+    assert not any("next_sentence" in name and name.endswith("output") for name in switched)
+    assert products_of(model.encoder.embeddings.tokens.weight) is None
+    loss_of(model)
+    assert isinstance(products_of(model.encoder.embeddings.tokens.weight), Rounded)
+
+
+def test_mkl_gives_the_three_products_in_fp32() -> None:
+    if not works("mkl_bf16"):
+        pytest.skip("MKL's bf16 product does not work on this machine")
+    products = MklProducts()
+    rng = torch.Generator().manual_seed(1)
+    rows = torch.randn(37, 65, generator=rng).bfloat16()
+    weight = torch.randn(130, 65, generator=rng).bfloat16()
+    gradient = torch.randn(37, 130, generator=rng).bfloat16()
+    bias = torch.randn(130, generator=rng)
+    into = torch.ones(130, 65)
+    wanted = {
+        "forward": F.linear(rows.float(), weight.float(), bias),
+        "rows": gradient.float() @ weight.float(),
+        "weight": gradient.float().t() @ rows.float(),
+    }
+    found = {
+        "forward": products.forward(rows, weight, bias),
+        "rows": products.rows_gradient(gradient, weight),
+        "weight": products.weight_gradient(gradient, rows),
+    }
+    for name, expected in wanted.items():
+        torch.testing.assert_close(found[name], expected, rtol=1e-5, atol=1e-4)
+    products.weight_gradient(gradient, rows, into)
+    torch.testing.assert_close(into, wanted["weight"] + 1, rtol=1e-5, atol=1e-4)
+    assert products.forward(rows[:0], weight, bias).shape == (0, 130)
+
+
+@pytest.mark.parametrize(("path", "probe"), [(TORCH_BF16, "bf16_onednn"), (MKL_BF16, "mkl_bf16")])
+def test_two_hundred_steps_end_within_half_a_percent_of_fp32(path: str, probe: str) -> None:
+    if not works(probe):
+        pytest.skip(f"{probe} does not work on this machine")
+    plain, narrow = curve(FP32, steps=200), curve(path, steps=200)
+    assert plain[-1] < 0.9 * plain[0]
+    assert narrow[-1] == pytest.approx(plain[-1], rel=5e-3)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_freed_memory_is_handed_out_again_without_page_faults() -> None:
+    program = (
+        "import resource, torch\n"
+        "from bertsmith.training.precision_memory import keep_freed_memory\n"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "assert keep_freed_memory()\n"
+        "torch.zeros(64 << 18)\n"
+        "before = faults()\n"
+        "torch.zeros(64 << 18)\n"  # 64 MB, 16,384 pages
+        "print(faults() - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 1000
+
+
+def toy() -> Model:
+    shape = replace(bert.SPEC, vocab_size=WORDS, dropout=0.0, attention_dropout=0.0)
+    generator = torch.Generator().manual_seed(2)
+    heads = ["masked_lm", "next_sentence"]
+    return build("bert", sized(shape, 2, 64), heads=heads, generator=generator)
+
+
+def loss_of(model: Model, seed: int = 0) -> Tensor:
+    rng = torch.Generator().manual_seed(seed)
+    ids = torch.randint(0, WORDS, (64,), generator=rng)
+    rows = torch.arange(0, 64, 4)
+    hidden = model(ids // 3, Layout.of([16] * 4), rows=rows).hidden
+    head = model.heads["masked_lm"]
+    read = head.norm(head.bend(head.dense(hidden)))
+    weight = model.encoder.embeddings.tokens.weight
+    return vocabulary_loss(read, weight, head.bias, ids[rows])[0].sum / len(rows)
+
+
+def curve(path: str, *, steps: int) -> list[float]:
+    model = toy()
+    PrecisionPath(name=path, reason="").prepare(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    found = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(model, step % 20)
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found

@@ -1,0 +1,110 @@
+"""What comes out of pre-training loads in transformers and gives the same numbers, heads too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toy_corpus import short_recipe, toy_corpus
+
+from bertsmith.folders.read import load_model
+from bertsmith.models.build import Model
+from bertsmith.nn.layout import Layout
+from bertsmith.training.pretrain import Job, pretrain
+
+LENGTHS = (9, 14)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    return toy_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def trained(name: str, corpus: Path, out: Path) -> Path:
+    recipe = short_recipe(name, "optimizer.lr=5e-3", "model.dropout=0.1", steps=5)
+    pretrain(Job(recipe=recipe, corpus=corpus, out=out))
+    return out
+
+
+def inputs(model: Model) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(1)
+    ids = torch.from_numpy(rng.integers(5, model.spec.vocab_size, sum(LENGTHS)))
+    segments = torch.cat([(torch.arange(length) > 5).long() for length in LENGTHS])
+    return ids, segments
+
+
+def padded(rows: torch.Tensor) -> torch.Tensor:
+    return torch.nn.utils.rnn.pad_sequence(list(rows.split(LENGTHS)), batch_first=True)
+
+
+def theirs(reference, ids, segments):
+    mask = padded(torch.ones_like(ids))
+    with torch.no_grad():
+        return reference(
+            input_ids=padded(ids), token_type_ids=padded(segments), attention_mask=mask
+        )
+
+
+def real(logits: torch.Tensor) -> torch.Tensor:
+    return torch.cat([row[:length] for row, length in zip(logits, LENGTHS, strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "fields"),
+    [
+        ("bert", "BertForPreTraining", ("prediction_logits", "seq_relationship_logits")),
+        ("albert", "AlbertForPreTraining", ("prediction_logits", "sop_logits")),
+        ("spanbert", "BertForMaskedLM", ("logits",)),
+        ("fast", "BertForMaskedLM", ("logits",)),
+    ],
+)
+def test_transformers_gives_the_same_logits(name, kind, fields, corpus, tmp_path) -> None:
+    import transformers
+
+    out = trained(name, corpus, tmp_path / name)
+    assert json.loads((out / "config.json").read_text())["architectures"] == [kind]
+    reference, told = getattr(transformers, kind).from_pretrained(out, output_loading_info=True)
+    assert not told["missing_keys"]
+    assert not told["unexpected_keys"]
+    model = load_model(out).model.eval()
+    ids, segments = inputs(model)
+    found = theirs(reference.eval(), ids, segments)
+    with torch.no_grad():
+        hidden = model(ids, Layout.of(LENGTHS), segments=segments).hidden
+        words = model.logits("masked_lm", hidden)
+        torch.testing.assert_close(words, real(getattr(found, fields[0])), rtol=0, atol=2e-5)
+        if len(fields) > 1:
+            head = next(kind for kind in model.heads if kind != "masked_lm")
+            first = hidden[torch.tensor([0, LENGTHS[0]])]
+            pairs = model.logits(head, first)
+            torch.testing.assert_close(pairs, getattr(found, fields[1]), rtol=0, atol=2e-5)
+
+
+def test_both_halves_of_electra_load_in_transformers(corpus, tmp_path) -> None:
+    from transformers import ElectraForMaskedLM, ElectraForPreTraining
+
+    out = trained("electra", corpus, tmp_path / "electra")
+    whole = load_model(out).model.eval()
+    small = load_model(out / "generator").model.eval()
+    ids, segments = inputs(whole)
+    layout = Layout.of(LENGTHS)
+    detector = ElectraForPreTraining.from_pretrained(out).eval()
+    filler = ElectraForMaskedLM.from_pretrained(out / "generator").eval()
+    with torch.no_grad():
+        replaced = whole.logits("replaced_token", whole(ids, layout, segments=segments).hidden)
+        words = small.logits("masked_lm", small(ids, layout, segments=segments).hidden)
+    expected = real(theirs(detector, ids, segments).logits)
+    torch.testing.assert_close(replaced, expected, rtol=0, atol=2e-5)
+    expected = real(theirs(filler, ids, segments).logits)
+    torch.testing.assert_close(words, expected, rtol=0, atol=2e-5)
+    shared = small.encoder.embeddings.tokens.weight, whole.encoder.embeddings.tokens.weight
+    assert torch.equal(*shared)
+
+
+def test_files_have_the_mode_of_the_umask(corpus, tmp_path) -> None:
+    out = trained("bert", corpus, tmp_path / "run")
+    for path in out.rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644), path

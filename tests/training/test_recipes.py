@@ -1,0 +1,186 @@
+"""Every shipped recipe reads, builds, and says what it cannot do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from toy_corpus import short_recipe, toy_corpus
+
+from bertsmith.config import fingerprint, read_toml, to_toml
+from bertsmith.data.shards import open_corpus
+from bertsmith.errors import ConfigError
+from bertsmith.models.spec import FunctionalRelative
+from bertsmith.training.model_settings import SIZES, ModelSettings, narrowed, spec_of
+from bertsmith.training.pretrain_model import build_learner
+from bertsmith.training.pretrain_work import PretrainWork
+from bertsmith.training.recipe import find_recipe, load_recipe, shipped
+
+NAMES = [
+    "albert", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "fast", "macbert", "nezha",
+    "roberta", "spanbert",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return open_corpus(toy_corpus(tmp_path_factory.mktemp("corpus")))
+
+
+def test_the_shipped_recipes_are_those_promised() -> None:
+    assert sorted(shipped()) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_survives_the_way_to_a_file_and_back(name, tmp_path) -> None:
+    recipe = load_recipe(name)
+    assert recipe.about.summary
+    assert recipe.about.paper
+    path = tmp_path / "mine.toml"
+    path.write_text(to_toml(recipe), encoding="utf-8")
+    assert load_recipe(path) == recipe
+    assert fingerprint(load_recipe(path)) == fingerprint(recipe)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_builds_and_makes_batches_that_learn(name, corpus) -> None:
+    recipe = short_recipe(name)
+    work = PretrainWork(recipe, corpus)
+    learner = build_learner(recipe, corpus, work.asking)
+    batches = work.micro_batches(0, 0.0)
+    assert sum(work.tokens(batch) for batch in batches) <= 1024
+    losses, _ = work.loss(learner, batches[0])
+    assert set(losses) == set(work.weights)
+    for part, loss in losses.items():
+        assert loss.count == work.counts(batches[0])[part]
+    sum(weight * losses[part].sum for part, weight in work.weights.items()).backward()
+    silent = [n for n, p in learner.named_parameters() if p.grad is None]
+    assert not silent
+
+
+def test_unknown_recipes_and_settings_come_with_a_hint(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'spanbert'"):
+        load_recipe("spanbrt")
+    with pytest.raises(ConfigError, match="there is no recipe file"):
+        load_recipe(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match=r"'optimizer\.lrr'; did you mean 'optimizer\.lr'"):
+        load_recipe("bert", ["optimizer.lrr=1"])
+    with pytest.raises(ConfigError, match="did you mean 'whole_word'"):
+        load_recipe("bert", ["mask.grouping=whole_words"])
+    with pytest.raises(ConfigError, match="did you mean 'roberta'"):
+        load_recipe("bert", ["model.variant=robert"])
+    with pytest.raises(ConfigError, match="no objective is called 'mlmm'"):
+        load_recipe("bert", ["objectives.mlmm=1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "said"),
+    [
+        ("bert", "objectives.sop=1", "different ways"),
+        ("bert", "input.kind=full_sentences", "needs pairs"),
+        ("bert", "input.pair=next_sentence", None),
+        ("bert", "input.pair=sentence_order", "leave input.pair out"),
+        ("bert", "objectives.rtd=50", "belong together"),
+        ("electra", "objectives.rtd=0", "belong together"),
+        ("fast", "stages=[{after=0.5, max_length=64}, {after=0.4, max_length=128}]", "one after"),
+        ("bert", "schedule={kind='linear', steps=5, budget='3m'}", "either steps or budget"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(name, override, said) -> None:
+    if said is None:
+        assert load_recipe(name, [override]).inputs[0].pair == "next_sentence"
+        return
+    with pytest.raises(ConfigError, match=said):
+        load_recipe(name, [override])
+
+
+def test_an_override_of_steps_takes_the_place_of_a_budget_and_back() -> None:
+    assert load_recipe("fast").schedule.budget == 3600.0
+    changed = load_recipe("fast", ["schedule.steps=7"]).schedule
+    assert (changed.steps, changed.budget) == (7, None)
+    changed = load_recipe("bert", ['schedule.budget="20m"', "batch.sequences=32"])
+    assert (changed.schedule.steps, changed.schedule.budget) == (None, 1200.0)
+    assert (changed.batch.sequences, changed.batch.tokens) == (32, None)
+
+
+def test_a_weight_of_zero_leaves_an_objective_out() -> None:
+    recipe = load_recipe("bert", ["objectives.nsp=0"])
+    assert recipe.objectives == {"mlm": 1.0}
+    assert recipe.inputs[0].pair is None
+    assert recipe.input.kind == "segment_pair"
+
+
+def test_a_file_of_the_users_may_extend_a_shipped_one(tmp_path) -> None:
+    (tmp_path / "mine.toml").write_text('extends = "spanbert"\n[mask]\nrate = 0.2\n')
+    (tmp_path / "yours.toml").write_text('extends = "mine.toml"\n[optimizer]\nname = "muon"\n')
+    recipe = load_recipe(tmp_path / "yours.toml")
+    assert recipe.mask.rate == 0.2
+    assert recipe.optimizer.name == "muon"
+    assert recipe.objectives == {"mlm": 1.0, "sbo": 1.0}
+
+
+def test_stages_begin_at_their_share() -> None:
+    recipe = load_recipe("fast")
+    assert [recipe.stage_at(share) for share in (0, 0.69, 0.7, 0.9, 1.0)] == [0, 0, 1, 2, 2]
+    assert [inputs.max_length for inputs in recipe.inputs] == [128, 256, 512]
+
+
+@pytest.mark.parametrize("variant", ["bert", "roberta", "albert", "electra", "nezha"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_every_variant_has_every_size(variant, size, corpus) -> None:
+    spec = spec_of(ModelSettings(variant=variant, size=size, vocab_multiple=64), corpus.tokenizer())
+    assert spec.vocab_size % 64 == 0
+    assert spec.vocab_size >= corpus.vocab_size
+    if (variant, size) != ("electra", "small"):
+        assert (spec.layers, spec.hidden) == SIZES[size]
+    assert spec.feed_forward == 4 * spec.hidden
+    assert (spec.embedding == 128) == (
+        variant == "albert" or spec.hidden == 128 or (size == "small" and variant == "electra")
+    )
+    assert isinstance(spec.positions, FunctionalRelative) == (variant == "nezha")
+    assert spec.attention_dropout == 0.0
+
+
+def test_a_generator_is_narrow_but_shares_the_embedding(corpus) -> None:
+    spec = spec_of(ModelSettings(variant="electra", size="small"), corpus.tokenizer())
+    small = narrowed(spec, 0.25)
+    assert (small.hidden, small.heads, small.feed_forward, small.layers) == (64, 1, 256, 12)
+    assert dataclasses.replace(small, hidden=spec.hidden, heads=spec.heads,
+                               feed_forward=spec.feed_forward) == spec  # fmt: skip
+
+
+def test_texts_longer_than_the_positions_are_refused(corpus) -> None:
+    recipe = short_recipe("bert", "model.positions=256")
+    with pytest.raises(ConfigError, match="256 positions"):
+        build_learner(recipe, corpus, PretrainWork(recipe, corpus).asking)
+
+
+def test_the_same_seed_builds_the_same_model(corpus) -> None:
+    recipe = short_recipe("spanbert")
+    asking = PretrainWork(recipe, corpus).asking
+    torch.manual_seed(1)
+    one = build_learner(recipe, corpus, asking).state_dict()
+    torch.manual_seed(2)
+    two = build_learner(recipe, corpus, asking).state_dict()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
+    for path in shipped().values():
+        assert read_toml(path)
+        assert path.read_text(encoding="utf-8").startswith("# ")
+        assert "As published" in path.read_text(encoding="utf-8") or path.stem == "fast"
+    assert find_recipe("bert") == shipped()["bert"]
+
+
+def test_the_command_lists_and_prints(capsys) -> None:
+    from bertsmith.cli.recipes import recipes
+
+    recipes()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(shipped())
+    recipes("show", "bert-wwm")
+    assert capsys.readouterr().out == find_recipe("bert-wwm").read_text(encoding="utf-8")
+    recipes("show", "bert-wwm", whole=True)
+    assert "weight_decay = 0.01" in capsys.readouterr().out
