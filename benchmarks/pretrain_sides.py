@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from pathlib import Path
@@ -13,7 +14,23 @@ import torch
 from pretrain import LENGTH, RATE, SHAPES, TEXTS
 
 HELD_OUT = 0.02
-Timings = list[float]
+
+
+class Steps:
+    """How long each step took, by the clock and in processor time of all threads."""
+
+    def __init__(self) -> None:
+        self._marks = [(time.perf_counter(), time.process_time())]
+
+    def end(self) -> None:
+        self._marks.append((time.perf_counter(), time.process_time()))
+
+    def to_json(self) -> dict[str, list[float]]:
+        pairs = list(itertools.pairwise(self._marks))
+        return {
+            "seconds": [after[0] - before[0] for before, after in pairs],
+            "processor": [after[1] - before[1] for before, after in pairs],
+        }
 
 
 def run_child(job: dict[str, Any]) -> dict[str, Any]:
@@ -36,20 +53,16 @@ def ours(job: dict[str, Any]) -> dict[str, Any]:
     recipe = plain_recipe(job)
     out = Path(f"{job['out']}-{time.monotonic_ns()}")
     place = find_place(recipe.run, out)
-    seconds: Timings = []
+    steps = Steps()
     tokens: list[int] = []
-    last = time.perf_counter()
 
     def watch(look: Progress) -> None:
-        nonlocal last
-        now = time.perf_counter()
-        seconds.append(now - last)
+        steps.end()
         tokens.append(look.tokens)
-        last = now
 
     pretrain(Job(recipe=recipe, corpus=Path(job["corpus"]), out=out), place=place, watch=watch)
     each = (tokens[-1] - tokens[0]) / (len(tokens) - 1)
-    return {"seconds": seconds, "tokens": each, "path": place.path.name}
+    return {**steps.to_json(), "tokens": each, "path": place.path.name}
 
 
 def plain_recipe(job: dict[str, Any]) -> Any:
@@ -83,15 +96,11 @@ def theirs(job: dict[str, Any]) -> dict[str, Any]:
     """transformers' Trainer at its best: blocks without padding in memory, sdpa, fused AdamW."""
     from transformers import Trainer, TrainerCallback
 
-    seconds: Timings = []
+    steps = Steps()
 
     class Clock(TrainerCallback):
-        last = time.perf_counter()
-
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            now = time.perf_counter()
-            seconds.append(now - Clock.last)
-            Clock.last = now
+            steps.end()
 
     model, data, collator = trainer_parts(job)
     trainer = Trainer(
@@ -102,7 +111,7 @@ def theirs(job: dict[str, Any]) -> dict[str, Any]:
         callbacks=[Clock()],
     )
     trainer.train()
-    return {"seconds": seconds, "tokens": TEXTS * LENGTH, "path": "transformers"}
+    return {**steps.to_json(), "tokens": TEXTS * LENGTH, "path": "transformers"}
 
 
 def settings(job: dict[str, Any], **more: Any) -> Any:

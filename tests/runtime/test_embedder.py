@@ -73,7 +73,7 @@ def test_equal_texts_are_computed_once(minilm, monkeypatch):
 
 def test_what_was_cut_is_counted_and_said(minilm, caplog):
     long = "word " * 1000
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, logger="bertsmith.runtime.embedder"):
         minilm.encode(["short", long, long])
     assert minilm.account.cut_texts == 2
     assert minilm.account.cut_tokens == 2 * (1000 - 254)

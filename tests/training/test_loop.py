@@ -233,7 +233,7 @@ def test_going_on_is_logged_with_its_place(
 ) -> None:
     run: Run = toy_run(tmp_path, watch=stopping_at(8))
     train(run)
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="bertsmith"):
         train(toy_run(tmp_path))
     assert "going on from" in caplog.text
 

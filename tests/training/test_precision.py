@@ -192,21 +192,28 @@ def test_two_hundred_steps_end_within_half_a_percent_of_fp32(path: str, probe: s
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
-def test_freed_memory_is_handed_out_again_without_page_faults() -> None:
+def test_large_tensors_come_from_memory_that_the_process_keeps() -> None:
     program = (
-        "import resource, torch\n"
+        "import ctypes, sys, torch\n"
         "from bertsmith.training.precision_memory import keep_freed_memory\n"
-        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "assert keep_freed_memory()\n"
-        "torch.zeros(64 << 18)\n"
-        "before = faults()\n"
-        "torch.zeros(64 << 18)\n"  # 64 MB, 16,384 pages
-        "print(faults() - before)\n"
+        "if sys.argv[1] == 'keep': assert keep_freed_memory()\n"
+        "held = torch.zeros(64 << 18)\n"  # 64 MB, far above the size that is mapped anew by default
+        "mallinfo = ctypes.CDLL(None).mallinfo2\n"
+        "mallinfo.restype = type('Info', (ctypes.Structure,), {'_fields_': [\n"
+        "    (name, ctypes.c_size_t) for name in 'arena ordblks smblks hblks hblkhd'.split()\n"
+        "] + [('rest', ctypes.c_size_t * 5)]})\n"
+        "print(mallinfo().hblkhd)\n"  # bytes in mapped blocks, given back when freed
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert int(done.stdout) < 1000
+    mapped = {
+        how: int(
+            subprocess.run(
+                [sys.executable, "-c", program, how], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for how in ("keep", "default")
+    }
+    assert mapped["default"] >= 64 << 20
+    assert mapped["keep"] < 64 << 20
 
 
 def toy() -> Model:
