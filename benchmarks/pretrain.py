@@ -118,7 +118,8 @@ def speed(
     theirs = found["transformers"]["tokens_per_second"]
     for row in found.values():
         row["ratio"] = round(row["tokens_per_second"] / theirs, 2)
-        row["mfu"] = round(row["tokens_per_second"] * flops(size, words) / peak(row["path"]), 3)
+        top = peak(row["path"], options.threads)
+        row["mfu"] = round(row["tokens_per_second"] * flops(size, words) / top, 3)
     return found
 
 
@@ -152,12 +153,13 @@ def flops(size: str, words: int) -> float:
     return 6 * encoder + 12 * layers * hidden * LENGTH + head
 
 
-def peak(path: str) -> float:
+def peak(path: str, threads: int) -> float:
     """Operations a second of a path at its best, as `bertsmith doctor` measured them."""
     from bertsmith.hardware.report import examine
 
-    finding = examine([PROBES[path]]).findings[0]
-    return (finding.best_gflops or float("nan")) * 1e9
+    report = examine([PROBES[path]])
+    best = report.findings[0].best_gflops or float("nan")
+    return best * 1e9 * threads / report.machine.threads
 
 
 def race(corpus: Path, words: int, work: Path, options: argparse.Namespace) -> dict[str, Any]:

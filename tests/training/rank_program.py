@@ -146,3 +146,7 @@ if __name__ == "__main__":
     arguments = sys.argv[1:]
     source = Path(arguments[3]) if len(arguments) > 3 else None
     main(Path(arguments[0]), arguments[1], int(arguments[2]), source)
+    # A thread of gloo that is still there when the interpreter winds down aborts the process now
+    # and then; everything is written and the group is closed, so leave without that part.
+    sys.stdout.flush()
+    os._exit(0)

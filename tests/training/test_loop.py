@@ -142,7 +142,8 @@ def test_a_budget_is_kept_and_the_whole_schedule_fits_into_it(tmp_path: Path) ->
     began = time.monotonic()
     outcome = train(run)
     assert time.monotonic() - began < 2.0
-    assert 0.7 < outcome.seconds <= 1.5
+    # The length of the last step cannot be known before it: a busy machine may stretch it.
+    assert 0.7 < outcome.seconds <= 1.5 + 0.25
     lines = [line for line in log_lines(tmp_path) if line["kind"] == "train"]
     assert lines[-1]["share"] > 0.9
     assert lines[-1]["rate"] < 0.3 * max(line["rate"] for line in lines)
@@ -157,7 +158,7 @@ def test_the_clock_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
     time.sleep(0.3)  # while nothing runs no budget is used
     ended = train(replace(run, model=ToyModel()))
     assert ended.status == "finished"
-    assert stopped.seconds < ended.seconds <= 1.2
+    assert stopped.seconds < ended.seconds <= 1.2 + 0.25  # the last step may be stretched
     assert ended.step > stopped.step
 
 
