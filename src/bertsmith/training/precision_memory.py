@@ -18,7 +18,7 @@ def keep_freed_memory() -> bool:
     """Have glibc hand out large blocks again instead of returning them to the system.
 
     A training step allocates the same tensors each time. By default each one above 32 MB is mapped
-    anew and faulted in page by page (17 % of a tiny step in one profile; some systems fault anyway).
+    anew and faulted in page by page: 17 % of a tiny step in one profile. Some systems fault anyway.
     Returns whether it was done.
     """
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
