@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class BertsmithError(Exception):
@@ -48,6 +48,15 @@ class InputFileError(BertsmithError):
     exit_code = 2
 
 
+class RowsError(InputFileError):
+    """Rows of a data file that cannot be used: names the first ones and counts all."""
+
+    def __init__(self, message: str, rejects: Sequence[object], total: int) -> None:
+        super().__init__(message)
+        self.rejects = tuple(rejects)
+        self.total = total
+
+
 class HardwareError(BertsmithError):
     """A device, a precision or a fast path that this machine does not have."""
 
@@ -58,6 +67,24 @@ class WriteError(BertsmithError):
     """A result that could not be written; whatever stood there before is untouched."""
 
     exit_code = 74
+
+
+class LockedError(WriteError):
+    """A folder that another living process works in."""
+
+    exit_code = 73  # EX_CANTCREAT
+
+
+class DivergedError(BertsmithError):
+    """A loss or a gradient that is not finite; the state before it is safe."""
+
+    exit_code = 70  # EX_SOFTWARE
+
+
+class LostRankError(BertsmithError):
+    """A rank that did not come to where all must meet; the others end, naming it."""
+
+    exit_code = 69  # EX_UNAVAILABLE
 
 
 class MissingExtraError(BertsmithError):

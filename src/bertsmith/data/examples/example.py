@@ -1,0 +1,77 @@
+"""One row of a data set and what is asked of it: the types that every reader gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One of several classes, spelled exactly as the file spells it: "NA", "01", " x "."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Any number of classes at once; none is an answer, too."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number to predict."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A BIO tag for each unit of texts[0], whatever scheme the file is written in.
+
+    `units` are the (start, end) of words or characters, in order and without overlap.
+    """
+
+    units: tuple[tuple[int, int], ...]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Where the answers of texts[0], the question, stand in texts[1]; none: it has no answer.
+
+    `found` holds (text, start). `unplaced` are accepted answers that the context does not contain:
+    no training signal, but an evaluation by text counts them.
+    """
+
+    found: tuple[tuple[str, int], ...]
+    unplaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of texts[1:] is right, counted from 0."""
+
+    index: int
+
+
+Target = Label | Labels | Score | Tagged | Answers | Choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One row: its texts, what is asked of it if that is known, and where it stands.
+
+    `texts` is one text, a pair, or several fields; for multiple choice the context, then the
+    choices; for questions the question, then the context. `line` is where its record begins,
+    counted from 1; `id` the file's own, else the line. `target` None: the row has no label.
+    """
+
+    source: str
+    line: int
+    id: str
+    texts: tuple[str, ...]
+    target: Target | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""What fine-tuning asks of a text, and how well it was answered."""

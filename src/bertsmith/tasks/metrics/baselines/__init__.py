@@ -1,0 +1,32 @@
+"""What a task is worth before any network: the commonest answer, and a bag of words.
+
+`MAJORITY[task]` and `WORDS[task]` are functions (texts, targets, new texts, labels) -> predictions,
+fitted on the first two; targets, labels and predictions are those of `METRICS[task]`. Texts are the
+fields of each row: (text,), (first, second), (question, context), (context, ending, ending, ...);
+for `tag` the units of each text.
+"""
+
+from bertsmith.tasks.metrics.baselines import majority, words
+from bertsmith.tasks.metrics.baselines.answer_window import answer_words
+from bertsmith.tasks.metrics.baselines.baseline import Baseline
+from bertsmith.tasks.metrics.baselines.unit_tags import tag_words
+
+MAJORITY: dict[str, Baseline] = {
+    "classify": majority.classify,
+    "multilabel": majority.multilabel,
+    "regress": majority.regress,
+    "tag": majority.tag,
+    "answer": majority.answer,
+    "choose": majority.choose,
+}
+
+WORDS: dict[str, Baseline] = {
+    "classify": words.classify_words,
+    "multilabel": words.multilabel_words,
+    "regress": words.regress_words,
+    "tag": tag_words,
+    "answer": answer_words,
+    "choose": words.choose_words,
+}
+
+__all__ = ["MAJORITY", "WORDS", "Baseline"]

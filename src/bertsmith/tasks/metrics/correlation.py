@@ -1,0 +1,64 @@
+"""A number a text: how well two columns of numbers go together, and how far apart they are.
+
+A correlation is nan where it does not exist: fewer than two rows, a side that never varies (a
+model that answers every text alike), or a number that is not finite. nan is no score: `better`
+of this package never prefers it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertsmith.tasks.metrics.arrays import Floats, check_rows, floats
+
+
+def pearson(targets: ArrayLike, predictions: ArrayLike) -> float:
+    """(N,), (N,) -> the linear correlation, -1 to 1, or nan."""
+    return _correlation(*_both(targets, predictions))
+
+
+def spearman(targets: ArrayLike, predictions: ArrayLike) -> float:
+    """(N,), (N,) -> the correlation of the ranks, ties sharing their mean rank; or nan."""
+    wanted, given = _both(targets, predictions)
+    if not (np.isfinite(wanted).all() and np.isfinite(given).all()):
+        return math.nan
+    return _correlation(ranks(wanted), ranks(given))
+
+
+def mean_squared_error(targets: ArrayLike, predictions: ArrayLike) -> float:
+    """(N,), (N,) -> the mean of the squared differences."""
+    wanted, given = _both(targets, predictions)
+    return float(((wanted - given) ** 2).mean())
+
+
+def ranks(values: Floats) -> Floats:
+    """(N,) -> (N,): places from 1 up; equal values share the mean of their places."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    middle: Floats = last - (counts - 1) / 2
+    return middle[group]
+
+
+def _both(targets: ArrayLike, predictions: ArrayLike) -> tuple[Floats, Floats]:
+    wanted, given = floats(targets, 1, "targets"), floats(predictions, 1, "predictions")
+    check_rows(wanted, given)
+    return wanted, given
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    # Asked of the numbers themselves: their mean is rounded, and would leave a spread of 1e-17.
+    if not all(np.isfinite(side).all() and side.min() < side.max() for side in (first, second)):
+        return math.nan
+    unit = [_unit(first), _unit(second)]
+    return float(np.clip(unit[0] @ unit[1], -1.0, 1.0))
+
+
+def _unit(values: Floats) -> Floats:
+    """Centered, of length 1; scaled first, so that squares neither overflow nor vanish."""
+    centered = values - values.mean()
+    centered = centered / np.abs(centered).max()
+    result: Floats = centered / np.sqrt(centered @ centered)
+    return result

@@ -1,0 +1,121 @@
+"""Any number of labels a text: F1, average precision, and the thresholds that decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertsmith.tasks.metrics.arrays import Bools, Floats, Ints, check_rows, floats, marks, share
+
+NEUTRAL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a model says about each label and which labels it gives, (N, C) both."""
+
+    probabilities: Floats
+    chosen: Bools
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """How often each label was given rightly, given at all, and wanted, (C,) each."""
+
+    right: Ints
+    given: Ints
+    wanted: Ints
+
+    @property
+    def f1(self) -> Floats:
+        """(C,) F1 of each label; 0 for one that is neither wanted nor given."""
+        return share(2 * self.right, self.given + self.wanted)
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean over all labels."""
+        return float(self.f1.mean())
+
+    @property
+    def micro_f1(self) -> float:
+        """F1 of all decisions taken together."""
+        return float(share(2 * self.right.sum(), self.given.sum() + self.wanted.sum()))
+
+
+def decide(probabilities: ArrayLike, thresholds: ArrayLike = NEUTRAL) -> Decisions:
+    """(N, C) probabilities; a label is given from its threshold on."""
+    given = floats(probabilities, 2, "probabilities")
+    return Decisions(given, given >= np.asarray(thresholds, dtype=np.float64))
+
+
+def label_counts(targets: ArrayLike, chosen: ArrayLike) -> LabelCounts:
+    """(N, C), (N, C) -> the counts of each label."""
+    wanted, given = marks(targets, "targets"), marks(chosen, "predictions")
+    check_rows(wanted, given)
+    return LabelCounts((wanted & given).sum(0), given.sum(0), wanted.sum(0))
+
+
+def subset_accuracy(targets: ArrayLike, chosen: ArrayLike) -> float:
+    """The share of rows with exactly the wanted labels."""
+    wanted, given = marks(targets, "targets"), marks(chosen, "predictions")
+    check_rows(wanted, given)
+    return float((wanted == given).all(axis=1).mean())
+
+
+def average_precision(targets: ArrayLike, probabilities: ArrayLike) -> Floats:
+    """(N, C), (N, C) -> (C,): precision averaged over the steps of recall, ties taken together.
+
+    nan for a label that no row has: nothing can be found there.
+    """
+    wanted, given = marks(targets, "targets"), floats(probabilities, 2, "probabilities")
+    check_rows(wanted, given)
+    _, right, ends = _cuts(given, wanted)
+    taken = np.arange(1, len(given) + 1)[:, None]
+    # Recall grows only where a tie ends: each end's step is its count less the end's before.
+    at_ends = np.where(ends, right, 0)
+    before = np.zeros_like(at_ends)
+    before[1:] = np.maximum.accumulate(at_ends, axis=0)[:-1]
+    steps = np.where(ends, (right - before) * (right / taken), 0.0).sum(axis=0)
+    total = wanted.sum(axis=0)
+    result: Floats = np.where(total > 0, share(steps, total), np.nan)
+    return result
+
+
+def tune_thresholds(probabilities: ArrayLike, targets: ArrayLike) -> Floats:
+    """(N, C), (N, C) -> (C,): for each label the threshold with its best F1 on these rows.
+
+    Every cut between two different probabilities is tried. A cut leaves room for many thresholds:
+    0.5 if it has room there, else the middle of the gap, which is safest for new rows. Of equally
+    good cuts the one nearest 0.5 wins; a label that no row has keeps 0.5.
+    """
+    given, wanted = floats(probabilities, 2, "probabilities"), marks(targets, "targets")
+    check_rows(wanted, given)
+    ordered, right, ends = _cuts(given, wanted)
+    taken = np.arange(1, len(given) + 1)[:, None]
+    total = wanted.sum(axis=0)
+    f1 = np.where(ends, share(2 * right, taken + total), -1.0)  # (N, C)
+    high = ordered
+    low = np.vstack([ordered[1:], np.minimum(ordered[-1:], 0.0)])
+    middle = (high + low) / 2
+    # Models compare in fp32: a middle that rounds down onto the row left out would take it in.
+    middle = np.where(middle.astype(np.float32) > low.astype(np.float32), middle, high)
+    threshold = np.where((low < NEUTRAL) & (high >= NEUTRAL), NEUTRAL, middle)
+    best = f1 >= f1.max(axis=0)
+    row = np.where(best, np.abs(threshold - NEUTRAL), np.inf).argmin(axis=0)
+    chosen: Floats = threshold[row, np.arange(given.shape[1])]
+    return np.where(total > 0, chosen, NEUTRAL)
+
+
+def _cuts(probabilities: Floats, targets: Bools) -> tuple[Floats, Ints, Bools]:
+    """Each label from its surest row down: probability, right ones so far, where ties end."""
+    order = np.argsort(-probabilities, axis=0, kind="stable")
+    ordered = np.take_along_axis(probabilities, order, axis=0)
+    right = np.cumsum(np.take_along_axis(targets, order, axis=0), axis=0, dtype=np.int64)
+    ends = np.ones(ordered.shape, dtype=np.bool_)
+    ends[:-1] = ordered[:-1] > ordered[1:]
+    return ordered, right, ends

@@ -1,0 +1,130 @@
+"""How sure a figure is: bootstrap over rows, spread over seeds, and tests between two models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertsmith.errors import ConfigError
+from bertsmith.tasks.metrics.arrays import Floats, Ints, check_rows
+from bertsmith.tasks.metrics.student import t_quantile
+
+Figure = Callable[[Ints], float]
+"""A metric of the rows with these numbers, which may come more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and the interval that holds it with the asked confidence."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The second model's figure less the first's, its interval, and how easily chance makes it."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over several seeds; with one seed, the deviation and the interval are nan."""
+
+    mean: float
+    deviation: float  # of the sample: divided by count - 1
+    low: float
+    high: float
+    count: int
+
+
+def bootstrap(
+    figure: Figure, rows: int, *, samples: int = 1000, confidence: float = 0.95, seed: int = 0
+) -> Interval:
+    """The percentile interval over `samples` draws of `rows` rows with replacement (Efron 1979).
+
+    Draws whose figure does not exist (nan) are left out; if none is left, the interval is nan.
+    """
+    values = np.array([figure(drawn) for drawn in _draws(rows, samples, seed)])
+    return Interval(figure(np.arange(rows)), *_borders(values, confidence))
+
+
+def paired_bootstrap(
+    first: Figure,
+    second: Figure,
+    rows: int,
+    *,
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """Two models on the same rows: every draw scores both (Koehn 2004; Berg-Kirkpatrick 2012).
+
+    p is two-sided: how often a draw strays from the observed difference by as much as that itself
+    is away from zero, the observation counted among the draws, so that p is never 0.
+    """
+    everything = np.arange(rows)
+    observed = second(everything) - first(everything)
+    drawn = np.array([second(some) - first(some) for some in _draws(rows, samples, seed)])
+    low, high = _borders(drawn, confidence)
+    if math.isnan(observed):
+        return Difference(observed, low, high, math.nan)
+    there = drawn[np.isfinite(drawn)]
+    # Equal sums taken in another order differ in the last bits.
+    far = np.abs(there - observed) >= abs(observed) - 1e-12
+    return Difference(observed, low, high, float((far.sum() + 1) / (there.size + 1)))
+
+
+def over_seeds(values: Sequence[float], *, confidence: float = 0.95) -> Spread:
+    """Mean, deviation and Student's interval of the mean of one figure over seeds."""
+    if not len(values):
+        raise ConfigError("there are no seeds to take a mean of")
+    given = np.asarray(values, dtype=np.float64)
+    mean, count = float(given.mean()), len(given)
+    if count == 1:
+        return Spread(mean, math.nan, math.nan, math.nan, 1)
+    deviation = float(given.std(ddof=1))
+    reach = t_quantile((1 + confidence) / 2, count - 1) * deviation / math.sqrt(count)
+    return Spread(mean, deviation, mean - reach, mean + reach, count)
+
+
+def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
+    """(N,), (N,) whether each model was right on a row -> the exact two-sided p (McNemar 1947).
+
+    Rows on which both agree say nothing; the others fall to either side like a fair coin.
+    """
+    one, two = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)
+    check_rows(one, two)
+    only_first, only_second = int((one & ~two).sum()), int((two & ~one).sum())
+    tosses, fewer = only_first + only_second, min(only_first, only_second)
+    ways = np.arange(1, fewer + 1)
+    # log C(n, k) as a running sum of log((n - k + 1) / k): no factorial, any n.
+    logs = np.concatenate([[0.0], np.cumsum(np.log((tosses - ways + 1) / ways))])
+    one_sided = float(np.exp(logs - tosses * math.log(2)).sum())
+    return min(1.0, 2 * one_sided)
+
+
+def _draws(rows: int, samples: int, seed: int) -> list[Ints]:
+    if rows < 1 or samples < 1:
+        raise ConfigError(f"a bootstrap needs rows and samples, not {rows} and {samples}")
+    random = np.random.default_rng(seed)
+    return [random.integers(0, rows, rows) for _ in range(samples)]
+
+
+def _borders(values: Floats, confidence: float) -> tuple[float, float]:
+    if not 0 < confidence < 1:
+        raise ConfigError(f"a confidence lies between 0 and 1, not at {confidence}; try 0.95")
+    there = values[np.isfinite(values)]
+    if not there.size:
+        return math.nan, math.nan
+    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
