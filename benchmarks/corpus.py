@@ -27,6 +27,7 @@ from pathlib import Path
 BATCH = 1000  # texts a call, as datasets.map has it
 BLOCK = 512
 IMDB = "imdb/IMDB_Dataset.csv.gz"
+SETS = ("english", "chinese", "chinese-words")
 CHINESE = ("CLUECorpusSmall_bert_sampled.txt", "CLUECorpusSmall_sampled.txt", "chnsenticorp.txt")
 
 
@@ -37,19 +38,13 @@ def main() -> int:
         "RAYON_NUM_THREADS": str(options.threads),
         "TOKENIZERS_PARALLELISM": "true",
     }
-    sets = {
-        "imdb (English, .csv.gz)": ([options.data / IMDB], "review", "character"),
-        "uer_corpora_zh (Chinese, .txt)": (
-            [options.data / "uer_corpora_zh" / name for name in CHINESE],
-            None,
-            "character",
-        ),
-        "uer_corpora_zh, words by jieba": (
-            [options.data / "uer_corpora_zh" / name for name in CHINESE],
-            None,
-            "jieba",
-        ),
+    chinese = [options.data / "uer_corpora_zh" / name for name in CHINESE]
+    known = {
+        "english": ("imdb (English, .csv.gz)", [options.data / IMDB], "review", "character"),
+        "chinese": ("uer_corpora_zh (Chinese, .txt)", chinese, None, "character"),
+        "chinese-words": ("uer_corpora_zh, words by jieba", chinese, None, "jieba"),
     }
+    sets = {known[name][0]: known[name][1:] for name in options.sets}
     missing = [str(path) for paths, *_ in sets.values() for path in paths if not path.exists()]
     if missing:
         print(f"missing: {', '.join(dict.fromkeys(missing))}")
@@ -74,6 +69,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", default="all-MiniLM-L6-v2", help="whose vocabulary for English")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("bench_out/corpus.json"))
@@ -123,7 +119,7 @@ def build(
     segmenter: str,
     options: argparse.Namespace,
 ) -> None:
-    from bertsmith.data.corpus_build import CorpusSettings, build_corpus
+    from bertsmith.data.corpus.build import CorpusSettings, build_corpus
     from bertsmith.text.tokenizer import Tokenizer
 
     shutil.rmtree(out, ignore_errors=True)

@@ -15,8 +15,12 @@ pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
 
 
-def leftovers(folder: Path) -> list[str]:
-    return [str(path) for path in folder.rglob(".*")]
+def assert_ends_alike(server: ToyServer, folder: Path, straight: dict[str, Any]) -> None:
+    """The run goes on to the end of one that was left alone, and leaves nothing else behind."""
+    ended = server.run(folder)
+    assert ended.code == 0, ended.error
+    assert final_state(folder) == straight["end"], folder.name
+    assert not list(folder.rglob(".*"))
 
 
 def test_killed_at_random_moments(
@@ -26,10 +30,7 @@ def test_killed_at_random_moments(
     for number in range(200 if LONG else 20):
         folder = tmp_path / str(number)
         server.kill_after(folder, rng.random() * straight["seconds"])
-        ended = server.run(folder)
-        assert ended.code == 0, ended.error
-        assert final_state(folder) == straight["end"], number
-        assert not leftovers(folder)
+        assert_ends_alike(server, folder, straight)
 
 
 def test_killed_at_every_kind_of_step_of_saving(
@@ -41,10 +42,7 @@ def test_killed_at_every_kind_of_step_of_saving(
         folder = tmp_path / str(point)
         killed = server.run(folder, kill_at=point)
         assert killed.code == -9, (point, killed)
-        ended = server.run(folder)
-        assert ended.code == 0, ended.error
-        assert final_state(folder) == straight["end"], point
-        assert not leftovers(folder)
+        assert_ends_alike(server, folder, straight)
 
 
 def test_killed_again_and_again_in_one_run(
@@ -57,9 +55,7 @@ def test_killed_again_and_again_in_one_run(
             before = newest(folder)
             server.kill_after(folder, rng.random() * 0.7 * straight["seconds"])
             assert newest(folder) >= before
-        ended = server.run(folder)
-        assert ended.code == 0, ended.error
-        assert final_state(folder) == straight["end"]
+        assert_ends_alike(server, folder, straight)
 
 
 def newest(folder: Path) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import resource
 import signal
 from concurrent.futures import Future
@@ -17,14 +18,15 @@ from pathlib import Path
 
 import corpus_making
 
-from bertsmith.data import corpus_build, corpus_pool, streams
+from bertsmith.data import streams
+from bertsmith.data.corpus import build, pool
 
 
 class HerePool:
     """Stands in for the pool: runs every task at once in this process."""
 
     def __init__(self, workers, mp_context, initializer, initargs) -> None:
-        self._encoder = corpus_pool.BlockEncoder(*initargs)
+        self._encoder = pool.BlockEncoder(*initargs)
 
     def submit(self, task, block) -> Future:
         done: Future = Future()
@@ -60,21 +62,28 @@ def main() -> None:
     parser.add_argument("--die-at", type=int, default=0)
     parser.add_argument("--block", type=int, default=2000)
     options = parser.parse_args()
-    corpus_build.SECONDS_BETWEEN_SAVES = 0.0
+    build.SECONDS_BETWEEN_SAVES = 0.0
     streams.CHUNK = min(options.block, streams.CHUNK)  # small files make many blocks, too
     if options.die_at:
-        corpus_pool.ProcessPoolExecutor = HerePool
+        pool.ProcessPoolExecutor = HerePool
         die_at(options.die_at)
-    report = corpus_build.build_corpus(
+    report = build.build_corpus(
         [options.texts],
         corpus_making.bert(),
         options.out,
-        corpus_build.CorpusSettings(segmenter="character"),
+        build.CorpusSettings(segmenter="character"),
         workers=options.workers,
         block_bytes=options.block,
     )
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(report.tokens, report.resumed_blocks, most)
+    print(report.tokens, report.resumed_blocks, most_memory())
+
+
+def most_memory() -> int:
+    """MB at the peak. Linux's rusage would count the process that started this one, too."""
+    status = Path("/proc/self/status")
+    if status.exists() and (line := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
+        return int(line[1]) // 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import json
 import random
 from pathlib import Path
 
-from bertsmith.data.corpus_build import CorpusSettings, build_corpus
-from bertsmith.data.corpus_report import CorpusReport
+from bertsmith.data.corpus.build import CorpusSettings, build_corpus
+from bertsmith.data.corpus.report import CorpusReport
 from bertsmith.data.shards import Corpus, open_corpus
 from bertsmith.text.tokenizer import Tokenizer
 

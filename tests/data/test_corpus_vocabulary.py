@@ -6,7 +6,7 @@ import pytest
 import torch
 from corpus_making import bert, make
 
-from bertsmith.data.corpus_sources import find_sources
+from bertsmith.data.corpus.sources import find_sources
 from bertsmith.data.vocabulary_advice import advise, count_words, count_words_of_files
 from bertsmith.data.vocabulary_growth import extend_model, grow_model, grow_tokenizer
 from bertsmith.errors import ConfigError

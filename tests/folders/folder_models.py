@@ -6,41 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from tiny_models import randomized, shrunk
 
 from bertsmith.models.build import Model, build
-from bertsmith.models.spec import Learned, Spec
+from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Head
-from bertsmith.models.variants import VARIANTS
 from bertsmith.text.tokenizer import Tokenizer
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklm", "字", "词"]
 
 
 def tiny_spec(variant: str = "bert", **changes: object) -> Spec:
-    spec = VARIANTS[variant].spec
-    positions = spec.positions
-    if isinstance(positions, Learned):
-        positions = Learned(rows=24 + positions.first, first=positions.first)
-    return replace(
-        spec,
-        vocab_size=len(WORDS),
-        hidden=16,
-        layers=2,
-        heads=2,
-        feed_forward=32,
-        embedding=8 if spec.embedding != spec.hidden else 16,
-        positions=positions,
-        **changes,
-    )
+    spec = shrunk(variant, vocab_size=len(WORDS), hidden=16, heads=2, rows=24)
+    return replace(spec, **changes)
 
 
 def tiny_model(variant: str = "bert", heads: Sequence[str | Head] = (), **changes: object) -> Model:
-    model = build(variant, tiny_spec(variant, **changes), heads=heads)
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
-    return model.eval()
+    return randomized(build(variant, tiny_spec(variant, **changes), heads=heads), seed=7)
 
 
 def tiny_tokenizer() -> Tokenizer:

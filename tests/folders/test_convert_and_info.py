@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from folder_models import same_weights, tiny_model, tiny_tokenizer
+from fresh_python import run_fresh
 from safetensors.torch import load_file, save_file
 
 from bertsmith.cli.app import main
@@ -179,11 +178,9 @@ def test_info_needs_no_torch() -> None:
         "assert not {'torch', 'numpy', 'tokenizers'} & set(sys.modules)\n"
         "info('all-MiniLM-L6-v2')\nassert 'torch' not in sys.modules\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_fresh(code)
 
 
 def test_the_convert_command_is_imported_without_torch() -> None:
     code = "import sys, bertsmith.cli.convert\nassert 'torch' not in sys.modules\n"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_fresh(code)

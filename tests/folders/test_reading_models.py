@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from folder_models import WORDS, same_weights, tiny_model, tiny_tokenizer
+from fresh_python import run_fresh
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -307,8 +306,7 @@ def test_settings_are_read_without_torch_and_weights_without_the_compiler(tmp_pa
         "heavy = {'torch._dynamo', 'sympy', 'transformers', 'safetensors'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_fresh(code)
 
 
 def test_read_folder_tells_variant_spec_and_settings(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from rounded_products import Rounded
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -10,24 +11,6 @@ from bertsmith.nn.bf16_linear import mark
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 
 ROW = 4  # bytes of a logit
-
-
-class Rounded:
-    """bf16 operands multiplied in fp32: no bf16 instruction runs, so no machine can trap."""
-
-    name = "rounded"
-    dtype = torch.bfloat16
-    output = torch.float32
-
-    def forward(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        return F.linear(rows.float(), weight.float(), bias)
-
-    def rows_gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
-        return gradient.float() @ weight.float()
-
-    def weight_gradient(self, gradient: Tensor, rows: Tensor, into: Tensor | None = None) -> Tensor:
-        found = gradient.float().t() @ rows.float()
-        return found if into is None else into.add_(found)
 
 
 def material(

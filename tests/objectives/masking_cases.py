@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import random
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -144,3 +146,16 @@ def replacement(kind: str, language: str, folder: Path, **more: object) -> Repla
         file.write_text("\n".join(SYNONYMS[language]), encoding="utf-8")
         settings["synonyms"] = str(file)
     return REPLACEMENTS[kind].model_validate(settings).make(tokenizer(language))
+
+
+def declared_kinds(module: ModuleType) -> set[str]:
+    """The `kind` of every settings class in the source of a module."""
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+    return {
+        node.annotation.slice.value
+        for owner in tree.body
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Subscript)
+        if getattr(node.target, "id", "") == "kind"
+    }

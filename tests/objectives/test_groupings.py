@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from masking_cases import LANGUAGES, grouping, picked, plain_rows, rows
+from masking_cases import LANGUAGES, declared_kinds, grouping, picked, plain_rows, rows
 from scipy.stats import chisquare
 
 import bertsmith.objectives.grouping as module
@@ -198,14 +195,5 @@ def test_an_empty_batch_is_no_error() -> None:
 
 
 def test_every_grouping_of_the_module_is_in_the_table() -> None:
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
-    kinds = {
-        node.annotation.slice.value
-        for owner in tree.body
-        if isinstance(owner, ast.ClassDef)
-        for node in owner.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Subscript)
-        if getattr(node.target, "id", "") == "kind"
-    }
-    assert kinds == set(GROUPINGS)
+    assert declared_kinds(module) == set(GROUPINGS)
     assert all(made.model_fields["kind"].default == name for name, made in GROUPINGS.items())

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import numpy as np
 import pytest
-from masking_cases import LANGUAGES, picked, replacement, rows, tokenizer
+from masking_cases import LANGUAGES, declared_kinds, picked, replacement, rows, tokenizer
 
 import bertsmith.objectives.replacement as module
 from bertsmith.data.rows import rows_of
@@ -204,13 +201,4 @@ def test_shares_that_do_not_add_up_are_refused() -> None:
 
 
 def test_every_replacement_of_the_module_is_in_the_table() -> None:
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
-    kinds = {
-        node.annotation.slice.value
-        for owner in tree.body
-        if isinstance(owner, ast.ClassDef)
-        for node in owner.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Subscript)
-        if getattr(node.target, "id", "") == "kind"
-    }
-    assert kinds == set(REPLACEMENTS)
+    assert declared_kinds(module) == set(REPLACEMENTS)

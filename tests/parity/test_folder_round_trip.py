@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tiny_models import randomized, shrunk
 from torch import Tensor, nn
 
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.sentence import Dense, SentenceSettings
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
-from bertsmith.models.spec import Learned, Spec
-from bertsmith.models.variants import VARIANTS
 from bertsmith.nn.layout import Layout
 from bertsmith.nn.pooling import pool
 from bertsmith.text.tokenizer import Tokenizer
@@ -32,43 +31,14 @@ THEIRS = ["bert", "roberta", "albert", "electra", "distilbert"]
 TOLERANCE = 1e-5
 
 
-def tiny_spec(variant: str) -> Spec:
-    from dataclasses import replace
-
-    spec = VARIANTS[variant].spec
-    positions = spec.positions
-    if isinstance(positions, Learned):
-        positions = Learned(rows=40 + positions.first, first=positions.first)
-    return replace(
-        spec,
-        vocab_size=len(WORDS),
-        hidden=32,
-        layers=2,
-        heads=4,
-        feed_forward=64,
-        embedding=16 if spec.embedding != spec.hidden else 32,
-        positions=positions,
-    )
-
-
-def randomized(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Every weight random, biases and norms too, or a lost term hides behind a zero."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
-    return model.eval()
-
-
 def tiny_tokenizer() -> Tokenizer:
     files = {"vocab.txt": "\n".join(WORDS), "tokenizer_config.json": '{"do_lower_case": true}'}
     return Tokenizer.from_files({name: text.encode() for name, text in files.items()})
 
 
 def our_model(variant: str, heads: tuple[str, ...] = ()) -> Model:
-    model = build(variant, tiny_spec(variant), heads=heads)
-    randomized(model)
-    return model
+    spec = shrunk(variant, vocab_size=len(WORDS), hidden=32, heads=4, rows=40)
+    return randomized(build(variant, spec, heads=heads))
 
 
 def our_hidden(model: Model, ids: list[list[int]]) -> list[Tensor]:

@@ -86,13 +86,13 @@ def test_any_config_gives_a_valid_model_or_a_declared_error(
 ) -> None:
     config = {key: value for key, value in tiny_config(**changes).items() if key not in drop}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    start = time.perf_counter()
+    start = time.thread_time()  # of work: a busy machine only makes it wait
     try:
         loaded = load_model(folder)
     except (ConfigError, FolderError):
         loaded = None
     assert loaded is None or sum(p.numel() for p in loaded.model.parameters()) < 10_000
-    assert time.perf_counter() - start < 1.0  # 0.1 s on a quiet machine
+    assert time.thread_time() - start < 1.0  # 0.1 s on a quiet machine
 
 
 HUGE = [

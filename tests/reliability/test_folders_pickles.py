@@ -95,13 +95,13 @@ def test_no_entry_point_opens_a_hostile_file_of_any_name(tmp_path: Path, alarm: 
                 (folder / "model.safetensors").unlink()
             (folder / renamed).write_bytes(content)
             for entry, call in ENTRIES.items():
-                start = time.perf_counter()
+                start = time.thread_time()  # of work: a busy machine only makes it wait
                 try:
                     call(folder)
                 except BertsmithError as fault:
                     said = str(fault)
                     assert str(folder) in said, (kind, renamed, entry, said)
-                assert time.perf_counter() - start < 2.0, (kind, renamed, entry)
+                assert time.thread_time() - start < 2.0, (kind, renamed, entry)
                 assert not marker.exists(), (kind, renamed, entry)
                 tried += 1
     assert alarm == []

@@ -12,16 +12,6 @@ from bertsmith.errors import FolderError, TextError, TooLongError
 from bertsmith.runtime.fill import MaskedModel
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return masked_folder(tmp_path_factory.mktemp("masked") / "model")
-
-
-@pytest.fixture(scope="module")
-def model(folder) -> MaskedModel:
-    return MaskedModel.load(folder)
-
-
 def test_guesses_equal_those_of_transformers(folder, model) -> None:
     from transformers import BertForMaskedLM
 

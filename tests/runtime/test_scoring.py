@@ -7,10 +7,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from masked_models import masked_folder
 
 from bertsmith.errors import InputFileError, TooLongError
-from bertsmith.runtime.fill import MaskedModel
 from bertsmith.runtime.minimal_pairs import Pair, judge, read_pairs
 from bertsmith.runtime.scoring import score_texts
 
@@ -22,16 +20,6 @@ TEXTS = [
     "milk",
     "the man went to the store .",
 ]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return masked_folder(tmp_path_factory.mktemp("masked") / "model")
-
-
-@pytest.fixture(scope="module")
-def model(folder) -> MaskedModel:
-    return MaskedModel.load(folder)
 
 
 def plain_scores(folder, model, text: str, hide: str) -> list[float]:

@@ -2,10 +2,11 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from bertsmith.errors import ConfigError, MissingExtraError
-from bertsmith.text.segment import CharacterSegmenter, JiebaSegmenter, segmenter
+from bertsmith.text.segment import CharacterSegmenter, JiebaSegmenter, segmenter, word_starts
 
 
 def groups(encoding, text: str) -> list[str]:
@@ -67,3 +68,29 @@ def test_a_missing_jieba_says_what_to_install(monkeypatch) -> None:
 def test_unknown_segmenters_are_named() -> None:
     with pytest.raises(ConfigError, match="jieba"):
         segmenter("jeiba")
+
+
+def test_texts_looked_at_as_one_have_the_words_of_each() -> None:
+    texts = ["我爱北京天安门\r", "", "plain", "\n北京 ok\r\n天安门", "北京"]
+    jieba = JiebaSegmenter()
+
+    class OneByOne:
+        def words(self, text: str) -> list[tuple[int, int]]:
+            return jieba.words(text)
+
+    joined = word_starts(jieba, texts)
+    apart = word_starts(OneByOne(), texts)
+    breaks = np.cumsum([len(text) + 1 for text in texts])[:-1] - 1
+    assert len(joined) == len(apart) == sum(map(len, texts)) + len(breaks)
+    inside = np.ones(len(joined), dtype=bool)
+    inside[breaks] = False  # nobody asks about the breaks that were put in
+    assert joined[inside].tolist() == apart[inside].tolist()
+    assert not joined[3]  # in 北京
+    assert word_starts(jieba, []).tolist() == word_starts(OneByOne(), []).tolist() == []
+
+
+def test_many_texts_get_the_words_that_each_gets_alone(tokenizers) -> None:
+    grouped = tokenizers["uncased"].with_segmenter(JiebaSegmenter())
+    texts = ["我爱北京天安门", "the cat", "", "北京 cat 天安门\n你好"]
+    alone = [grouped.encode(text).words.tolist() for text in texts]
+    assert [one.words.tolist() for one in grouped.encode_batch(texts)] == alone

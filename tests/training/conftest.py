@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from rank_client import RankServer
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +15,11 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[RankServer]:
+    """Groups of ranks, forked from one process that has imported all they need."""
+    server = RankServer()
+    yield server
+    server.close()

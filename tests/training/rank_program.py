@@ -1,12 +1,8 @@
-"""A small training run as one of several ranks; `python rank_program.py OUT MODE STEPS [SAVED]`."""
+"""A small BERT trained as one of several ranks, by hand and without the loop: `main`."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,7 +72,6 @@ def train(ranks: OneRank, model: Toy, optimizer: torch.optim.Optimizer, steps: r
         ranks.sum_gradients(model)
         optimizer.step()
         curve.append(ranks.sum_counts({"loss": total})["loss"])
-        _fault(step, ranks.rank)
     return curve
 
 
@@ -87,24 +82,10 @@ def whole(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _fault(step: int, rank: int) -> None:
-    """What the test plants: KILL=rank:step (once, if FIRST is a file to leave) or STOP."""
-    for name, number in (("KILL", signal.SIGKILL), ("STOP", signal.SIGSTOP)):
-        if os.environ.get(name) == f"{rank}:{step}":
-            first = Path(os.environ.get("FIRST", "/nonexistent/first"))
-            if first.exists():
-                continue
-            if "FIRST" in os.environ:
-                first.touch()
-            os.kill(os.getpid(), number)
-    time.sleep(float(os.environ.get("SLOW", "0")))
-
-
 def main(out: Path, mode: str, steps: int, saved: Path | None) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    timeout = float(os.environ.get("TIMEOUT", "30"))
-    settings = RankSettings(sharding="fsdp" if mode == "fsdp" else "ddp", timeout=timeout)
+    settings = RankSettings(sharding="fsdp" if mode == "fsdp" else "ddp", timeout=30)
     ranks = join(settings, device=torch.device("cpu"), sharded=[Block])
     model = Toy()
     if ranks.rank:
@@ -117,7 +98,11 @@ def main(out: Path, mode: str, steps: int, saved: Path | None) -> None:
         moments = {n: tensors.pop(n) for n in list(tensors) if n.startswith("exp_")}
         model.load_state_dict(tensors)
     ranks.prepare(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=mode != "fsdp")
+    # As in BERT, eps is 1e-6. Attention does not depend on the keys' bias, so its gradient is
+    # rounding noise of about 1e-11, in another order of summation another one. torch's eps of 1e-8
+    # lets Adam divide that noise by itself: ranks then differ by 3e-6 there after 20 steps, and by
+    # 7e-7 elsewhere. With 1e-6, or with SGD, all weights agree within 1.2e-7.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-6, fused=True)
     if saved is not None:
         for name, parameter in model.named_parameters():
             if f"exp_avg:{name}" in moments:
@@ -140,13 +125,3 @@ def main(out: Path, mode: str, steps: int, saved: Path | None) -> None:
         out.write_text(json.dumps({"curve": curve, "held_out": held_out, "world": ranks.world}))
     ranks.barrier()
     ranks.close()
-
-
-if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    source = Path(arguments[3]) if len(arguments) > 3 else None
-    main(Path(arguments[0]), arguments[1], int(arguments[2]), source)
-    # A thread of gloo that is still there when the interpreter winds down aborts the process now
-    # and then; everything is written and the group is closed, so leave without that part.
-    sys.stdout.flush()
-    os._exit(0)

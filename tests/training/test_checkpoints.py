@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-from toy_training import toy_run
+from toy_training import saved_tensors, toy_run
 
 from bertsmith.errors import FolderError, TensorMismatchError, WriteError
 from bertsmith.training.checkpoint import Checkpoints
-from bertsmith.training.checkpoint_files import Content, is_whole, read_tensors, verify, write
+from bertsmith.training.checkpoint_files import Content, is_whole, verify
 from bertsmith.training.loop import train
 from bertsmith.training.state import TrainState
 
@@ -27,8 +27,8 @@ LONG = bool(os.environ.get("BERTSMITH_LONG"))
 def content(value: float = 1.0, size: int = 300) -> Content:
     return Content(
         tensors={
-            "model.safetensors": {"a.weight": torch.full((size,), value), "b": torch.zeros(0, 3)},
-            "optimizer.safetensors": {"adamw:step:a": torch.tensor(3.0)},
+            "model": {"a.weight": torch.full((size,), value), "b": torch.zeros(0, 3)},
+            "optimizer": {"adamw:step:a": torch.tensor(3.0)},
         },
         documents={"state.json": {"step": 1, "clock": 0.1}},
         facts={"step": 1, "settings": {"seed": 4}},
@@ -48,9 +48,8 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path) -> None:
         "empty": torch.zeros(0, 4),
         "sliced": torch.randn(6, 6).T[1:4],
     }
-    whole = Content(tensors={"x.safetensors": tensors}, documents={}, facts={})
-    write(tmp_path / "step-00000001", whole)
-    found = read_tensors(tmp_path / "step-00000001", "x.safetensors")
+    path = Checkpoints(tmp_path).save(1, Content(tensors={"x": tensors}, documents={}, facts={}))
+    found = saved_tensors(path, "x")
     assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert found[name].dtype == tensor.dtype, name
@@ -60,8 +59,7 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path) -> None:
 def test_other_readers_understand_the_tensor_files(tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    write(tmp_path / "step-00000001", content(2.0))
-    found = load_file(tmp_path / "step-00000001" / "model.safetensors")
+    found = load_file(Checkpoints(tmp_path).save(1, content(2.0)) / "model.safetensors")
     assert torch.equal(found["a.weight"], torch.full((300,), 2.0))
 
 
@@ -148,7 +146,7 @@ def test_a_damaged_checkpoint_of_the_same_step_is_written_again(tmp_path: Path) 
     path = checkpoints.save(1, content(1.0))
     (path / "model.safetensors").write_bytes(b"nothing")
     checkpoints.save(1, content(2.0))
-    assert float(read_tensors(path, "model.safetensors")["a.weight"][0]) == 2.0
+    assert float(saved_tensors(path, "model")["a.weight"][0]) == 2.0
 
 
 def test_nothing_is_rotated_away_before_the_new_one_verifies(
@@ -158,7 +156,7 @@ def test_nothing_is_rotated_away_before_the_new_one_verifies(
     checkpoints.save(1, content())
     checkpoints.save(2, content())
 
-    def fails(path: Path) -> dict[str, Any]:
+    def fails(path: Path, **share: int) -> dict[str, Any]:
         raise FolderError(f"{path / 'model.safetensors'} is damaged")
 
     monkeypatch.setattr("bertsmith.training.checkpoint.verify", fails)

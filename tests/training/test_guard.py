@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toy_training import ToyModel, ToyWork, toy_run
+from toy_training import ToyModel, ToyWork, saved_tensors, toy_run
 
+from bertsmith.errors import DivergedError
 from bertsmith.nn.loss import LossSum
 from bertsmith.training.checkpoint import Checkpoints
-from bertsmith.training.checkpoint_files import read_tensors
-from bertsmith.training.guard import DivergedError, finite
+from bertsmith.training.guard import finite
 from bertsmith.training.loop import train
 from bertsmith.training.optimizers import AdamWSettings
 from bertsmith.training.progress import Progress
@@ -150,7 +150,7 @@ def test_a_state_that_breaks_in_the_last_step_is_not_saved(tmp_path: Path) -> No
                 run.model.dense.weight[0, 0] = math.inf  # type: ignore[union-attr]
 
     run = replace(toy_run(tmp_path), watch=watch)
-    with pytest.raises(DivergedError, match=r"dense\.weight of model\.safetensors is not finite"):
+    with pytest.raises(DivergedError, match=r"dense\.weight of the model is not finite"):
         train(run)
     assert Checkpoints(tmp_path / "checkpoints").steps() == [15, 20]
 
@@ -158,7 +158,7 @@ def test_a_state_that_breaks_in_the_last_step_is_not_saved(tmp_path: Path) -> No
 def every_saved_tensor(folder: Path) -> list[tuple[str, Tensor]]:
     found: list[tuple[str, Tensor]] = []
     for path in sorted((folder / "checkpoints").glob("step-*/*.safetensors")):
-        found.extend(read_tensors(path.parent, path.name).items())
+        found.extend(saved_tensors(path.parent, path.stem).items())
     return found
 
 

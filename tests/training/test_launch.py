@@ -6,8 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
+from safetensors.torch import load_file
+from toy_corpus import toy_corpus
 
 from bertsmith.errors import ConfigError
 from bertsmith.training import launch
@@ -58,6 +62,70 @@ def test_the_exit_code_is_that_of_the_rank_that_failed(tmp_path: Path) -> None:
 
 
 @POSIX
+def test_a_rank_that_only_missed_another_is_not_the_cause(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = tmp_path / "missed.py"
+    program.write_text(
+        "import os, signal, sys\n"
+        "sys.exit(69) if os.environ['RANK'] == '0' else os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert main(["--devices=2", "--restarts=0", "--", str(program)]) == 128 + signal.SIGKILL
+    assert "rank 1" in caplog.messages[-1]
+    assert "SIGKILL" in caplog.messages[-1]
+
+
+KILLED, LOST, STOPPED = -9, 69, 75
+
+
+@pytest.mark.parametrize(
+    ("found", "cause"),
+    [
+        ([(0, LOST, 5), (1, KILLED, 5)], 1),  # both at once: rank 0 only missed rank 1
+        ([(1, 74, 5), (0, STOPPED, 5)], 1),  # rank 0 was stopped by the launcher
+        ([(0, LOST, 5), (2, STOPPED, 5), (1, KILLED, 35)], 0),  # rank 1 hung, and names it
+        ([(2, 70, 5), (0, 70, 5), (1, -15, 5)], 2),
+        ([(1, LOST, 5)], 1),
+    ],
+)
+def test_the_root_cause_is_no_rank_that_was_stopped_or_missed_another(
+    found: list[tuple[int, int, int]], cause: int
+) -> None:
+    failures = {rank: SimpleNamespace(exitcode=code, timestamp=at) for rank, code, at in found}
+    assert launch.root_cause(failures)[0] == cause
+
+
+def test_a_rank_leaves_without_the_last_part_of_the_interpreter_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    """Threads of gloo that are still there would abort it; here an exit handler stands for them."""
+    program = tmp_path / "leaves.py"
+    program.write_text(
+        "import atexit, logging, os, sys\n"
+        "from bertsmith.cli import app\n"
+        "atexit.register(os.abort)\n"
+        "logging.basicConfig(filename=sys.argv[1])\n"
+        "app._run = lambda *a, **b: (sys.stdout.write('told'), logging.error('logged'), 75)[2]\n"
+        "app.main([])\n"
+    )
+    codes = {}
+    for name, variables in (("rank", {"TORCHELASTIC_RUN_ID": "a"}), ("alone", {})):
+        plain = {k: v for k, v in os.environ.items() if k != "TORCHELASTIC_RUN_ID"}
+        done = subprocess.run(
+            [sys.executable, str(program), str(tmp_path / f"{name}.log")],
+            env=plain | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        codes[name] = done.returncode
+        assert done.stdout == "told" or name == "alone"
+        assert "logged" in (tmp_path / f"{name}.log").read_text()
+    assert codes["rank"] == 75
+    assert codes["alone"] != 75  # a process of its own ends as usual, exit handlers and all
+
+
+@POSIX
 def test_a_signal_reaches_every_rank_and_none_is_left(tmp_path: Path) -> None:
     program = tmp_path / "waits.py"
     program.write_text(
@@ -101,3 +169,26 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_two_sharded_ranks_as_on_one(tmp_path: Path) -> None:
+    corpus = toy_corpus(tmp_path / "corpus")
+    command = [
+        *(sys.executable, "-m", "bertsmith", "pretrain", "bert", "--corpus", str(corpus)),
+        *("--size", "tiny", "--steps", "8", "--precision", "fp32", "--threads", "1"),
+        *("--set", "batch.tokens=1024", "--set", "batch.micro_tokens=512", "--set", "save.every=4"),
+        *("--set", "model.dropout=0.0", "--set", "log.tensorboard=false", "--out"),
+    ]
+    sharded = ["--devices", "2", "--set", "run.sharding=fsdp"]
+    for name, more in (("one", []), ("two", sharded)):
+        out = str(tmp_path / name)
+        done = subprocess.run([*command, out, *more], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "held-out text" in done.stdout
+    saved = tmp_path / "two/checkpoints/step-00000008"
+    assert len(list(saved.glob("shard-*.safetensors"))) == 2
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-5, atol=1e-6)

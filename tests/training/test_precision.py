@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from rounded_products import Rounded
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,24 +27,6 @@ from bertsmith.training.precision_mkl import MklProducts
 
 CPU = torch.device("cpu")
 WORDS = 300
-
-
-class Rounded:
-    """bf16 operands multiplied in fp32: no bf16 instruction runs, so no machine can trap."""
-
-    name = "rounded"
-    dtype = torch.bfloat16
-    output = torch.float32
-
-    def forward(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        return F.linear(rows.float(), weight.float(), bias)
-
-    def rows_gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
-        return gradient.float() @ weight.float()
-
-    def weight_gradient(self, gradient: Tensor, rows: Tensor, into: Tensor | None = None) -> Tensor:
-        found = gradient.float().t() @ rows.float()
-        return found if into is None else into.add_(found)
 
 
 def works(probe: str) -> bool:

@@ -113,6 +113,10 @@ def test_a_shortened_recipe_keeps_what_matters() -> None:
     assert recipe.stages == load_recipe("fast").stages
 
 
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
 def test_the_demo_trains_and_fills_masks(tmp_path) -> None:
     from bertsmith.demo import pretraining
     from bertsmith.demo.library_docs import passages
@@ -123,7 +127,13 @@ def test_the_demo_trains_and_fills_masks(tmp_path) -> None:
     material = pretraining.prepare(texts, path, tmp_path)
     outcome = pretraining.train(material, tmp_path / "bert", 5.0)
     assert outcome.status == "finished"
-    assert all(len(filled.guesses) == 1 for filled in pretraining.fill_masks(tmp_path / "bert"))
+    asked = pretraining.fill_hidden(tmp_path / "bert", material)
+    assert len(asked) == pretraining.ASKED
+    for hidden, filled in asked:
+        assert hidden.text.count("[MASK]") == len(filled.guesses) == 1
+        assert hidden.word.isalpha()
+        whole = _letters(hidden.text.replace("[MASK]", hidden.word))
+        assert any(whole in _letters(text) for text in texts)
     assert pretraining.curve(tmp_path / "bert").count(" ") == 2
 
 

@@ -14,9 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertsmith.folders.tensor_file import byte_view
 from bertsmith.nn.loss import LossSum, cross_entropy
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.checkpoint import SaveSettings
+from bertsmith.training.checkpoint_files import verify
+from bertsmith.training.checkpoint_layouts import open_stored
 from bertsmith.training.evaluate import EvaluationSettings
 from bertsmith.training.log import LogSettings
 from bertsmith.training.optimizers import AdamWSettings
@@ -149,7 +152,11 @@ def linear(steps: int) -> LinearSettings:
 def final_state(folder: Path) -> dict[str, Any]:
     """Everything that must be bit-identical at the end of a run, however often it was killed."""
     newest = sorted((folder / "checkpoints").glob("step-*"))[-1]
-    tensors = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in newest.glob("*.safe*")}
+    tensors = {
+        f"{group}:{name}": hashlib.sha256(byte_view(tensor)).hexdigest()
+        for group in ("model", "optimizer", "average")
+        for name, tensor in saved_tensors(newest, group).items()
+    }
     state = json.loads((newest / "state.json").read_text())
     for name in ("clock", "reserve", "changes"):
         state.pop(name)
@@ -162,6 +169,14 @@ def final_state(folder: Path) -> dict[str, Any]:
         "result": result,
         "log": log_lines(folder),
     }
+
+
+def saved_tensors(checkpoint: Path, group: str) -> dict[str, Tensor]:
+    """A group of tensors of a checkpoint, whole, whatever its layout."""
+    stored = open_stored(checkpoint, verify(checkpoint))
+    found = {name: torch.empty_like(t, device="cpu") for name, t in stored.shapes(group).items()}
+    stored.read(group, found)
+    return found
 
 
 def log_lines(folder: Path) -> list[dict[str, Any]]:

@@ -88,6 +88,16 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             message += "\nthis is a bug or a broken installation; "
             message += "`bertsmith --debug COMMAND ...` shows where it happened"
         code = _report(message, error, debug=debug, exit_code=70)
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    from bertsmith.hardware.environment import is_rank
+
+    if is_rank():
+        from bertsmith.training.launch import leave
+
+        leave(code)
     sys.exit(code)
 
 

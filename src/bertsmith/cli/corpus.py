@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 
 if TYPE_CHECKING:
@@ -29,26 +31,6 @@ Files = Annotated[
 Model = Annotated[
     str | None, typer.Option("--model", help="The model whose tokenizer to use, folder or name.")
 ]
-Form = Annotated[
-    Literal["sentences", "paragraphs", "documents"] | None,
-    typer.Option(
-        "--form",
-        help="What a line of a .txt is. sentences: one sentence, blank lines between documents; "
-        "paragraphs: the same, but lines are split; documents: a whole document, to be split. "
-        "Detected and printed by default.",
-    ),
-]
-Field = Annotated[
-    str | None,
-    typer.Option(
-        "--field", help="Column (name, or number from 1) or key of the text in tables and .jsonl."
-    ),
-]
-Kind = Annotated[
-    Literal["txt", "tsv", "csv", "jsonl"] | None,
-    typer.Option("--format", help="How to read files whose name does not say."),
-]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding; a byte order mark wins.")]
 OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(
@@ -61,18 +43,75 @@ Shards = Annotated[Path, typer.Argument(help="A corpus folder made by `bertsmith
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How files of text are read."""
+
+    form: Annotated[
+        Literal["sentences", "paragraphs", "documents"] | None,
+        typer.Option(
+            "--form",
+            help="What a line of a .txt is. sentences: one sentence, blank lines between "
+            "documents; paragraphs: the same, but lines are split; documents: a whole document, "
+            "to be split. Detected and printed by default.",
+        ),
+    ] = None
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            help="Column (name, or number from 1) or key of the text in tables and .jsonl.",
+        ),
+    ] = None
+    format: Annotated[
+        Literal["txt", "tsv", "csv", "jsonl"] | None,
+        typer.Option("--format", help="How to read files whose name does not say."),
+    ] = None
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="Encoding; a byte order mark wins.")
+    ] = "utf-8"
+
+    @property
+    def column(self) -> str | int | None:
+        """The field, as a number if it is one."""
+        return int(self.field) if self.field is not None and self.field.isdecimal() else self.field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Which tokenizer; one of the two."""
+
+    model: Model = None
+    vocab: Annotated[
+        Path | None, typer.Option("--vocab", help="A tokenizer folder instead of --model.")
+    ] = None
+
+    def load(self) -> Tokenizer:
+        """The tokenizer that was named."""
+        from bertsmith.folders.read import load_tokenizer
+
+        if (self.model is None) == (self.vocab is None):
+            raise ConfigError(
+                "say which tokenizer to use: --model DIR or --vocab DIR (one of them)"
+            )
+        return load_tokenizer(self.model if self.model is not None else str(self.vocab))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How the result is told."""
+
+    as_json: AsJson = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only errors and the report.")] = False
+
+
 @app.command()
+@spread
 def build(
     files: Files,
     out: Annotated[Path, typer.Option("--out", help="The corpus folder to make.")],
-    model: Model = None,
-    vocab: Annotated[
-        Path | None, typer.Option("--vocab", help="A tokenizer folder instead of --model.")
-    ] = None,
-    form: Form = None,
-    field: Field = None,
-    format: Kind = None,
-    encoding: Encoding = "utf-8",
+    words: Words,
+    reading: Reading,
     segmenter: Annotated[
         Literal["auto", "character", "jieba"],
         typer.Option(
@@ -85,8 +124,7 @@ def build(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; one a core by default.")
     ] = None,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only errors and the report.")] = False,
+    told: Told = Told(),  # noqa: B008 - frozen
 ) -> None:
     """Turn files of text into memory-mapped shards for pre-training.
 
@@ -100,18 +138,18 @@ def build(
         bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
     """
     from bertsmith.cli.console import meter, note
-    from bertsmith.data.corpus_build import CorpusSettings, build_corpus
+    from bertsmith.data.corpus.build import CorpusSettings, build_corpus
 
     settings = CorpusSettings(
-        form=form,
-        field=_field(field),
-        encoding=encoding,
-        format=format,
+        form=reading.form,
+        field=reading.column,
+        encoding=reading.encoding,
+        format=reading.format,
         segmenter=segmenter,
         on_error=on_error,
     )
-    tokenizer = _tokenizer(model, vocab)
-    with meter("corpus", quiet=quiet) as shown:
+    tokenizer = words.load()
+    with meter("corpus", quiet=told.quiet) as shown:
         report = build_corpus(
             _paths(files),
             tokenizer,
@@ -119,9 +157,9 @@ def build(
             settings,
             workers=workers,
             progress=lambda documents, share: shown.update(documents, share),
-            notice=lambda message: note(message, quiet=quiet),
+            notice=lambda message: note(message, quiet=told.quiet),
         )
-    if as_json:
+    if told.as_json:
         typer.echo(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
     else:
         typer.echo("\n".join([f"{out}:", *(f"  {line}" for line in report.lines())]))
@@ -159,6 +197,7 @@ def show(
 
 
 @app.command()
+@spread
 def advise(
     files: Annotated[
         list[str],
@@ -170,10 +209,7 @@ def advise(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the words, one a line, for `extend`.")
     ] = None,
-    form: Form = None,
-    field: Field = None,
-    format: Kind = None,
-    encoding: Encoding = "utf-8",
+    reading: Reading = Reading(),  # noqa: B008 - frozen
     on_error: OnError = "stop",
     as_json: AsJson = False,
 ) -> None:
@@ -185,7 +221,7 @@ def advise(
 
         bertsmith corpus advise notes.txt --model my-bert --top 500 --out words.txt
     """
-    from bertsmith.data.corpus_sources import find_sources
+    from bertsmith.data.corpus.sources import find_sources
     from bertsmith.data.vocabulary_advice import advise as find
     from bertsmith.data.vocabulary_advice import count_words, count_words_of_files
 
@@ -193,12 +229,16 @@ def advise(
     if corpus is not None:
         tokenizer = corpus.tokenizer()
         if model is not None:
-            corpus.require_vocabulary(_tokenizer(model, None), model)
+            corpus.require_vocabulary(Words(model=model).load(), model)
         counts = count_words(corpus)
     else:
-        tokenizer = _tokenizer(model, None)
+        tokenizer = Words(model=model).load()
         sources: Sequence[Source] = find_sources(
-            _paths(files), form=form, field=_field(field), encoding=encoding, format=format
+            _paths(files),
+            form=reading.form,
+            field=reading.column,
+            encoding=reading.encoding,
+            format=reading.format,
         )
         counts = count_words_of_files(sources, tokenizer, on_error=on_error)
     advice = find(counts, tokenizer, top=top, min_count=min_count)
@@ -240,18 +280,6 @@ def _paths(files: Sequence[str]) -> list[Path]:
             "a corpus is read more than once, so standard input will not do; save it to a file"
         )
     return [Path(file) for file in files]
-
-
-def _field(name: str | None) -> str | int | None:
-    return int(name) if name is not None and name.isdecimal() else name
-
-
-def _tokenizer(model: str | None, vocab: Path | None) -> Tokenizer:
-    from bertsmith.folders.read import load_tokenizer
-
-    if (model is None) == (vocab is None):
-        raise ConfigError("say which tokenizer to use: --model DIR or --vocab DIR (one of them)")
-    return load_tokenizer(model if model is not None else str(vocab))
 
 
 def _corpus(files: Sequence[str]) -> Corpus | None:

@@ -154,9 +154,11 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
             f"held    loss {told.losses['mlm']:.2f}, {told.accuracy['mlm']:.0%} of hidden tokens "
             f"found; curves: {write_report(folder, 'bertsmith demo')}"
         )
-    for text, filled in zip(pretraining.MASKS, pretraining.fill_masks(folder), strict=True):
+    console.print("masks   the longest word of three held-out sentences, hidden")
+    for hidden, filled in pretraining.fill_hidden(folder, material):
         guesses = ", ".join(f"{guess.token} {guess.score:.2f}" for guess in filled.guesses[0])
-        console.print(f"[bold cyan]? {escape(text)}[/]\n  {escape(guesses)}")
+        console.print(f"[bold cyan]? {escape(hidden.text)}[/]\n  {escape(guesses)}")
+        console.print(f"  hidden was: {hidden.word}", style="dim")
     console.print(f'Try:    bertsmith fill {folder} "Return the [MASK] of the list."', markup=False)
 
 

@@ -6,15 +6,17 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
-    from bertsmith.data.texts import Format, Texts
+    from bertsmith.data.texts import Texts
     from bertsmith.runtime.embedder import Account, Embedder
 
 Model = Annotated[str, typer.Argument(help="A model folder or a name such as all-MiniLM-L6-v2.")]
@@ -62,17 +64,32 @@ Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors.")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the file of texts is read."""
+
+    field: Field = None
+    format: Kind = None
+    encoding: Encoding = "utf-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computing:
+    """How a text becomes a vector."""
+
+    precision: Precision = "auto"
+    prompt: Prompt = None
+    threads: Threads = None
+    device: Device = "cpu"
+
+
+@spread
 def embed(
     model: Model,
     file: File,
     out: Out,
-    field: Field = None,
-    format: Kind = None,
-    encoding: Encoding = "utf-8",
-    precision: Precision = "auto",
-    prompt: Prompt = None,
-    threads: Threads = None,
-    device: Device = "cpu",
+    reading: Reading,
+    computing: Computing,
     quiet: Quiet = False,
 ) -> None:
     """Turn a file of texts into a matrix of vectors, one row a text, in the order of the file.
@@ -83,9 +100,9 @@ def embed(
     from bertsmith.data.vectors import check_target
 
     check_target(out)
-    texts = _open(file, out, field, format, encoding)
-    embedder = _load(model, precision, threads, device, quiet=quiet)
-    _check_prompt(embedder, prompt)
+    texts = _open(file, out, reading)
+    embedder = _load(model, computing, quiet=quiet)
+    _check_prompt(embedder, computing.prompt)
     start = time.perf_counter()
     with meter("embed", quiet=quiet) as shown:
 
@@ -94,7 +111,7 @@ def embed(
             ahead = texts.account.texts
             shown.update(done, texts.share and texts.share * min(1.0, done / max(1, ahead)))
 
-        rows = _write(embedder, texts, out, prompt, progress)
+        rows = _write(embedder, texts, out, computing.prompt, progress)
     for remark in texts.account.notes():
         note(remark, quiet=quiet)
     if not quiet:
@@ -122,38 +139,32 @@ def summary(account: Account, out: Path, shape: tuple[int, int], seconds: float)
     return "\n".join(lines) + "\n"
 
 
-def _open(file: str, out: Path, field: str | None, format: Format | None, encoding: str) -> Texts:
+def _open(file: str, out: Path, reading: Reading) -> Texts:
     from bertsmith.data.texts import read_texts
 
     source: Path | Literal["-"] = "-" if file == "-" else Path(file)
     if source != "-" and out.exists() and source.exists() and out.samefile(source):
         raise WriteError(f"{out} is the file of texts itself; choose another --out")
+    field = reading.field
     column = int(field) if field is not None and field.isdecimal() else field
-    return read_texts(source, field=column, encoding=encoding, format=format)
+    return read_texts(source, field=column, encoding=reading.encoding, format=reading.format)
 
 
-def _load(
-    model: str,
-    precision: Literal["auto", "fp32", "bf16"],
-    threads: int | None,
-    device: str,
-    *,
-    quiet: bool,
-) -> Embedder:
+def _load(model: str, computing: Computing, *, quiet: bool) -> Embedder:
     import torch
 
     from bertsmith.cli.console import note
     from bertsmith.runtime.loading import load
 
-    if threads is not None:
-        torch.set_num_threads(threads)
+    if computing.threads is not None:
+        torch.set_num_threads(computing.threads)
     # Cuts are told once for the whole file, not once a block.
     logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
     return load(
         model,
-        device=device,
-        precision=precision,
-        threads=threads,
+        device=computing.device,
+        precision=computing.precision,
+        threads=computing.threads,
         notice=lambda message: note(message, quiet=quiet),
     )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from bertsmith.cli.options import spread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,29 +33,56 @@ def mask() -> None:
     """Show what a masking scheme hides."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """A masking scheme, as the options say it."""
+
+    grouping: Annotated[
+        str, typer.Option(help="What is hidden together: token, whole_word, span, ngram, ...")
+    ] = "token"
+    rate: Annotated[float, typer.Option(help="The share of tokens to hide.")] = 0.15
+    replacement: Annotated[
+        str, typer.Option(help="What takes their place: mix, all_mask, random, similar.")
+    ] = "mix"
+    by: Annotated[
+        str | None, typer.Option(help="mix: draw by token, word or unit (token if not given).")
+    ] = None
+    phrases: Annotated[
+        Path | None, typer.Option(help="phrase, entity: a file with one phrase a line.")
+    ] = None
+    synonyms: Annotated[
+        Path | None, typer.Option(help="similar: a file of lines with words of one meaning.")
+    ] = None
+    vectors: Annotated[
+        Path | None, typer.Option(help="similar: a file of word vectors as text.")
+    ] = None
+
+    def settings(self) -> MaskSettings:
+        """The same as settings, checked."""
+        from bertsmith.config import validated
+        from bertsmith.objectives.settings import MaskSettings
+
+        grouping = {"kind": self.grouping, "file": self.phrases}
+        replacement = {
+            "kind": self.replacement,
+            "by": self.by,
+            "synonyms": self.synonyms,
+            "vectors": self.vectors,
+        }
+        tree = {
+            "grouping": _given(grouping),
+            "replacement": _given(replacement),
+            "rate": self.rate,
+        }
+        return validated(MaskSettings, tree, "mask preview")
+
+
 @app.command()
+@spread
 def preview(
     model: Annotated[str, typer.Argument(help="A model or vocabulary: folder or name.")],
     source: Annotated[str, typer.Argument(help="A file of texts, a text, or - for stdin.")],
-    grouping: Annotated[
-        str, typer.Option(help="What is hidden together: token, whole_word, span, ngram, ...")
-    ] = "token",
-    rate: Annotated[float, typer.Option(help="The share of tokens to hide.")] = 0.15,
-    replacement: Annotated[
-        str, typer.Option(help="What takes their place: mix, all_mask, random, similar.")
-    ] = "mix",
-    by: Annotated[
-        str | None, typer.Option(help="mix: draw by token, word or unit (token if not given).")
-    ] = None,
-    phrases: Annotated[
-        Path | None, typer.Option(help="phrase, entity: a file with one phrase a line.")
-    ] = None,
-    synonyms: Annotated[
-        Path | None, typer.Option(help="similar: a file of lines with words of one meaning.")
-    ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option(help="similar: a file of word vectors as text.")
-    ] = None,
+    scheme: Scheme,
     segmenter: Annotated[
         str | None, typer.Option(help="Number Chinese words by: jieba, character.")
     ] = None,
@@ -76,17 +106,13 @@ def preview(
     from bertsmith.objectives.preview import preview as preview_of
     from bertsmith.text.segment import segmenter as segmenter_named
 
-    settings = _settings(
-        {"kind": grouping, "file": phrases},
-        {"kind": replacement, "by": by, "synonyms": synonyms, "vectors": vectors},
-        rate,
-    )
+    settings = scheme.settings()
     tokenizer = load_tokenizer(model)
     masking = Masking.of(settings, tokenizer)
     if segmenter is not None:
         tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
     found = preview_of(_texts(source, field), tokenizer, masking, count=count, seed=seed)
-    requested = _requested(rate, masking.replacement.shares)
+    requested = _requested(scheme.rate, masking.replacement.shares)
     _show(found, requested)
     if html is not None:
         from bertsmith.cli.console import note
@@ -97,18 +123,8 @@ def preview(
         note(f"wrote {html}")
 
 
-def _settings(
-    grouping: dict[str, object], replacement: dict[str, object], rate: float
-) -> MaskSettings:
-    from bertsmith.config import validated
-    from bertsmith.objectives.settings import MaskSettings
-
-    def given(options: dict[str, object]) -> dict[str, object]:
-        texts = {key: str(value) for key, value in options.items() if value is not None}
-        return dict(texts)
-
-    tree = {"grouping": given(grouping), "replacement": given(replacement), "rate": rate}
-    return validated(MaskSettings, tree, "mask preview")
+def _given(options: Mapping[str, object]) -> dict[str, object]:
+    return {key: str(value) for key, value in options.items() if value is not None}
 
 
 def _texts(source: str, field: str | None) -> Iterable[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,21 +64,68 @@ Verify = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is trained and how long: settings of the recipe, some by a short name."""
+
+    set: Set = None
+    size: Size = None
+    steps: Steps = None
+    budget: Budget = None
+    init: Init = None
+
+    def overrides(self) -> list[str]:
+        """The settings that were given, as --set would take them."""
+        if self.steps is not None and self.budget is not None:
+            raise ConfigError("give --steps or --budget, not both")
+        if self.size is not None and self.init is not None:
+            raise ConfigError("--init brings its own size; leave --size out")
+        budget = None if self.budget is None else f'"{self.budget}"'
+        short = {
+            "model.size": self.size,
+            "schedule.steps": self.steps,
+            "schedule.budget": budget,
+        }
+        return [*(self.set or []), *_given(short)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What it is trained on: short names for the section `run` of the recipe."""
+
+    devices: Devices = None
+    precision: Precision = None
+    seed: Seed = None
+    threads: Threads = None
+
+    def overrides(self) -> list[str]:
+        """The settings that were given, as --set would take them."""
+        return _given(
+            {
+                "run.devices": self.devices,
+                "run.precision": self.precision,
+                "run.seed": self.seed,
+                "run.threads": self.threads,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resuming:
+    """How an interrupted run goes on."""
+
+    accept: Accept = None
+    verify_resume: Verify = False
+
+
+@spread
 def pretrain(
     recipe: Recipe,
     corpus: Shards,
     out: Out,
-    set: Set = None,
-    size: Size = None,
-    steps: Steps = None,
-    budget: Budget = None,
-    init: Init = None,
-    devices: Devices = None,
-    precision: Precision = None,
-    seed: Seed = None,
-    threads: Threads = None,
-    accept: Accept = None,
-    verify_resume: Verify = False,
+    plan: Plan,
+    place: Place,
+    resuming: Resuming,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on shards. The same command again goes on where it was.
@@ -88,22 +138,9 @@ def pretrain(
 
         bertsmith pretrain bert-wwm --init old-bert --corpus shards --out new-bert --steps 2000
     """
-    if steps is not None and budget is not None:
-        raise ConfigError("give --steps or --budget, not both")
-    if size is not None and init is not None:
-        raise ConfigError("--init brings its own size; leave --size out")
-    short = {
-        "model.size": size,
-        "schedule.steps": steps,
-        "schedule.budget": None if budget is None else f'"{budget}"',
-        "run.devices": devices,
-        "run.precision": precision,
-        "run.seed": seed,
-        "run.threads": threads,
-    }
-    overrides = [f"{key}={value}" for key, value in short.items() if value is not None]
-    job = _job(recipe, [*(set or []), *overrides], corpus, out, init, accept or [])
-    if verify_resume:
+    overrides = [*plan.overrides(), *place.overrides()]
+    job = _job(recipe, overrides, corpus, out, plan.init, resuming.accept or [])
+    if resuming.verify_resume:
         _prove(job)
         return
     outcome, is_first = _trained(job, quiet=quiet)
@@ -111,6 +148,10 @@ def pretrain(
         _tell(job, outcome)
     if outcome.exit_code:
         raise typer.Exit(outcome.exit_code)
+
+
+def _given(settings: Mapping[str, object]) -> list[str]:
+    return [f"{key}={value}" for key, value in settings.items() if value is not None]
 
 
 def _job(

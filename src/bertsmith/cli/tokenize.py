@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from bertsmith.cli.options import spread
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import Encoding
@@ -15,17 +18,25 @@ if TYPE_CHECKING:
 COLUMNS = ("token", "id", "word", "start", "end", "text", "segment")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What becomes of a text that is too long."""
+
+    max_length: Annotated[
+        int | None, typer.Option(help="Keep at most so many tokens, special ones included.")
+    ] = None
+    keep: Annotated[
+        str, typer.Option(help="Which end of a long text stays: head, tail or head+tail.")
+    ] = "head"
+    strict: Annotated[bool, typer.Option(help="Fail if anything would be cut.")] = False
+
+
+@spread
 def tokenize(
     model: Annotated[str, typer.Argument(help="A model folder or a model's name.")],
     text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")],
     pair: Annotated[str | None, typer.Option(help="A second text, after the separator.")] = None,
-    max_length: Annotated[
-        int | None, typer.Option(help="Keep at most so many tokens, special ones included.")
-    ] = None,
-    keep: Annotated[
-        str, typer.Option(help="Which end of a long text stays: head, tail or head+tail.")
-    ] = "head",
-    strict: Annotated[bool, typer.Option(help="Fail if anything would be cut.")] = False,
+    cut: Cut = Cut(),  # noqa: B008 - frozen
     allow_special: Annotated[
         bool, typer.Option(help="Let [SEP] and the like in the text be control tokens.")
     ] = False,
@@ -49,7 +60,7 @@ def tokenize(
     from bertsmith.text.segment import segmenter as segmenter_named
     from bertsmith.text.truncation import Truncation
 
-    setting = Truncation(max_length=max_length, keep=_keep(keep), strict=strict)
+    setting = Truncation(max_length=cut.max_length, keep=_keep(cut.keep), strict=cut.strict)
     tokenizer = load_tokenizer(resolve(model))
     if segmenter is not None:
         tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.corpus_view import TokenFiles
+from bertsmith.data.corpus.view import TokenFiles
 from bertsmith.data.counter import Words
 from bertsmith.data.input_plans import Plan, spread
 from bertsmith.data.rows import Longs, RowsBatch

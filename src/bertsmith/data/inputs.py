@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
 from bertsmith.data.assembly import Assembly
-from bertsmith.data.corpus_view import CorpusView, TokenFiles
+from bertsmith.data.corpus.view import CorpusView, TokenFiles
 from bertsmith.data.counter import hashes, key_of
 from bertsmith.data.input_plans import Plan
 from bertsmith.data.packed_plans import doc_sentences, full_sentences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertsmith.data.corpus_view import CorpusView
+from bertsmith.data.corpus.view import CorpusView
 from bertsmith.data.counter import shuffled
 from bertsmith.data.input_plans import Plan, StepDraws, spread, targets
 from bertsmith.data.pair_plans import STRETCH

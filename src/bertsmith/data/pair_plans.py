@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from bertsmith.data.corpus_view import CorpusView
+from bertsmith.data.corpus.view import CorpusView
 from bertsmith.data.counter import Floats, key_of, uniforms
 from bertsmith.data.input_plans import Pairs, Plan, StepDraws, gathered, targets
 from bertsmith.data.rows import Flags, Longs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.corpus_journal import ARRAYS
+from bertsmith.data.corpus.journal import ARRAYS
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.safe import Folder
 from bertsmith.text.controls import SpecialTokens
@@ -122,16 +122,7 @@ def verify(path: Path) -> None:
 
 def vocabulary_of(tokenizer: Tokenizer) -> str:
     """The sha256 of the tokenizer.json that the tokenizer would save."""
-    return hashlib.sha256(tokenizer_json(tokenizer)).hexdigest()
-
-
-def tokenizer_json(tokenizer: Tokenizer) -> bytes:
-    """The tokenizer.json that the tokenizer would save."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="bertsmith-") as place:
-        tokenizer.save(Path(place))
-        return (Path(place) / "tokenizer.json").read_bytes()
+    return hashlib.sha256(tokenizer.files()["tokenizer.json"]).hexdigest()
 
 
 def file_digest(path: Path) -> tuple[int, str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.corpus_lines import LineAccount, OnError, documents_of
-from bertsmith.data.corpus_worker import encoder_of
+from bertsmith.data.corpus.lines import LineAccount, OnError, documents_of
+from bertsmith.data.corpus.worker import encoder_of
 from bertsmith.data.documents import Source, read_blocks
 from bertsmith.data.shards import Corpus
 from bertsmith.data.vocabulary_growth import grow_tokenizer, source_of
@@ -85,9 +83,7 @@ def count_words_of_files(
     continuing = _continuing(tokenizer)
     words: Words = Counter()
     tokens = 0
-    with tempfile.TemporaryDirectory(prefix="bertsmith-") as place:
-        tokenizer.save(Path(place))
-        encoder = encoder_of(Path(place), "character")
+    encoder = encoder_of(tokenizer.files(), "character")
     for source in sources:
         for block in read_blocks(source):
             found = encoder.encode(documents_of(block, on_error, LineAccount()).sentences)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.text.rust import build_rust
-from bertsmith.text.sources import FILES, Source, read_source
+from bertsmith.text.sources import Source, read_source
 from bertsmith.text.states import vocabulary
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -31,10 +30,7 @@ class Growth:
 
 def source_of(tokenizer: Tokenizer) -> Source:
     """The tree and the settings of a tokenizer, as its files would hold them."""
-    with tempfile.TemporaryDirectory(prefix="bertsmith-") as place:
-        tokenizer.save(Path(place))
-        files = {name: Path(place, name) for name in FILES}
-        return read_source({n: path.read_bytes() for n, path in files.items() if path.exists()})
+    return read_source(tokenizer.files())
 
 
 def grow_tokenizer(tokenizer: Tokenizer, words: Sequence[str]) -> Tokenizer:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from bertsmith.text.engine import Engine
 from bertsmith.text.rust import rust_errors
-from bertsmith.text.segment import CHINESE, is_chinese
+from bertsmith.text.segment import BREAK, CHINESE, is_chinese
 from bertsmith.text.states import vocabulary
 
 PARTS, GAP, JOINS, UNSURE = range(1, 5)
 MOST_WORDS = 400_000  # distinct words that are remembered
 MOST_LETTERS = 1 << 25
-BREAK = "\n"  # between sentences, which never hold one
 
 
 class WordMemory:

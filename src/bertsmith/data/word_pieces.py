@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.word_memory import BREAK, UNSURE, CharacterKinds, WordMemory, unknown_id
+from bertsmith.data.word_memory import UNSURE, CharacterKinds, WordMemory, unknown_id
 from bertsmith.text.assemble import with_segmenter_words
 from bertsmith.text.engine import Engine, clean_texts
-from bertsmith.text.segment import CharacterSegmenter, Segmenter
+from bertsmith.text.segment import BREAK, CharacterSegmenter, Segmenter, word_starts
 
 GROUP = 1 << 20  # characters that are looked at together
 
@@ -78,9 +78,9 @@ class PlainEncoder:
         found = self._engine.pieces(sentences)
         unknown: Counter[str] = Counter()
         starts: list[NDArray[np.bool_]] = []
+        found = with_segmenter_words(found, sentences, self._segmenter)
         for pieces, text in zip(found, sentences, strict=True):
-            words = with_segmenter_words(pieces, text, self._segmenter).words
-            starts.append(np.diff(words, prepend=np.int32(-1)) != 0)
+            starts.append(np.diff(pieces.words, prepend=np.int32(-1)) != 0)
             for begin, end in pieces.offsets[pieces.ids == self._unknown].tolist():
                 unknown[text[begin:end]] += 1
         return EncodedSentences(
@@ -148,27 +148,23 @@ class WordPieceEncoder:
         breaks = ends[numbers == 0]  # the tokens before each break
         lengths = np.diff(np.concatenate([[0], breaks, [total]]))
         if self._segmenter is not None:
-            self._mark_chinese(sentences, codes, starts, words.chinese[numbers[real]], begins[real])
+            opens = word_starts(self._segmenter, sentences)
+            self._mark_chinese(opens, codes, starts, words.chinese[numbers[real]], begins[real])
         return EncodedSentences(ids, starts, lengths, self._unknown_words(numbers))
 
     def _mark_chinese(
         self,
-        sentences: list[str],
+        opens: NDArray[np.bool_],
         codes: NDArray[np.uint32],
         starts: NDArray[np.bool_],
         chinese: NDArray[np.bool_],
         begins: NDArray[np.int64],
     ) -> None:
-        """Take the start off each ideograph that goes on with a word of the segmenter."""
+        """Take the start off each ideograph that goes on with a word of the segmenter.
+
+        `opens`, `codes` (N,) are of characters, `starts` (T,) of tokens, the others of words.
+        """
         places = np.flatnonzero(self._characters.chinese[codes])  # one token each, in order
-        opens = np.ones(len(codes), dtype=bool)
-        at = 0
-        for sentence in sentences:
-            if not sentence.isascii():
-                opens[at : at + len(sentence)] = False
-                spans = self._segmenter.words(sentence) if self._segmenter is not None else []
-                opens[[at + start for start, _ in spans]] = True
-            at += len(sentence) + 1
         follows = np.zeros(len(chinese), dtype=bool)
         follows[1:] = chinese[:-1]
         inner = follows[chinese] & ~opens[places]

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertsmith.data.corpus_build import CorpusSettings, build_corpus
+from bertsmith.data.corpus.build import CorpusSettings, build_corpus
+from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.fill import Filled, MaskedModel
 from bertsmith.text.learn import learn_vocabulary
@@ -19,11 +20,8 @@ from bertsmith.training.recipe import PretrainRecipe, load_recipe
 from bertsmith.training.run import Outcome
 
 VOCABULARY = 4096
-MASKS = (
-    "Return [MASK] if the string is empty.",
-    "Raise a [MASK] if the value is not present.",
-    "If the optional [MASK] is given, use it.",
-)
+HELD_OUT = 0.03
+ASKED = 3  # hidden words
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -62,7 +60,7 @@ def recipe(seconds: float) -> PretrainRecipe:
             "input.max_length=128",
             "batch.tokens=2048",
             "batch.micro_tokens=4096",
-            "eval.held_out=0.03",
+            f"eval.held_out={HELD_OUT}",
             "eval.every=1000000",
             "log={every=2, tensorboard=false}",
             "run.precision=fp32",
@@ -78,10 +76,14 @@ def train(material: Material, out: Path, seconds: float, watch: Watcher | None =
     return pretrain(job, place=find_place(settings.run, out), watch=watch)
 
 
-def fill_masks(folder: Path, texts: Sequence[str] = MASKS, top: int = 4) -> list[Filled]:
-    """What the model puts in place of each mask."""
+def fill_hidden(
+    folder: Path, material: Material, *, count: int = ASKED, top: int = 4
+) -> list[tuple[HiddenWord, Filled]]:
+    """What the model puts in place of words of sentences that it was not trained on."""
     model = MaskedModel.load(folder)
-    return [model.fill(text, top=top) for text in texts]
+    seed = recipe(1.0).run.seed
+    words = hidden_words(material.shards, held_out=HELD_OUT, seed=seed, count=count)
+    return [(word, model.fill(word.text, top=top)) for word in words]
 
 
 def curve(folder: Path, width: int = 60) -> str:

@@ -90,6 +90,17 @@ def open_weights(folder: Folder) -> Weights:
     return Weights(str(folder.path), stored, files)
 
 
+def open_weights_file(folder: Folder, name: str, *, source: str) -> Weights:
+    """The tensors of one safetensors file, which the file `source` of the folder names."""
+    files = ExitStack()
+    try:
+        stored = _open_file(folder, name, files, source=source)
+    except BaseException:
+        files.close()
+        raise
+    return Weights(str(folder.path / name), stored, files)
+
+
 def no_weights(folder: Folder) -> FolderError:
     """The error for a folder without safetensors: names what is there and the way out."""
     names = folder.names()

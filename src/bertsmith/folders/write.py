@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from bertsmith.folders.safe import MEGABYTE
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.staging import staged_folder, write_file
+from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE
 from bertsmith.models.config_keys import config_from_spec
 from bertsmith.models.labels import NO_LABELS, Labels
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     from bertsmith.text.tokenizer import Tokenizer
 
 OWN = "bertsmith.json"
-_STORED = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-}
+_METADATA = {"format": "pt"}  # some readers refuse a file without it
 _OTHER_FILES = 8 * MEGABYTE  # a generous guess at tokenizer and settings, for the room check
 
 
@@ -64,7 +59,7 @@ def save_model(
     if sentence is not None:
         files |= sentence_files(sentence, hidden=model.spec.hidden)
         weights |= _dense_weights(sentence)
-    needed = sum(_size(part) for part in weights.values()) + _OTHER_FILES
+    needed = sum(data_size(part) for part in weights.values()) + _OTHER_FILES
     with staged_folder(Path(path), needed=needed, overwrite=overwrite) as staging:
         if tokenizer is not None:
             tokenizer.save(staging)
@@ -76,39 +71,14 @@ def save_model(
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """A safetensors file of these tensors, widest types first so that all are aligned."""
-    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    place = 0
-    for name in order:
-        tensor = tensors[name]
-        end = place + tensor.numel() * tensor.element_size()
-        header[name] = {
-            "dtype": _STORED[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [place, end],
-        }
-        place = end
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    write_file(path, len(text).to_bytes(8, "little"), text, *(_bytes(tensors[n]) for n in order))
-
-
-def _bytes(tensor: Tensor) -> memoryview:
-    if sys.byteorder != "little":
-        raise ConfigError("weights are stored in little-endian order; this machine is not")
-    plain = tensor.detach().cpu().contiguous().view(-1)
-    return plain.view(torch.uint8).numpy().data
-
-
-def _size(tensors: Mapping[str, Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    """A new safetensors file of these tensors."""
+    write_file(path, *file_blocks(tensors, _METADATA))
 
 
 def _check_finite(tensors: Mapping[str, Tensor]) -> None:
     """A broken model must not replace a good one."""
     for name, tensor in tensors.items():
-        if tensor.dtype not in _STORED:
+        if not tensor.is_floating_point() or tensor.dtype not in STORED:
             raise TensorMismatchError(f"{name} is {tensor.dtype}; only floats are stored")
         if tensor.is_meta or not bool(torch.isfinite(tensor).all()):
             raise TensorMismatchError(f"{name} holds values that are not finite; nothing was saved")

@@ -100,6 +100,11 @@ def chosen_compiler() -> str:
     return os.environ.get("CXX", "").strip()
 
 
+def is_rank() -> bool:
+    """Whether torchrun, or a launcher like it, started this process as one of several."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
 def inherited() -> dict[str, str]:
     """A copy of the whole environment, to start a child process from."""
     return dict(os.environ)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertsmith.text.encoding import Encoding, Ints, Pieces, renumber
-from bertsmith.text.segment import Segmenter, check_spans, is_chinese
+from bertsmith.text.segment import Segmenter, is_chinese, word_starts
 from bertsmith.text.template import Frame
 
 
@@ -45,18 +46,26 @@ def assemble(
     )
 
 
-def with_segmenter_words(pieces: Pieces, text: str, segmenter: Segmenter) -> Pieces:
-    """The same pieces with Chinese characters numbered by the segmenter's words."""
-    if len(pieces.ids) == 0 or text.isascii():
-        return pieces
-    words = segmenter.words(text)
-    check_spans(words, len(text))
-    spans = np.array(words, dtype=np.int64).reshape(-1, 2)
-    if len(spans) == 0:
+def with_segmenter_words(
+    found: Sequence[Pieces], texts: Sequence[str], segmenter: Segmenter
+) -> list[Pieces]:
+    """The same pieces of each text with Chinese characters numbered by the segmenter's words."""
+    opens = word_starts(segmenter, texts)
+    regrouped = []
+    at = 0
+    for pieces, text in zip(found, texts, strict=True):
+        regrouped.append(_regrouped(pieces, text, opens[at : at + len(text)].nonzero()[0]))
+        at += len(text) + 1
+    return regrouped
+
+
+def _regrouped(pieces: Pieces, text: str, words: NDArray[np.int64]) -> Pieces:
+    """Pieces with the numbers of `words` (W,), given by where they start."""
+    if len(pieces.ids) == 0 or text.isascii() or len(words) == 0:
         return pieces
     starts = pieces.offsets[:, 0]
     chinese = np.array([s < len(text) and is_chinese(text[s]) for s in starts.tolist()], dtype=bool)
-    span = np.searchsorted(spans[:, 0], starts, side="right") - 1
+    span = np.searchsorted(words, starts, side="right") - 1
     # Words of the tokenizer keep even keys, words of the segmenter get odd ones: they never mix.
     keys = np.where(chinese, span * 2 + 1, pieces.words * 2)
     return Pieces(pieces.ids, renumber(_int32(keys)), pieces.offsets, pieces.total)

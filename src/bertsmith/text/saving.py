@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,11 @@ def tokenizer_files(source: Source) -> dict[str, bytes]:
     return files
 
 
-def save_tokenizer(source: Source, path: Path) -> None:
+def save_files(files: Mapping[str, bytes], path: Path) -> None:
     """Write the files of a tokenizer into a folder, each one whole or not at all."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for name, data in tokenizer_files(source).items():
+        for name, data in files.items():
             write_staged(path / name, data)
     except OSError as error:
         raise WriteError(f"the tokenizer could not be written to {path}: {error}") from error

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import logging
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
-from bertsmith.errors import ConfigError, MissingExtraError, unknown
+import numpy as np
+from numpy.typing import NDArray
+
+from bertsmith.errors import ConfigError, unknown
+from bertsmith.text.jieba_words import JiebaSegmenter
 
 # Ideographs BERT sets apart (google-research/bert): the unified blocks and the compatibility ones.
 CHINESE = (
@@ -20,6 +23,7 @@ CHINESE = (
     (0x2F800, 0x2FA1F),
 )
 SEGMENTERS = ("character", "jieba")
+BREAK = "\n"  # between texts that are looked at as one
 
 
 class Segmenter(Protocol):
@@ -29,33 +33,20 @@ class Segmenter(Protocol):
         """The (start, end) of each word, in order, without gaps or overlaps."""
 
 
+@runtime_checkable
+class JoinedSegmenter(Segmenter, Protocol):
+    """A segmenter that is faster when it sees many texts as one."""
+
+    def starts(self, text: str) -> NDArray[np.bool_]:
+        """(N,) True where a word begins; line breaks part words, so texts can be joined by them."""
+
+
 class CharacterSegmenter:
     """Every character is a word: what BERT itself does with Chinese."""
 
     def words(self, text: str) -> list[tuple[int, int]]:
         """One span a character."""
         return [(i, i + 1) for i in range(len(text))]
-
-
-class JiebaSegmenter:
-    """Words of the jieba dictionary (extra `zh`)."""
-
-    def __init__(self) -> None:
-        try:
-            jieba: Any = importlib.import_module("jieba")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("jieba", "zh") from error
-        jieba.setLogLevel(logging.WARNING)
-        self._tokenizer = jieba.Tokenizer()
-
-    def words(self, text: str) -> list[tuple[int, int]]:
-        """Spans of jieba's accurate mode."""
-        spans: list[tuple[int, int]] = []
-        at = 0
-        for word in self._tokenizer.cut(text):
-            spans.append((at, at + len(word)))
-            at += len(word)
-        return spans
 
 
 def is_chinese(character: str) -> bool:
@@ -71,6 +62,27 @@ def segmenter(name: str) -> Segmenter:
     if name == "character":
         return CharacterSegmenter()
     raise unknown("segmenter", name, SEGMENTERS)
+
+
+def word_starts(segmenter: Segmenter, texts: Sequence[str]) -> NDArray[np.bool_]:
+    """(N,) where words begin in texts joined by line breaks; in ASCII ones, everywhere.
+
+    Only ideographs are ever grouped by a segmenter, so it need not see other texts.
+    """
+    if isinstance(segmenter, JoinedSegmenter):
+        return segmenter.starts(
+            BREAK.join(" " * len(text) if text.isascii() else text for text in texts)
+        )
+    opens = np.ones(sum(map(len, texts)) + max(0, len(texts) - 1), dtype=bool)
+    at = 0
+    for text in texts:
+        if not text.isascii():
+            spans = segmenter.words(text)
+            check_spans(spans, len(text))
+            opens[at : at + len(text)] = False
+            opens[[at + start for start, _ in spans]] = True
+        at += len(text) + 1
+    return opens
 
 
 def check_spans(spans: list[tuple[int, int]], length: int) -> None:

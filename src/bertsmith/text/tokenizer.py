@@ -15,7 +15,7 @@ from bertsmith.text.controls import SpecialTokens
 from bertsmith.text.encoding import Encoding, Ints, Pieces
 from bertsmith.text.engine import Engine, batches, clean_texts
 from bertsmith.text.rust import rust_errors
-from bertsmith.text.saving import save_tokenizer
+from bertsmith.text.saving import save_files, tokenizer_files
 from bertsmith.text.segment import Segmenter
 from bertsmith.text.sources import FILES, MAX_BYTES, Source, read_source
 from bertsmith.text.states import added_token, vocabulary
@@ -241,9 +241,16 @@ class Tokenizer:
         with rust_errors("the ids could not be decoded"):
             return self._engine.names.decode(numbers, skip_special_tokens=skip_special)
 
+    def files(self) -> dict[str, bytes]:
+        """What `save` writes, by file name: tokenizer.json, its settings, vocab.txt if WordPiece.
+
+        The same tokenizer always gives the same bytes, and `from_files` reads them back.
+        """
+        return tokenizer_files(self._source)
+
     def save(self, path: Path) -> None:
-        """Write tokenizer.json, its settings files and, for WordPiece, vocab.txt."""
-        save_tokenizer(self._source, Path(path))
+        """Write the files of the tokenizer into a folder, each one whole or not at all."""
+        save_files(self.files(), Path(path))
 
     def _pieces(
         self, texts: Sequence[str], allow_special: bool, limits: tuple[int, int] | None
@@ -251,10 +258,7 @@ class Tokenizer:
         found = self._engine.pieces(texts, allow_special=allow_special, limits=limits)
         if self._segmenter is None:
             return found
-        return [
-            with_segmenter_words(pieces, text, self._segmenter)
-            for pieces, text in zip(found, texts, strict=True)
-        ]
+        return with_segmenter_words(found, texts, self._segmenter)
 
     def _fit(self, fields: list[Pieces], setting: Truncation | FieldBudgets | None) -> Encoding:
         """Fields cut as the setting says, inside their special tokens."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import torch
@@ -33,6 +33,7 @@ class Evaluation:
     accuracy: dict[str, float]
     counts: dict[str, int]
     total: float  # the weighted sum that training minimizes
+    figures: dict[str, float] = field(default_factory=dict)  # of a task, the main one first
 
     @property
     def perplexity(self) -> dict[str, float]:
@@ -47,7 +48,19 @@ class Evaluation:
             "accuracy": self.accuracy,
             "counts": self.counts,
             "total": self.total,
+            "figures": {n: None if math.isnan(f) else f for n, f in self.figures.items()},
         }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Evaluation:
+        """What `to_json` gave; a figure that was not a number is one that is not."""
+        return cls(
+            losses=values["losses"],
+            accuracy=values["accuracy"],
+            counts=values["counts"],
+            total=values["total"],
+            figures={n: math.nan if f is None else f for n, f in values["figures"].items()},
+        )
 
 
 @torch.no_grad()

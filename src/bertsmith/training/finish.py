@@ -6,22 +6,34 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from bertsmith.errors import DivergedError
 from bertsmith.staged import write_staged
+from bertsmith.training.agreement import on_first
 from bertsmith.training.averaging import TailAverage
-from bertsmith.training.evaluate import Evaluation, evaluate
-from bertsmith.training.guard import DivergedError
+from bertsmith.training.best import BestWeights
+from bertsmith.training.evaluate import Evaluation
 from bertsmith.training.journal import Journal
+from bertsmith.training.judging import judged
 from bertsmith.training.run import Outcome, Run
-from bertsmith.training.saving import RESULT, on_first
+from bertsmith.training.saving import RESULT
 from bertsmith.training.state import TrainState
 
 
-def finish(run: Run, state: TrainState, average: TailAverage, journal: Journal) -> Outcome:
-    """Evaluate last weights and mean, leave the better in the model, and write result.json."""
+def finish(
+    run: Run, state: TrainState, average: TailAverage, best: BestWeights, journal: Journal
+) -> Outcome:
+    """Evaluate last weights and mean, leave the better in the model, and write result.json.
+
+    Where the best weights were kept, these are left in the model.
+    """
     last = _measured(run, journal, "last")
     mean: Evaluation | None = None
-    chosen: Literal["last", "average"] = "last"
-    if average.count:
+    chosen: Literal["last", "average", "best"] = "last"
+    if last is not None and run.best is not None:
+        best.offer(state.step, last)
+        best.apply()
+        chosen = "best"
+    elif average.count:
         before = average.apply()
         mean = _measured(run, journal, "average")
         if last is None or mean is None or mean.total <= last.total:
@@ -35,9 +47,10 @@ def finish(run: Run, state: TrainState, average: TailAverage, journal: Journal) 
         seconds=state.clock,
         last=last,
         average=mean,
+        best=best.evaluation,
         chosen=chosen,
     )
-    result = _result(outcome)
+    result = _result(outcome, best.facts.get("step"))
     journal.write("end", result)
     journal.sync()
     on_first(run.ranks, lambda: _write(run.folder / RESULT, result))
@@ -45,7 +58,7 @@ def finish(run: Run, state: TrainState, average: TailAverage, journal: Journal) 
 
 
 def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
-    found = evaluate(run.model, run.work, run.ranks, device=run.device, precision=run.precision)
+    found = judged(run)
     if found is None:
         return None
     if found.total - found.total != 0.0:
@@ -54,7 +67,7 @@ def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
     return found
 
 
-def _result(outcome: Outcome) -> dict[str, Any]:
+def _result(outcome: Outcome, step: int | None) -> dict[str, Any]:
     return {
         "step": outcome.step,
         "tokens": outcome.tokens,
@@ -62,6 +75,7 @@ def _result(outcome: Outcome) -> dict[str, Any]:
         "chosen": outcome.chosen,
         "last": outcome.last.to_json() if outcome.last else None,
         "average": outcome.average.to_json() if outcome.average else None,
+        "best": {"step": step, **outcome.best.to_json()} if outcome.best else None,
     }
 
 

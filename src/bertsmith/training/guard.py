@@ -7,17 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from bertsmith.errors import BertsmithError
-
-
-class DivergedError(BertsmithError):
-    """A loss or a gradient that is not finite; the state before it is safe."""
-
-    exit_code = 70  # EX_SOFTWARE
-
 
 def finite(tensor: Tensor) -> bool:
-    """Whether all values are finite; the sum decides, only its overflow needs a second look."""
+    """Whether all values are finite; the sum decides, only its overflow needs a second look.
+
+    Of a sharded tensor this rank's shard: ranks come here unequally often and must not meet.
+    """
+    tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return True
     total = tensor.sum(dtype=torch.promote_types(tensor.dtype, torch.float32))

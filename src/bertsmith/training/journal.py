@@ -6,11 +6,11 @@ import logging
 from collections.abc import Mapping
 
 from bertsmith.errors import WriteError
+from bertsmith.training.agreement import on_first
 from bertsmith.training.evaluate import Evaluation
 from bertsmith.training.log import Board, RunLog, open_board
 from bertsmith.training.progress import Progress, Speed, Watcher
 from bertsmith.training.run import Run
-from bertsmith.training.saving import on_first
 from bertsmith.training.schedule import Pace
 from bertsmith.training.state import TrainState
 from bertsmith.training.step import StepSums

@@ -7,17 +7,18 @@ import math
 import time
 from contextlib import ExitStack
 
-from bertsmith.errors import WriteError
+from bertsmith.errors import DivergedError, WriteError
+from bertsmith.lock import FolderLock
+from bertsmith.training.agreement import on_first
 from bertsmith.training.averaging import TailAverage
-from bertsmith.training.evaluate import evaluate
+from bertsmith.training.best import BestWeights
 from bertsmith.training.finish import finish
-from bertsmith.training.guard import DivergedError
 from bertsmith.training.journal import Journal
-from bertsmith.training.lock import RunLock
+from bertsmith.training.judging import judged
 from bertsmith.training.optimizers import build_optimizer
 from bertsmith.training.prefetch import DEPTH, Prefetch
 from bertsmith.training.run import Outcome, Run
-from bertsmith.training.saving import Saver, on_first
+from bertsmith.training.saving import Saver
 from bertsmith.training.schedule import Pace
 from bertsmith.training.signals import StopSignals
 from bertsmith.training.step import compute_gradients
@@ -34,7 +35,8 @@ def train(run: Run) -> Outcome:
     was saved before stays good in both cases.
     """
     with ExitStack() as held:
-        lock = RunLock(run.folder)
+        held.enter_context(run.ranks.watched())
+        lock = FolderLock(run.folder, work="run", instead="folder")
         on_first(run.ranks, lambda: held.enter_context(lock))
         signals = held.enter_context(StopSignals())
         loop = _Loop(run, signals)
@@ -51,7 +53,8 @@ class _Loop:
         run.model.train()
         self._optimizers = build_optimizer(run.model, run.optimizer)
         self._average = TailAverage(run.model, run.averaging)
-        self._saver = Saver(run, self._optimizers, self._average)
+        self._best = BestWeights(run.model, run.best)
+        self._saver = Saver(run, self._optimizers, self._average, self._best)
         self._state = self._saver.restore()
         self._pace = Pace(run.schedule)
         self._pace.reserve = self._state.reserve or self._saver.size() / DISK_SPEED
@@ -71,7 +74,7 @@ class _Loop:
         with Prefetch(self._run.work) as ahead:
             for step in range(state.step, state.step + DEPTH):
                 self._ask(ahead, step)
-            while not self._stop and not self._pace.is_over(state.step, state.clock):
+            while not self._stop and not self._is_over():
                 self._step(ahead)
         if self._stop:
             log.info("%s: saved at step %d", self._signals.received or "a signal", state.step)
@@ -82,7 +85,7 @@ class _Loop:
                 seconds=state.clock,
                 signal=self._signals.received or "SIGTERM",
             )
-        return finish(self._run, state, self._average, self.journal)
+        return finish(self._run, state, self._average, self._best, self.journal)
 
     def _step(self, ahead: Prefetch) -> None:
         run, state = self._run, self._state
@@ -101,7 +104,7 @@ class _Loop:
         state.tokens += sums.tokens
         self._agree()
         self._average.update(state.step, state.share)
-        over = self._pace.is_over(state.step, state.clock)
+        over = self._is_over()
         self.journal.end_step(sums, rate=rate, last=over)
         self._pause(over=over)
 
@@ -112,6 +115,7 @@ class _Loop:
         if not over and every is not None and state.step % every == 0:
             self._evaluate()
             self._agree()  # it may have taken long
+            over = self._is_over()
         waited = state.clock - self._saved_at
         due = state.step % settings.save.every == 0 or (
             settings.save.seconds is not None and waited >= settings.save.seconds
@@ -133,6 +137,10 @@ class _Loop:
         state.share = max(state.share, self._pace.share(state.step, state.clock))
         self._stop = agreed["stop"] > 0
 
+    def _is_over(self) -> bool:
+        """Whether the schedule has ended, or nothing better came for too long."""
+        return self._best.is_over or self._pace.is_over(self._state.step, self._state.clock)
+
     def _ask(self, ahead: Prefetch, step: int) -> None:
         """Order a step ahead of time; by the clock, with the share that is known now."""
         steps = self._run.schedule.steps
@@ -144,12 +152,13 @@ class _Loop:
     def _evaluate(self) -> None:
         began = time.monotonic()
         run = self._run
-        found = evaluate(run.model, run.work, run.ranks, device=run.device, precision=run.precision)
+        found = judged(run)
         took = time.monotonic() - began
         self._pace.reserve = self._save_seconds + took * (2 if run.averaging.tail else 1)
         if found is None:
             return
         self.journal.evaluated("eval", found)
+        self._best.offer(self._state.step, found)
         if not math.isfinite(found.total):
             fault = DivergedError(
                 f"the held-out loss is {found.total} at step {self._state.step:,}"

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from bertsmith.config import Settings
 from bertsmith.errors import TensorMismatchError
 from bertsmith.training.lamb import Lamb
+from bertsmith.training.layer_rates import depths
 from bertsmith.training.muon import Muon
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -30,6 +31,8 @@ class AdamWSettings(Settings):
     eps: Positive = 1e-6
     weight_decay: NotNegative = 0.01
     clip: Positive | None = 1.0  # the largest norm of all gradients together
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the rate, from block to block down
+    head_lr: Positive | None = None  # of what stands above the encoder; None: as `lr`
 
 
 class LambSettings(Settings):
@@ -141,6 +144,8 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> Optimizers
         lamb = Lamb(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
         return Optimizers({"lamb": lamb}, model)
     shared = {"lr": settings.lr, "betas": settings.betas, "eps": settings.eps}
+    if settings.layer_decay < 1 or settings.head_lr is not None:
+        groups = _by_depth(model, groups, settings)
     return Optimizers({"adamw": _adamw(groups, shared)}, model)
 
 
@@ -186,6 +191,24 @@ def _groups(decayed: list[Tensor], plain: list[Tensor], decay: float) -> list[di
     return [group for group in groups if group["params"]]
 
 
+def _by_depth(
+    model: nn.Module, groups: list[dict[str, Any]], settings: AdamWSettings
+) -> list[dict[str, Any]]:
+    """The groups split by how far below the head their parameters stand, each with its rate."""
+    named = {id(parameter): name for name, parameter in model.named_parameters()}
+    depth = depths(named.values())
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    for number, group in enumerate(groups):
+        for parameter in group["params"]:
+            below = depth[named[id(parameter)]]
+            rate = settings.lr * settings.layer_decay**below
+            if below == 0 and settings.head_lr is not None:
+                rate = settings.head_lr
+            entry = {"params": [], "weight_decay": group["weight_decay"], "lr": rate}
+            found.setdefault((below, number), entry)["params"].append(parameter)
+    return [found[key] for key in sorted(found)]
+
+
 def _adamw(groups: list[dict[str, Any]], shared: dict[str, Any]) -> torch.optim.Optimizer:
     kinds = {parameter.device.type for group in groups for parameter in group["params"]}
     fused = kinds <= {"cpu", "cuda", "mps", "xpu"}
@@ -193,12 +216,18 @@ def _adamw(groups: list[dict[str, Any]], shared: dict[str, Any]) -> torch.optim.
 
 
 def sharded_like(tensor: Tensor, owner: Tensor) -> Tensor:
-    """A copy of a whole tensor on the owner's device, or this rank's shard if the owner is one."""
+    """A copy of a whole tensor on the owner's device, or this rank's shard if the owner is one.
+
+    A tensor that is sharded already is taken as it is. No rank needs another for this.
+    """
     mesh = getattr(owner, "device_mesh", None)
     if mesh is None:
         return tensor.detach().clone().to(owner.device)
+    if hasattr(tensor, "device_mesh"):
+        return tensor
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     if not isinstance(owner, DTensor):
         raise TypeError(f"a tensor with a device mesh that is no DTensor: {type(owner)}")
-    return distribute_tensor(tensor.to(owner.device), mesh, owner.placements)
+    whole = tensor.to(owner.device)
+    return distribute_tensor(whole, mesh, owner.placements, src_data_rank=None)

@@ -9,18 +9,19 @@ from pathlib import Path
 
 from bertsmith.config import fingerprint, to_toml
 from bertsmith.data.shards import Corpus, open_corpus
-from bertsmith.errors import WriteError
+from bertsmith.errors import ConfigError, WriteError
 from bertsmith.objectives.learner import Learner
 from bertsmith.staged import write_staged
+from bertsmith.training.agreement import on_first
 from bertsmith.training.loop import train
-from bertsmith.training.pretrain_model import build_learner, save_result
+from bertsmith.training.pretrain_model import build_learner
 from bertsmith.training.pretrain_place import Place
+from bertsmith.training.pretrain_result import save_result
 from bertsmith.training.pretrain_work import PretrainWork
 from bertsmith.training.progress import Watcher
 from bertsmith.training.recipe import PretrainRecipe
 from bertsmith.training.resume import Fact, digest, flatten
 from bertsmith.training.run import Outcome, Run
-from bertsmith.training.saving import on_first
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ def pretrain(job: Job, *, place: Place | None = None, watch: Watcher | None = No
     """Train, or go on training, and write the model folder when the schedule has ended."""
     place = place or Place()
     recipe = job.recipe
+    check_shares(recipe, place.ranks.world)
     corpus = open_corpus(job.corpus)
     work = PretrainWork(recipe, corpus, rank=place.ranks.rank, world=place.ranks.world)
     learner = build_learner(recipe, corpus, work.asking, init=job.init, device=place.device.type)
@@ -72,12 +74,22 @@ def pretrain(job: Job, *, place: Place | None = None, watch: Watcher | None = No
         precision=place.path.context,
         watch=watch,
     )
-    if not (job.out / RECIPE).exists():
-        on_first(place.ranks, lambda: _keep_recipe(job))
+    on_first(place.ranks, lambda: _keep_recipe(job, replace=False))
     outcome = train(run)
     if outcome.status == "finished":
-        _finish(job, corpus, learner, place)
+        with place.ranks.watched():
+            _finish(job, corpus, learner, place)
     return outcome
+
+
+def check_shares(recipe: PretrainRecipe, world: int) -> None:
+    """Refuse a batch that cannot be shared out before hours have gone into an earlier stage."""
+    fewest = min(recipe.batch.texts(inputs.max_length) for inputs in recipe.inputs)
+    if recipe.run.sharding == "fsdp" and fewest < world:
+        raise ConfigError(
+            f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "
+            "least one text a step; raise batch.tokens or batch.sequences, or take fewer devices"
+        )
 
 
 def facts(job: Job, corpus: Corpus, place: Place) -> dict[str, Fact]:
@@ -94,7 +106,10 @@ def facts(job: Job, corpus: Corpus, place: Place) -> dict[str, Fact]:
     }
 
 
-def _keep_recipe(job: Job) -> None:
+def _keep_recipe(job: Job, *, replace: bool) -> None:
+    # Asked by the one rank that writes: others may look before or after it wrote.
+    if not replace and (job.out / RECIPE).exists():
+        return
     try:
         job.out.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
@@ -105,5 +120,5 @@ def _keep_recipe(job: Job) -> None:
 
 def _finish(job: Job, corpus: Corpus, learner: Learner, place: Place) -> None:
     save_result(learner, corpus.tokenizer(), job.out, write=place.ranks.is_first)
-    on_first(place.ranks, lambda: _keep_recipe(job))
+    on_first(place.ranks, lambda: _keep_recipe(job, replace=True))
     place.ranks.barrier()

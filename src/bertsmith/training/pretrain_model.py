@@ -1,34 +1,32 @@
-"""The model to pre-train, fresh or from a folder, and the folder that comes out of it."""
+"""The model to pre-train, fresh or from a folder."""
 
 from __future__ import annotations
 
 import logging
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
 
 from bertsmith.data.shards import Corpus
-from bertsmith.errors import ConfigError, WriteError
-from bertsmith.folders.read import load_model
-from bertsmith.folders.write import save_model
+from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.folders.objective_heads import (
+    KEY,
+    OBJECTIVE_HEADS,
+    read_objective_heads,
+)
+from bertsmith.folders.read import LoadedFolder, load_model
+from bertsmith.folders.tensors import listed
 from bertsmith.models.build import Model, build
 from bertsmith.models.spec import Learned, Spec
 from bertsmith.models.variants import find
 from bertsmith.objectives import OBJECTIVES
 from bertsmith.objectives.learner import Asking, Learner
-from bertsmith.staged import sync
-from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.model_settings import attention_dropout, narrowed, spec_of
 from bertsmith.training.recipe import PretrainRecipe
 
 log = logging.getLogger(__name__)
-
-GENERATOR = "generator"
-STAGING = ".model"
 
 
 def build_learner(
@@ -44,11 +42,12 @@ def build_learner(
     if init is None:
         variant = recipe.model.variant
         spec = spec_of(recipe.model, corpus.tokenizer(), device=device)
-        source = None
+        loaded = None
     else:
-        source = _source(recipe, corpus, init, device)
-        variant, spec = source.variant, source.spec
+        loaded = _source(recipe, corpus, init, device)
+        variant, spec = loaded.model.variant, loaded.model.spec
     _check_length(recipe, spec)
+    source = None if loaded is None else loaded.model
     model = _built(variant, spec, asking.heads, generator, source)
     small = None
     if recipe.generator is not None:
@@ -58,34 +57,13 @@ def build_learner(
     objectives = [OBJECTIVES[name] for name in recipe.objectives]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.run.seed)  # for heads that objectives bring along
-        return Learner(model, objectives, generator=small)
+        learner = Learner(model, objectives, generator=small)
+    if loaded is not None:
+        _fill_own_heads(learner, loaded)
+    return learner
 
 
-def save_result(learner: Learner, tokenizer: Tokenizer, out: Path, *, write: bool) -> None:
-    """Put the model folder into `out`, beside the run's own files; ELECTRA's generator inside.
-
-    With sharded weights every rank must call this; only the one with `write` touches the disk.
-    """
-    model = _plain(learner.model)
-    small = None if learner.generator is None else _plain(learner.generator)
-    if not write:
-        return
-    if small is not None:
-        save_model(small, tokenizer, out / GENERATOR, overwrite=True)
-    staging = out / STAGING
-    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed here
-    save_model(model, tokenizer, staging)
-    try:
-        # The config comes last: a folder without one is not yet a model.
-        for path in sorted(staging.iterdir(), key=lambda path: path.name == "config.json"):
-            path.replace(out / path.name)
-        staging.rmdir()
-        sync(out)
-    except OSError as fault:
-        raise WriteError(f"cannot put the model into {out}: {fault.strerror or fault}") from fault
-
-
-def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: str) -> Model:
+def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: str) -> LoadedFolder:
     """The model to go on from; its vocabulary must be that of the corpus."""
     loaded = load_model(init)
     corpus.require_vocabulary(loaded.tokenizer, str(init))
@@ -103,7 +81,7 @@ def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: st
         dropout=model.spec.dropout if recipe.model.dropout is None else recipe.model.dropout,
         attention_dropout=attention_dropout(recipe.model, model.spec, device),
     )
-    return model
+    return loaded
 
 
 def _built(
@@ -121,23 +99,54 @@ def _built(
     return model
 
 
-@torch.no_grad()
 def _copy(source: Model, target: Model) -> None:
     """Weights of the same name; says what has to begin anew and what is left behind."""
     stored = dict(source.named_parameters())
     ours = dict(target.named_parameters())
-    for name in ours.keys() & stored.keys():
-        ours[name].copy_(stored[name])
-    parts = {_part(name) for name in ours.keys() - stored.keys()}
-    if parts:
-        log.warning("the model has no %s yet: these begin at random", ", ".join(sorted(parts)))
-    parts = {_part(name) for name in stored.keys() - ours.keys()}
-    if parts:
-        log.warning("nothing trains the %s of the model: left out", ", ".join(sorted(parts)))
+    both = ours.keys() & stored.keys()
+    with torch.no_grad():
+        for name in both:
+            ours[name].copy_(stored[name])
+    _tell_begun(".".join(name.split(".")[:2]) for name in ours.keys() - both)
+    _tell_left(".".join(name.split(".")[:2]) for name in stored.keys() - both)
 
 
-def _part(name: str) -> str:
-    return ".".join(name.split(".")[:2])
+def _fill_own_heads(learner: Learner, loaded: LoadedFolder) -> None:
+    """The heads that objectives brought along, as the folder has them; each whole or not at all."""
+    stored = read_objective_heads(loaded.folder.parts.transformer)
+    ours = dict(learner.own_heads.named_parameters())
+    both = _objectives(ours) & _objectives(stored)
+    wanted = {name: tuple(p.shape) for name, p in ours.items() if _objective(name) in both}
+    found = {name: tuple(t.shape) for name, t in stored.items() if _objective(name) in both}
+    if odd := [name for name in wanted | found if wanted.get(name) != found.get(name)]:
+        raise TensorMismatchError(
+            f"{loaded.folder.path / OBJECTIVE_HEADS}: {listed('tensors do not fit', odd)}; remove "
+            f"{KEY} from bertsmith.json there to begin these heads anew"
+        )
+    with torch.no_grad():
+        for name in wanted:
+            ours[name].copy_(stored[name])
+    _tell_begun(f"{name} head" for name in _objectives(ours) - both)
+    _tell_left(f"{name} head" for name in _objectives(stored) - both)
+
+
+def _objectives(names: Iterable[str]) -> set[str]:
+    return {_objective(name) for name in names}
+
+
+def _objective(name: str) -> str:
+    """The objective whose head a tensor of `own_heads` belongs to."""
+    return name.partition(".")[0]
+
+
+def _tell_begun(parts: Iterable[str]) -> None:
+    if named := sorted(set(parts)):
+        log.warning("the model has no %s yet: these begin at random", ", ".join(named))
+
+
+def _tell_left(parts: Iterable[str]) -> None:
+    if named := sorted(set(parts)):
+        log.warning("nothing trains the %s of the model: left out", ", ".join(named))
 
 
 def _check_length(recipe: PretrainRecipe, spec: Spec) -> None:
@@ -147,22 +156,3 @@ def _check_length(recipe: PretrainRecipe, spec: Spec) -> None:
             f"texts of {longest} tokens do not fit the {spec.positions.longest} positions of the "
             "model; set model.positions, or a shorter input.max_length"
         )
-
-
-def _plain(model: Model) -> Model:
-    """The model on the CPU with whole tensors; a collective call if they are sharded."""
-    tensors = {name: _whole(tensor) for name, tensor in model.named_parameters()}
-    fresh = build(model.variant, model.spec, heads=model.head_specs, empty=True)
-    _put(fresh, tensors)
-    return fresh
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    return full.detach().float().cpu()
-
-
-@torch.no_grad()
-def _put(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    for name, parameter in module.named_parameters():
-        parameter.copy_(tensors[name])

@@ -6,6 +6,7 @@ import ctypes
 import logging
 import signal
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from torch import distributed as dist
 from torch.distributed.distributed_c10d import Store
 
 from bertsmith.config import Settings
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, LostRankError
 from bertsmith.training.work import SingleRank
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 BUCKET = 25 << 20  # bytes of small gradients that travel together
 _PR_SET_PDEATHSIG = 1
+_PATIENCE = 2.0  # seconds that a rank which is still there gets to notice a failure, too
 LARGE = 1 << 20  # a gradient of so many bytes travels on its own, uncopied
 
 
@@ -36,12 +38,6 @@ class RankSettings(Settings):
 
     sharding: Literal["ddp", "fsdp"] = "ddp"
     timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds to wait for the slowest rank
-
-
-class LostRankError(BertsmithError):
-    """A rank that did not come to where all must meet; the others end, naming it."""
-
-    exit_code = 69
 
 
 class OneRank(SingleRank):
@@ -131,33 +127,55 @@ class DataParallel(OneRank):
         if dist.is_initialized():
             dist.destroy_process_group()
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While entered, a meeting that fails anywhere says which rank was not there."""
+        try:
+            yield
+        except (RuntimeError, dist.DistError) as fault:
+            if not isinstance(fault, dist.DistError) and "gloo" not in str(fault):
+                raise
+            raise self._lost("at work", fault) from fault
+
     def _meet(self, what: str, action: Callable[[], Result]) -> Result:
         """A collective call; if it fails, say which rank was not there."""
         self._meetings += 1
-        store = _store()
         try:
-            store.set(_key(self.rank), str(self._meetings))
+            _store().set(_key(self.rank), str(self._meetings))
             return action()
         except (RuntimeError, dist.DistError) as fault:
-            raise LostRankError(
-                f"{what}, rank {self.rank} of {self.world} waited in vain for "
-                f"{self._missing(store)} (time-out {self._timeout:g} s): it was killed, hangs, or "
-                f"lost its network; its own log says more ({str(fault).splitlines()[0][:120]})"
-            ) from fault
+            raise self._lost(what, fault) from fault
 
-    def _missing(self, store: Store) -> str:
-        """The ranks that have come to fewer meetings than this one."""
-        late = []
-        for rank in range(self.world):
-            try:
-                met = int(store.get(_key(rank))) if store.check([_key(rank)]) else 0
-            except (RuntimeError, dist.DistError):
-                return "rank 0, whose store does not answer"
-            if met < self._meetings:
-                late.append(rank)
+    def _lost(self, what: str, fault: Exception) -> LostRankError:
+        return LostRankError(
+            f"{what}, rank {self.rank} of {self.world} waited in vain for {self._missing()} "
+            f"(time-out {self._timeout:g} s): it was killed, hangs, or lost its network; its own "
+            f"log says more ({str(fault).splitlines()[0][:120]})"
+        )
+
+    def _missing(self) -> str:
+        """The ranks that have come to fewer meetings than this one, or do not say that they fail.
+
+        Meetings inside a sharded model are not counted, so the second question decides there.
+        """
+        others = [rank for rank in range(self.world) if rank != self.rank]
+        try:
+            store = _store()
+            store.set(_key(self.rank, "failed"), "1")
+            met = {r: int(store.get(_key(r))) if store.check([_key(r)]) else 0 for r in others}
+            late = [rank for rank in others if met[rank] < self._meetings]
+            until = time.monotonic() + _PATIENCE
+            while not late and time.monotonic() < until:
+                silent = [r for r in others if not store.check([_key(r, "failed")])]
+                if not silent:
+                    break
+                time.sleep(0.1)
+            else:
+                late = late or silent
+        except (RuntimeError, dist.DistError):
+            return "rank 0, whose store does not answer"
         if not late:
-            others = [str(rank) for rank in range(self.world) if rank != self.rank]
-            return f"rank {' or '.join(others)}, which ended in this very call"
+            return f"rank {' or '.join(map(str, others))}, which ended in this very call"
         return f"rank{'s' if len(late) > 1 else ''} {', '.join(map(str, late))}"
 
 
@@ -222,5 +240,5 @@ def _store() -> Store:
     return dist.distributed_c10d._get_default_store()
 
 
-def _key(rank: int) -> str:
-    return f"bertsmith/meetings/{rank}"
+def _key(rank: int, what: str = "meetings") -> str:
+    return f"bertsmith/{what}/{rank}"

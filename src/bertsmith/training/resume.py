@@ -24,6 +24,7 @@ Fact = str | int | float | bool | None
 FREE = {
     "threads": "sums are added in another order: equal to about 1e-6, not bit for bit",
     "world": "the global batch is the same: equal to about 1e-6, not bit for bit",
+    "sharding": "sums are added in another order: equal to about 1e-6, not bit for bit",
     "versions": "another version may round differently",
     "machine": "another processor may round differently",
     "batch.micro_tokens": "the batch is the same: equal to about 1e-6, not bit for bit",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from bertsmith.training.averaging import AveragingSettings
+from bertsmith.training.best import BestSettings
 from bertsmith.training.checkpoint import SaveSettings
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings, Precision
 from bertsmith.training.log import LogSettings
@@ -21,6 +22,8 @@ from bertsmith.training.resume import Fact
 from bertsmith.training.schedule import LinearSettings, StableSettings
 from bertsmith.training.signals import STOPPED
 from bertsmith.training.work import Ranks, SingleRank, Work
+
+Judge = Callable[[], Evaluation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class Run:
     ranks: Ranks = field(default_factory=SingleRank)
     precision: Precision = nullcontext
     watch: Watcher | None = None
+    judge: Judge | None = None  # how held-out text is judged; None: by its losses
+    best: BestSettings | None = None  # keep the best weights by a figure of `judge`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +66,13 @@ class Outcome:
     signal: str | None = None  # that stopped it
     last: Evaluation | None = None  # held-out figures of the last weights
     average: Evaluation | None = None  # and of the mean of the last part, if there is one
-    chosen: Literal["last", "average"] = "last"
+    best: Evaluation | None = None  # and of the best weights, if they were kept
+    chosen: Literal["last", "average", "best"] = "last"
 
     @property
     def evaluation(self) -> Evaluation | None:
         """Held-out figures of the chosen weights."""
-        return self.average if self.chosen == "average" else self.last
+        return {"last": self.last, "average": self.average, "best": self.best}[self.chosen]
 
     @property
     def exit_code(self) -> int:

@@ -19,6 +19,7 @@ class TrainState:
     share: float = 0.0  # of training; never falls
     reserve: float = 0.0  # seconds kept for the last evaluation, by the clock
     averaged: int = 0  # weights in the running mean
+    best: dict[str, Any] = field(default_factory=dict)  # the best evaluation so far, if kept
     window: dict[str, float] = field(default_factory=dict)  # sums of the unfinished log line
     changes: list[dict[str, Any]] = field(default_factory=list)  # of settings, at every resume
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertsmith.errors import BertsmithError, ConfigError
-from bertsmith.training.guard import DivergedError, diagnosis
+from bertsmith.errors import BertsmithError, ConfigError, DivergedError
+from bertsmith.training.guard import diagnosis
 from bertsmith.training.run import Run
 from bertsmith.training.state import step_seed
 
@@ -35,8 +35,11 @@ def compute_gradients(run: Run, batches: Sequence[Any], *, step: int, rate: floa
         raise _diverged(run, step, rate, 0.0, [])
     torch.manual_seed(step_seed(run.seed, step, run.ranks.rank))
     right: dict[str, float | Tensor] = {}
+    idle = _idle_passes(run, len(batches))  # agreed before any pass: a pass may be a meeting itself
     losses = [_one_pass(run, batch, counted, right) for batch in batches]
-    _idle_passes(run, batches, counted)
+    nothing = dict.fromkeys(counted, math.inf)  # a share of 0 of the gradient
+    for _ in range(idle):
+        _one_pass(run, batches[-1], nothing, {})
     run.ranks.sum_gradients(run.model)
     norm = gradient_norm(run.model)
     shown = [{name: float(value) for name, value in parts.items()} for parts in losses]
@@ -100,17 +103,18 @@ def _one_pass(
     return {name: part.sum.detach() for name, part in parts.items()}
 
 
-def _idle_passes(run: Run, batches: Sequence[Any], counted: Mapping[str, float]) -> None:
-    """Where weights are sharded all ranks must pass equally often: repeat the last, times zero."""
-    missing = run.ranks.passes(len(batches)) - len(batches)
-    if missing and not batches:
+def _idle_passes(run: Run, own: int) -> int:
+    """How often to repeat the last micro-batch, times zero: sharded ranks must pass equally often.
+
+    A meeting of all ranks.
+    """
+    missing = run.ranks.passes(own) - own
+    if missing and not own:
         raise ConfigError(
             f"rank {run.ranks.rank} of {run.ranks.world} got no text of this batch; "
             "give a global batch of at least as many texts as there are ranks"
         )
-    nothing = dict.fromkeys(counted, math.inf)  # a share of 0 of the gradient
-    for _ in range(missing):
-        _one_pass(run, batches[-1], nothing, {})
+    return missing
 
 
 def _added(

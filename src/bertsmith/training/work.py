@@ -83,6 +83,9 @@ class Ranks(Protocol):
     def whole(self, model: nn.Module) -> AbstractContextManager[None]:
         """While entered, passes without gradients need no other rank."""
 
+    def watched(self) -> AbstractContextManager[None]:
+        """While entered, a meeting that fails anywhere says which rank was not there."""
+
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
 
@@ -110,6 +113,10 @@ class SingleRank:
 
     def whole(self, model: nn.Module) -> AbstractContextManager[None]:
         """Nothing to gather."""
+        return nullcontext()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Nobody can be missing."""
         return nullcontext()
 
     def any(self, flag: bool) -> bool:

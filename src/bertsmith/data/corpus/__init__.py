@@ -1,0 +1,1 @@
+"""A corpus on disk: reading texts, splitting them into pieces, writing and viewing the shards."""

@@ -1,0 +1,245 @@
+"""From files of text to a corpus on disk: in parallel, in bounded memory, safe to kill anywhere.
+
+Workers encode blocks; this process alone reads and writes, in the order of the input, so the result
+does not depend on the number of workers. Everything grows in a hidden folder beside the target,
+with a journal; the target appears by one rename when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertsmith.data.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
+from bertsmith.data.corpus.lines import OnError
+from bertsmith.data.corpus.manifest import make_manifest, report_from, source_entry
+from bertsmith.data.corpus.pool import encoded_pieces
+from bertsmith.data.corpus.reading import Reading
+from bertsmith.data.corpus.report import CorpusReport
+from bertsmith.data.corpus.sources import describe_sources, find_sources
+from bertsmith.data.corpus.words import SegmenterChoice, choose_segmenter
+from bertsmith.data.corpus.worker import EncodeSettings
+from bertsmith.data.documents import BLOCK, Form, Source
+from bertsmith.data.shards import MANIFEST, TOKENIZER, file_digest, open_corpus, vocabulary_of
+from bertsmith.data.texts import Format
+from bertsmith.errors import HardwareError, InputFileError, WriteError
+from bertsmith.hardware.environment import thread_count
+from bertsmith.lock import FolderLock
+from bertsmith.staged import sync, write_staged
+from bertsmith.text.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_SAVES = 2.0
+Progress = Callable[[int, float], None]
+Notice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSettings:
+    """How files are read and words found; None means: look at the file and decide."""
+
+    form: Form | None = None
+    field: str | int | None = None
+    encoding: str = "utf-8"
+    format: Format | None = None
+    segmenter: SegmenterChoice = "auto"
+    on_error: OnError = "stop"
+
+
+def build_corpus(
+    paths: Iterable[Path],
+    tokenizer: Tokenizer,
+    out: Path,
+    settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
+    *,
+    workers: int | None = None,
+    progress: Progress = lambda documents, share: None,
+    notice: Notice = log.info,
+    block_bytes: int = BLOCK,
+) -> CorpusReport:
+    """Write the corpus `out`, or go on where the same call was cut short.
+
+    `progress` hears documents and the share of the input; `notice` what was decided.
+    """
+    out = out.absolute()
+    sources = find_sources(
+        list(paths),
+        form=settings.form,
+        field=settings.field,
+        encoding=settings.encoding,
+        format=settings.format,
+    )
+    for line in describe_sources(sources):
+        notice(line)
+    if out.name in ("", "..") or (out.exists() and not (out / MANIFEST).is_file()):
+        raise WriteError(f"{out} exists and is no corpus; give another name")
+    work = out.parent / f".{out.name}.building"
+    with FolderLock(work, work="build", instead="--out") as lock:
+        try:
+            build = _Build(sources, tokenizer, work, settings, notice)
+            if out.exists():
+                report = build.compare(out)
+            else:
+                report = build.run(out, workers or thread_count(), progress, block_bytes)
+        except BaseException:
+            if not (work / JOURNAL).exists():  # nothing that a later call could go on from
+                lock.remove_folder()
+            raise
+        lock.remove_folder()
+    return report
+
+
+class _Build:
+    """One build, from settled sources to the renamed folder."""
+
+    def __init__(
+        self,
+        sources: list[Source],
+        tokenizer: Tokenizer,
+        work: Path,
+        settings: CorpusSettings,
+        notice: Notice,
+    ) -> None:
+        self._sources = sources
+        self._tokenizer = tokenizer
+        self._folder = work / "corpus"
+        self._journal = work / JOURNAL
+        self._on_error = settings.on_error
+        self._notice = notice
+        _prepare(self._folder)
+        tokenizer.save(self._folder / TOKENIZER)
+        self._vocabulary = vocabulary_of(tokenizer)
+        self._encode = EncodeSettings(
+            tokenizer=self._folder / TOKENIZER,
+            segmenter=choose_segmenter(settings.segmenter, sources, notice),
+            on_error=settings.on_error,
+            wide=tokenizer.vocab_size > 1 << 16,
+        )
+
+    def run(self, out: Path, workers: int, progress: Progress, block_bytes: int) -> CorpusReport:
+        """Encode everything that is not yet written, then put the corpus in place."""
+        start = time.perf_counter()
+        grown = GrowingCorpus(self._folder, self._journal, self._key(block_bytes))
+        reading = self._unwritten(grown, block_bytes)
+        resumed, known_bytes = grown.tally.blocks, grown.tally.text_bytes
+        pieces = encoded_pieces(reading, self._encode, workers)
+        mark = grown.mark
+        saved = time.monotonic()
+        try:
+            for piece, encoded in pieces:
+                grown.append(encoded, piece.text_bytes)
+                mark = piece.mark
+                progress(grown.tally.documents, piece.share)
+                if time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
+                    grown.save(mark)
+                    saved = time.monotonic()
+            grown.save(mark)
+            report = self._finish(grown, reading.digests, out)
+        except (InputFileError, HardwareError, KeyboardInterrupt, SystemExit):
+            grown.save(mark)  # the same command goes on from here
+            raise
+        finally:
+            pieces.close()
+            grown.close()
+        return replace(
+            report,
+            seconds=time.perf_counter() - start,
+            new_bytes=grown.tally.text_bytes - known_bytes,
+            resumed_blocks=resumed,
+        )
+
+    def compare(self, out: Path) -> CorpusReport:
+        """The report of a corpus that stands at `out`, if it was made from the same."""
+        corpus = open_corpus(out)
+        reading = Reading(self._sources, BLOCK, self._on_error)
+        for _ in reading:
+            continue
+        entries = self._entries(reading.digests)
+        made = (corpus.vocabulary, corpus.manifest["segmenter"], corpus.manifest["sources"])
+        if made != (self._vocabulary, self._encode.segmenter, entries):
+            raise WriteError(
+                f"{out} exists and was made from other texts, settings or another vocabulary; "
+                "give another name or remove it first"
+            )
+        self._notice(f"{out} is complete already: nothing to do")
+        return report_from(corpus.manifest, [])
+
+    def _key(self, block_bytes: int) -> str:
+        """What must not change for a build to go on."""
+        settings = [
+            self._entries([""] * len(self._sources)),
+            self._vocabulary,
+            self._encode.segmenter,
+            self._encode.on_error,
+            block_bytes,
+        ]
+        return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+
+    def _entries(self, digests: list[str]) -> list[dict[str, Any]]:
+        pairs = zip(self._sources, digests, strict=True)
+        return [source_entry(source, digest, self._on_error) for source, digest in pairs]
+
+    def _unwritten(self, grown: GrowingCorpus, block_bytes: int) -> Reading:
+        """The input from the first block that is not in the files yet."""
+        reading = Reading(self._sources, block_bytes, self._on_error)
+        if grown.tally.blocks == 0:
+            return reading
+        mark = ""
+        for _ in range(grown.tally.blocks):
+            piece = next(reading, None)
+            mark = piece.mark if piece is not None else ""
+        if mark == grown.mark:
+            self._notice(f"going on after {grown.tally.sentences:,} sentences of an earlier start")
+            return reading
+        self._notice("the texts changed since the earlier start: beginning anew")
+        grown.restart()
+        return Reading(self._sources, block_bytes, self._on_error)
+
+    def _finish(self, grown: GrowingCorpus, digests: list[str], out: Path) -> CorpusReport:
+        """Close the arrays, write the manifest last, and rename the folder into place."""
+        if grown.tally.tokens == 0:
+            names = ", ".join(source.path.name for source in self._sources[:5])
+            raise InputFileError(f"nothing usable: no sentence with a token in {names}")
+        files = grown.finish()
+        for file in sorted((self._folder / TOKENIZER).iterdir()):
+            size, digest = file_digest(file)
+            files[f"{TOKENIZER}/{file.name}"] = {"size": size, "sha256": digest}
+        manifest = make_manifest(
+            self._folder,
+            tokenizer=self._tokenizer,
+            vocabulary=self._vocabulary,
+            segmenter=self._encode.segmenter,
+            sources=self._entries(digests),
+            tally=grown.tally,
+            files=files,
+        )
+        content = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+        write_staged(self._folder / MANIFEST, content.encode())
+        try:
+            sync(self._folder)
+            self._folder.rename(out)
+            sync(out.parent)
+        except OSError as error:
+            raise WriteError(f"{out} was not written: {error.strerror or error}") from error
+        return report_from(manifest, grown.tally.examples)
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder that becomes the corpus; keep the arrays of an earlier start alone."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name not in ARRAYS:
+                entry.unlink()
+    except OSError as error:
+        raise WriteError(f"cannot write {folder}: {error.strerror or error}") from error

@@ -1,0 +1,114 @@
+"""What a worker of a build does: a block of text in, token arrays and an account out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from multiprocessing import connection, parent_process
+from pathlib import Path
+
+import numpy as np
+
+from bertsmith.data.corpus.lines import LineAccount, OnError, documents_of
+from bertsmith.data.documents import Block
+from bertsmith.data.word_pieces import SentenceEncoder, sentence_encoder
+from bertsmith.text.engine import Engine
+from bertsmith.text.segment import segmenter as segmenter_named
+from bertsmith.text.sources import FILES, read_source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodeSettings:
+    """What decides the tokens of a block, besides its text."""
+
+    tokenizer: Path
+    segmenter: str
+    on_error: OnError
+    wide: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class EncodedBlock:
+    """Arrays as bytes: tokens, word starts, tokens of each sentence, sentences that start
+    documents; and what was counted on the way."""
+
+    tokens: bytes
+    words: bytes
+    lengths: bytes
+    starts: bytes
+    characters: int
+    empty: int
+    account: LineAccount
+    unknown: Counter[str] = field(default_factory=Counter)
+
+
+class BlockEncoder:
+    """Encodes blocks with one tokenizer; holds its memory of words from block to block."""
+
+    def __init__(self, settings: EncodeSettings) -> None:
+        self._settings = settings
+        self._kind = np.dtype("<u4" if settings.wide else "<u2")
+        folder = settings.tokenizer
+        files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+        self._encoder = encoder_of(files, settings.segmenter)
+
+    def encode(self, block: Block) -> EncodedBlock:
+        """The tokens of a block; sentences without any are left out and counted."""
+        account = LineAccount()
+        documents = documents_of(block, self._settings.on_error, account)
+        encoded = self._encoder.encode(documents.sentences)
+        kept = encoded.lengths > 0
+        places = np.concatenate([[0], np.cumsum(kept)])  # number among kept sentences
+        return EncodedBlock(
+            tokens=encoded.ids.astype(self._kind).tobytes(),
+            words=encoded.starts.astype(np.uint8).tobytes(),
+            lengths=encoded.lengths[kept].astype("<i8").tobytes(),
+            starts=places[np.array(documents.starts, dtype=np.int64)].astype("<i8").tobytes(),
+            characters=sum(map(len, documents.sentences)),
+            empty=int(len(kept) - kept.sum()),
+            account=account,
+            unknown=encoded.unknown,
+        )
+
+
+def encoder_of(files: Mapping[str, bytes], segmenter: str) -> SentenceEncoder:
+    """The sentence encoder of a tokenizer's files; `segmenter` is "character" or "jieba"."""
+    source = read_source(files)
+    words = None if segmenter == "character" else segmenter_named(segmenter)
+    return sentence_encoder(Engine(source.state, source.controls), words)
+
+
+class _Worker:
+    """The encoder of this process, made when the process starts."""
+
+    encoder: BlockEncoder | None = None
+
+
+def start_worker(settings: EncodeSettings) -> None:
+    """Prepare a worker process: one thread, deaf to Ctrl-C, gone when its parent is."""
+    # Rust reads these when it first needs a thread; the pool already uses every core.
+    os.putenv("TOKENIZERS_PARALLELISM", "false")
+    os.putenv("RAYON_NUM_THREADS", "1")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the work in good order
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    _Worker.encoder = BlockEncoder(settings)
+
+
+def run_worker(block: Block) -> EncodedBlock:
+    """One block in a worker process."""
+    if _Worker.encoder is None:
+        raise RuntimeError("the worker was not started")
+    return _Worker.encoder.encode(block)
+
+
+def _leave_with_parent() -> None:
+    """End this process when the parent is killed, so that no orphan keeps a core busy."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,219 @@
+"""The part of a context that answers a question, or the word that there is none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from torch import Tensor
+
+from bertsmith.data.examples.example import Answers, Example
+from bertsmith.data.examples.language import guess_language
+from bertsmith.errors import ConfigError, TextError
+from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.answer_decoding import Spans, best_spans
+from bertsmith.tasks.answer_features import WindowRule, answer_features, answers_of
+from bertsmith.tasks.answer_places import characters_of
+from bertsmith.tasks.batch import TaskBatch
+from bertsmith.tasks.classify import softmax
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.group_loss import group_cross_entropy
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.metrics.answers import answer_scores, rules_for
+from bertsmith.tasks.metrics.no_answer import tune_no_answer
+from bertsmith.tasks.prediction import Answer, Prediction
+from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.text_features import tokens_cut
+from bertsmith.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+LONGEST = 30
+LONGEST_BY_LANGUAGE = {"zh": 60, "ja": 60}  # where a character is a token
+LOOKED_AT = 200  # contexts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindAnswer:
+    """Span answers (Rajpurkar et al. 2016; with questions that have none, 2018).
+
+    An answer has at most `longest` tokens. With `no_answer`, there is none if the score of the
+    first token, the lowest of all windows, is more than `threshold` above that of the best span.
+    `question_limit` is the most tokens a question may have.
+    """
+
+    no_answer: bool = False
+    threshold: float = 0.0
+    longest: int = LONGEST
+    n_best: int = 20
+    question_limit: int = 64
+
+    name: Literal["answer"] = "answer"
+    reads: Literal["rows"] = "rows"
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("longest", "n_best", "question_limit"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"answer.{name} is {getattr(self, name)}; it must be at least 1")
+
+    @classmethod
+    def for_examples(cls, examples: Sequence[Example], language: str | None = None) -> Self:
+        """As training rows ask for it: some without an answer, answers of their language."""
+        if language is None:
+            contexts = [example.texts[-1] for example in examples[:LOOKED_AT]]
+            language = (guess_language(contexts) or ("", ""))[0]
+        return cls(
+            no_answer=any(_is_impossible(example) for example in examples),
+            longest=LONGEST_BY_LANGUAGE.get(language, LONGEST),
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Start and end."""
+        return 2
+
+    def features(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> list[Feature]:
+        """The windows of each example; what is cut or cannot be learned is logged by id."""
+        rule = WindowRule.of(tokenizer, lengths, self.question_limit)
+        found, account = answer_features(examples, tokenizer, rule)
+        for line in account.lines():
+            logger.warning("%s", line)
+        return found
+
+    def count(self, batch: TaskBatch) -> int:
+        """One a passage."""
+        return len(batch.layout.lengths)
+
+    def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
+        """(T, 2) -> LossSum over passages: the mean of start and end, each among all tokens."""
+        if batch.targets is None:
+            raise TextError("a batch without answers has no loss")
+        aims = batch.targets.reshape(-1, 2)  # (B, 2)
+        lengths = batch.layout.lengths
+        first, last = (
+            group_cross_entropy(logits[:, side], lengths, aims[:, side]) for side in (0, 1)
+        )
+        return LossSum((first + last) / 2, len(lengths))
+
+    def decode(
+        self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
+    ) -> list[Prediction]:
+        """The best answer of each example over its windows: (L, 2) of each feature.
+
+        `others` are the next best, with "" for no answer among them if there may be none.
+        """
+        owners = np.array([feature.example for feature in features], dtype=np.int64)
+        nulls = np.full(len(examples), np.inf)
+        np.minimum.at(nulls, owners, [float(one[0].sum()) for one in logits])
+        spans = best_spans(logits, features, longest=self.longest, count=self.n_best)
+        texts = [example.texts[1] for example in examples]
+        found = _answers(spans, features, texts, self.n_best)
+        cuts = tokens_cut(features, len(examples))
+        return [
+            self._prediction(answers, float(null), cut)
+            for answers, null, cut in zip(found, nulls, cuts, strict=True)
+        ]
+
+    def compared(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> tuple[Any, Any]:
+        """N sequences of gold texts, and N texts."""
+        return [_golds(example) for example in examples], [_said(one).text for one in predictions]
+
+    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
+        """With the threshold of the best F1 on these examples, if they are of both kinds."""
+        golds = [_golds(example) for example in examples]
+        if not self.no_answer or all(golds) or not any(golds):
+            return self
+        ranked = [_ranked(one) for one in predictions]
+        # Where there is no span to give, no threshold changes anything.
+        rows = [row for row, (span, _) in enumerate(ranked) if span is not None]
+        if not rows:
+            return self
+        spans = [span for span, _ in ranked if span is not None]
+        rules = rules_for(golds)
+        asked = [golds[row] for row in rows]
+        given = answer_scores(asked, [span.text for span in spans], rules)[:, 1]
+        silent = answer_scores(asked, [""] * len(rows), rules)[:, 1]
+        against = [ranked[row][1] - span.score for row, span in zip(rows, spans, strict=True)]
+        return replace(self, threshold=tune_no_answer(given, silent, against).threshold)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Plain values."""
+        return {
+            "no_answer": self.no_answer,
+            "threshold": self.threshold,
+            "longest": self.longest,
+            "n_best": self.n_best,
+            "question_limit": self.question_limit,
+        }
+
+    def _prediction(self, answers: list[Answer], null: float, cut: int) -> Prediction:
+        """`answers` are the spans, best first."""
+        nothing = Answer("", 0, 0, null)
+        ranked = answers
+        if self.no_answer or not answers:
+            ranked = sorted([*answers, nothing], key=lambda one: -one.score)
+        silent = not answers or (self.no_answer and null - answers[0].score > self.threshold)
+        value = nothing if silent else answers[0]
+        odds = softmax(np.array([one.score for one in ranked]))
+        chances: dict[str, float] = {}
+        for one, chance in zip(ranked, odds.tolist(), strict=True):
+            chances[one.text] = chances.get(one.text, 0.0) + chance
+        return Prediction(
+            value=value,
+            probabilities=chances,
+            confidence=chances[value.text],
+            cut=cut,
+            others=tuple(one for one in ranked if one is not value),
+        )
+
+
+def _answers(
+    spans: Spans, features: Sequence[Feature], texts: Sequence[str], count: int
+) -> list[list[Answer]]:
+    """The `count` best spans of each example as characters, best first, none twice."""
+    owners = np.array([feature.example for feature in features], dtype=np.int64)[spans.passages]
+    order = np.lexsort((spans.ends, spans.starts, spans.passages, -spans.scores, owners))
+    found: list[dict[tuple[int, int], Answer]] = [{} for _ in texts]
+    columns = (owners, spans.passages, spans.starts, spans.ends, spans.scores)
+    for owner, passage, first, last, score in zip(
+        *(column[order].tolist() for column in columns), strict=True
+    ):
+        here, text = found[owner], texts[owner]
+        if len(here) == count:
+            continue
+        offsets = features[passage].encoding.offsets
+        place = characters_of(text, offsets, first, last)
+        if place[0] < place[1] and place not in here:
+            here[place] = Answer(text[slice(*place)], *place, score)
+    return [list(answers.values()) for answers in found]
+
+
+def _ranked(prediction: Prediction) -> tuple[Answer | None, float]:
+    """The best span, if there is one, and the score of having none."""
+    ranked = [_said(prediction), *prediction.others]
+    best = max((one for one in ranked if one.text), key=lambda one: one.score, default=None)
+    return best, next(one.score for one in ranked if not one.text)
+
+
+def _said(prediction: Prediction) -> Answer:
+    if not isinstance(prediction.value, Answer):
+        raise TypeError(f"not a predicted answer: {prediction.value!r}")
+    return prediction.value
+
+
+def _golds(example: Example) -> tuple[str, ...]:
+    target = answers_of(example)
+    return (*(text for text, _ in target.found), *target.unplaced)
+
+
+def _is_impossible(example: Example) -> bool:
+    target = example.target
+    return isinstance(target, Answers) and not target.found and not target.unplaced

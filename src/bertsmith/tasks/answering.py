@@ -1,0 +1,116 @@
+"""Features through a model, in batches of like length, back in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+
+from bertsmith.data.examples.example import Example
+from bertsmith.tasks.batch import TaskBatch, task_batch
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.task import Logits
+
+MICRO_TOKENS = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The logits of features, in their order, and the loss if all of them are labeled.
+
+    `logits` has an entry an example for tasks on texts and an entry a feature for tasks on rows.
+    """
+
+    logits: list[Logits]
+    loss: float | None
+
+
+@torch.no_grad()
+def answer(
+    model: TaskModel,
+    features: Sequence[Feature],
+    *,
+    device: torch.device,
+    precision: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    micro_tokens: int = MICRO_TOKENS,
+) -> Answered:
+    """Run features through a model in evaluation mode; examples stay whole in a batch."""
+    was_training = model.training
+    model.eval()
+    found: dict[int, Logits] = {}
+    total, count, labeled = 0.0, 0, True
+    by_rows = model.task.reads == "rows"
+    try:
+        for numbers in cut_up(features, micro_tokens):
+            chosen = [features[number] for number in numbers]
+            batch = task_batch(chosen).to(device)
+            with precision():
+                logits = model(batch)
+            if batch.targets is None:
+                labeled = False
+            else:
+                part = model.task.loss(logits, batch)
+                total, count = total + float(part.sum), count + part.count
+            found |= _shared_out(logits.float().cpu().numpy(), batch, chosen, numbers, by_rows)
+    finally:
+        model.train(was_training)
+    return Answered(
+        logits=[found[key] for key in sorted(found)],
+        loss=total / count if labeled and count else None,
+    )
+
+
+def predictions(
+    model: TaskModel, answered: Answered, features: Sequence[Feature], examples: Sequence[Example]
+) -> list[Prediction]:
+    """What the logits say of each example."""
+    return model.task.decode(answered.logits, features, examples)
+
+
+def cut_up(features: Sequence[Feature], micro_tokens: int) -> Iterator[list[int]]:
+    """Numbers of features for each batch: whole examples, like lengths together, long ones first.
+
+    A batch holds at most `micro_tokens` tokens, or a single example.
+    """
+    runs = [
+        list(run) for _, run in groupby(range(len(features)), key=lambda n: features[n].example)
+    ]
+    sizes = [sum(len(features[number]) for number in run) for run in runs]
+    longest = [max(len(features[number]) for number in run) for run in runs]
+    order = sorted(range(len(runs)), key=lambda at: (-longest[at], at))
+    batch: list[int] = []
+    total = 0
+    for at in order:
+        if batch and total + sizes[at] > micro_tokens:
+            yield batch
+            batch, total = [], 0
+        batch += runs[at]
+        total += sizes[at]
+    if batch:
+        yield batch
+
+
+def _shared_out(
+    logits: Logits,
+    batch: TaskBatch,
+    features: Sequence[Feature],
+    numbers: Sequence[int],
+    by_rows: bool,
+) -> dict[int, Logits]:
+    """Logits by number of feature, or of example."""
+    if by_rows:
+        ends = np.cumsum([0 if f.at is None else len(f.at) for f in features])[:-1]
+        return dict(zip(numbers, np.split(logits, ends), strict=True))
+    examples = [feature.example for feature in features]
+    if len(logits) == batch.examples:
+        return dict(zip(dict.fromkeys(examples), logits, strict=True))
+    # One entry a passage (choices): those of an example together.
+    owners = np.array(examples)
+    return {number: logits[owners == number] for number in dict.fromkeys(examples)}

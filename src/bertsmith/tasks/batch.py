@@ -1,0 +1,96 @@
+"""TaskBatch: the passages of some whole examples as rows, with what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertsmith.nn.layout import Layout
+from bertsmith.tasks.feature import Feature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBatch:
+    """`ids` and `segments` (T,) of B passages that belong to E examples.
+
+    `owners` (B,) is the example of each passage, counted from 0 in this batch. `at` (U,) are the
+    rows that a head on rows reads, None for tasks on whole texts; `units` (U,) which unit of its
+    example each of them stands for, where a task has some. `targets` is None when something is
+    unlabeled; else as the task stores them: one entry an example, or one an `at`. `meta` (E, n).
+    """
+
+    ids: Tensor
+    segments: Tensor
+    layout: Layout
+    owners: Tensor
+    examples: int
+    at: Tensor | None
+    units: Tensor | None
+    targets: Tensor | None
+    meta: Tensor
+
+    @property
+    def tokens(self) -> int:
+        """T; nothing is padding."""
+        return self.ids.shape[0]
+
+    def to(self, device: torch.device | str) -> TaskBatch:
+        """The same batch on a device."""
+
+        def moved(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.to(device, non_blocking=True)
+
+        layout = Layout(self.layout.lengths, self.layout.positions.to(device), None)
+        return replace(
+            self,
+            ids=self.ids.to(device),
+            segments=self.segments.to(device),
+            layout=layout,
+            owners=self.owners.to(device),
+            at=moved(self.at),
+            units=moved(self.units),
+            targets=moved(self.targets),
+            meta=self.meta.to(device),
+        )
+
+
+def task_batch(features: Sequence[Feature]) -> TaskBatch:
+    """Features, those of an example side by side, as one batch."""
+    lengths = tuple(len(feature) for feature in features)
+    numbers = [feature.example for feature in features]
+    order = list(dict.fromkeys(numbers))
+    place = {number: at for at, number in enumerate(order)}
+    starts = np.cumsum([0, *lengths[:-1]])
+    firsts = {feature.example: feature for feature in reversed(features)}
+    reads_rows = features[0].at is not None
+    at = [
+        feature.at + start
+        for feature, start in zip(features, starts, strict=True)
+        if feature.at is not None
+    ]
+    units = [feature.units for feature in features if feature.units is not None]
+    asked = features if reads_rows else [firsts[number] for number in order]
+    targets = [feature.target for feature in asked if feature.target is not None]
+    return TaskBatch(
+        ids=_joined([feature.encoding.ids for feature in features]),
+        segments=_joined([feature.encoding.segments for feature in features]),
+        layout=Layout.of(lengths),
+        owners=torch.tensor([place[number] for number in numbers]),
+        examples=len(order),
+        at=_joined(at) if reads_rows else None,
+        units=_joined(units) if len(units) == len(features) else None,
+        targets=_targets(targets, rows=reads_rows) if len(targets) == len(asked) else None,
+        meta=torch.from_numpy(np.stack([firsts[number].meta for number in order])),
+    )
+
+
+def _joined(parts: Sequence[np.ndarray]) -> Tensor:
+    return torch.from_numpy(np.concatenate(parts).astype(np.int64))
+
+
+def _targets(targets: Sequence[np.ndarray], *, rows: bool) -> Tensor:
+    return torch.from_numpy(np.concatenate(targets) if rows else np.stack(targets))

@@ -1,0 +1,119 @@
+"""One of several classes for a text, a pair, or several fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertsmith.data.examples.example import Example, Label
+from bertsmith.errors import TextError
+from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.batch import TaskBatch
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, class_loss, weights_tensor
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.text_features import text_features, tokens_cut
+from bertsmith.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classify:
+    """Single-label classification."""
+
+    labels: tuple[str, ...]
+    settings: LossSettings = field(default_factory=CrossEntropySettings)
+    weights: tuple[float, ...] | None = None  # of the classes, in training
+
+    name: Literal["classify"] = "classify"
+    reads: Literal["text"] = "text"
+
+    @property
+    def outputs(self) -> int:
+        """One a class."""
+        return len(self.labels)
+
+    def features(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> list[Feature]:
+        """One passage an example, or its windows."""
+        place = self._places()
+
+        def aim(example: Example) -> NDArray[np.int64] | None:
+            return None if example.target is None else np.array(number_of(example, place))
+
+        return text_features(examples, tokenizer, lengths, aim)
+
+    def count(self, batch: TaskBatch) -> int:
+        """One an example."""
+        return batch.examples
+
+    def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
+        """(E, C) -> LossSum."""
+        if batch.targets is None:
+            raise TextError("a batch without labels has no loss")
+        return class_loss(
+            logits, batch.targets, self.settings, weights_tensor(self.weights, logits)
+        )
+
+    def decode(
+        self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
+    ) -> list[Prediction]:
+        """The most probable class of each example."""
+        cuts = tokens_cut(features, len(examples))
+        found = []
+        for row, cut in zip(logits, cuts, strict=True):
+            odds = softmax(row)
+            best = int(odds.argmax())
+            found.append(
+                Prediction(
+                    value=self.labels[best],
+                    probabilities=dict(zip(self.labels, odds.tolist(), strict=True)),
+                    confidence=float(odds[best]),
+                    cut=cut,
+                )
+            )
+        return found
+
+    def compared(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> tuple[Any, Any]:
+        """(N,) and (N,) class numbers."""
+        place = self._places()
+        truth = np.array([number_of(example, place) for example in examples])
+        return truth, np.array([place[str(one.value)] for one in predictions])
+
+    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
+        """There is nothing to tune."""
+        return self
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Plain values."""
+        return {"labels": list(self.labels)}
+
+    def _places(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+
+def number_of(example: Example, place: Mapping[str, int]) -> int:
+    """The number of an example's class, or an error that says where it stands."""
+    target = example.target
+    if not isinstance(target, Label) or target.name not in place:
+        raise TextError(
+            f"{example.source}, line {example.line}: the label is {target!r}; known labels: "
+            f"{', '.join(list(place)[:20])}"
+        )
+    return place[target.name]
+
+
+def softmax(logits: Logits) -> Logits:
+    """(..., C) -> (..., C), each row adding up to 1."""
+    odds: Logits = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    odds /= odds.sum(axis=-1, keepdims=True)
+    return odds

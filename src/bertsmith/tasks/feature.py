@@ -1,0 +1,34 @@
+"""One passage of an example through the encoder, and what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertsmith.text.encoding import Encoding, Ints
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Feature:
+    """Tokens that go through the model together.
+
+    An example has one Feature, or several: windows of a long text, the choices of a question.
+    `example` is its number in the list that the features were made of. `target` is what the task
+    makes of the label, None if there is none. `at` (U,) are the tokens that a head on rows reads;
+    `units` (U,) which unit of the example each of them stands for. `meta` (n,) are the numbers of
+    further columns.
+    """
+
+    encoding: Encoding
+    example: int
+    target: NDArray[np.generic] | None = None
+    at: Ints | None = None
+    units: Ints | None = None
+    meta: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.encoding)

@@ -1,0 +1,86 @@
+"""How long a text may be and what happens to one that is longer, alike in training and service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertsmith.config import Settings
+from bertsmith.errors import ConfigError
+from bertsmith.text.encoding import Encoding
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.truncation import FieldBudgets, Keep, Truncation, Windows
+
+Count = Annotated[int, Field(gt=0)]
+
+
+class LengthSettings(Settings):
+    """At most `max_length` tokens pass through the model at once.
+
+    `keep` says which end of a longer text is read; `budgets` gives every field its own share
+    instead (title 50, body 200). With `stride`, nothing is cut: windows of `max_length`, `stride`
+    tokens apart, are all read, and `pool` joins what they say.
+    """
+
+    max_length: Count = 128
+    keep: Keep = "head"
+    head: Annotated[int, Field(ge=0)] | None = None  # tokens from the front, with head+tail
+    budgets: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False)] | None = None
+    stride: Count | None = None
+    pool: Literal["mean", "max"] = "mean"
+    strict: bool = False  # a text that is too long is an error
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.head is not None and self.keep != "head+tail":
+            raise ValueError("head is a setting of keep = 'head+tail' alone")
+        if self.stride is not None and (self.keep != "head" or self.budgets is not None):
+            raise ValueError("with stride nothing is cut, so keep and budgets have no meaning")
+        return self
+
+    @property
+    def truncation(self) -> Truncation | FieldBudgets:
+        """The setting as the tokenizer takes it."""
+        if self.budgets is None:
+            return Truncation(
+                max_length=self.max_length, keep=self.keep, head=self.head, strict=self.strict
+            )
+        return FieldBudgets(
+            budgets=self.budgets,
+            keep=self.keep,
+            head=self.head,
+            strict=self.strict,
+            max_length=self.max_length,
+        )
+
+
+def encodings(
+    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
+) -> list[list[Encoding]]:
+    """Each text, or tuple of fields, as one Encoding, or as several windows."""
+    if lengths.stride is not None:
+        windows = Windows(length=lengths.max_length, stride=lengths.stride)
+        return [_windows(fields, tokenizer, windows) for fields in texts]
+    if not texts:
+        return []
+    setting = lengths.truncation
+    widths = {len(fields) for fields in texts}
+    if widths == {1}:
+        found = tokenizer.encode_batch([fields[0] for fields in texts], truncation=setting)
+    elif widths == {2}:
+        first, second = ([fields[number] for fields in texts] for number in (0, 1))
+        found = tokenizer.encode_batch(first, second, truncation=setting)
+    else:
+        found = [tokenizer.encode_fields(fields, truncation=setting) for fields in texts]
+    return [[encoding] for encoding in found]
+
+
+def _windows(fields: tuple[str, ...], tokenizer: Tokenizer, windows: Windows) -> list[Encoding]:
+    if len(fields) > 2:
+        raise ConfigError(
+            f"windows move over one text or the second of a pair, not over {len(fields)} fields; "
+            "join the fields, or give each a budget"
+        )
+    return tokenizer.windows(*fields, windows=windows)

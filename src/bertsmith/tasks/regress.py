@@ -1,0 +1,100 @@
+"""A number for a text or a pair; it is learned on a scale of mean 0 and spread 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertsmith.data.examples.example import Example, Score
+from bertsmith.errors import TextError
+from bertsmith.nn.loss import LossSum, squared_error
+from bertsmith.tasks.batch import TaskBatch
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.text_features import text_features, tokens_cut
+from bertsmith.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regress:
+    """Regression on numbers whose mean and spread in training were these."""
+
+    mean: float = 0.0
+    spread: float = 1.0
+    labels: tuple[str, ...] = ()
+
+    name: Literal["regress"] = "regress"
+    reads: Literal["text"] = "text"
+
+    @property
+    def outputs(self) -> int:
+        """One number."""
+        return 1
+
+    def features(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> list[Feature]:
+        """One passage an example, or its windows."""
+
+        def aim(example: Example) -> NDArray[np.float32] | None:
+            if example.target is None:
+                return None
+            return np.array((_value(example) - self.mean) / self.spread, dtype=np.float32)
+
+        return text_features(examples, tokenizer, lengths, aim)
+
+    def count(self, batch: TaskBatch) -> int:
+        """One an example."""
+        return batch.examples
+
+    def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
+        """(E, 1) -> LossSum."""
+        if batch.targets is None:
+            raise TextError("a batch without numbers has no loss")
+        return squared_error(logits.squeeze(1), batch.targets)
+
+    def decode(
+        self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
+    ) -> list[Prediction]:
+        """The number of each example, on the scale of the data."""
+        cuts = tokens_cut(features, len(examples))
+        return [
+            Prediction(value=float(row[0]) * self.spread + self.mean, cut=cut)
+            for row, cut in zip(logits, cuts, strict=True)
+        ]
+
+    def compared(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> tuple[Any, Any]:
+        """(N,) and (N,) numbers."""
+        truth = np.array([_value(example) for example in examples])
+        return truth, np.array([_number(one) for one in predictions])
+
+    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
+        """There is nothing to tune."""
+        return self
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Plain values."""
+        return {"mean": self.mean, "spread": self.spread}
+
+
+def _value(example: Example) -> float:
+    if not isinstance(example.target, Score):
+        raise TextError(
+            f"{example.source}, line {example.line}: {example.target!r} is no number to learn"
+        )
+    return example.target.value
+
+
+def _number(prediction: Prediction) -> float:
+    if not isinstance(prediction.value, float):
+        raise TypeError(f"not a predicted number: {prediction.value!r}")
+    return prediction.value

@@ -1,0 +1,194 @@
+"""A tag for each word or character of a text, and the spans that the tags mark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertsmith.data.examples.example import Example, Tagged
+from bertsmith.errors import ConfigError, TextError
+from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.batch import TaskBatch
+from bertsmith.tasks.crf import Crf
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.losses import (
+    CrossEntropySettings,
+    LossSettings,
+    class_loss,
+    class_weights,
+    weights_tensor,
+)
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.tag_features import example_units, tag_features
+from bertsmith.tasks.tag_paths import Steps, best_paths
+from bertsmith.tasks.tag_scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
+from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.text_features import tokens_cut
+from bertsmith.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """Tagging with BIO labels (or plain ones, such as parts of speech); sequences are legal.
+
+    `crf` holds scores of neighboring tags; TaskModel owns it, too, so that it is trained and stored
+    with the head.
+    """
+
+    labels: tuple[str, ...]
+    crf: Crf | None = None
+    settings: LossSettings = field(default_factory=CrossEntropySettings)
+    weights: tuple[float, ...] | None = None  # of the labels, in training
+
+    name: Literal["tag"] = "tag"
+    reads: Literal["rows"] = "rows"
+
+    def __post_init__(self) -> None:
+        legal_steps(self.labels)
+        if self.crf is None:
+            return
+        if self.crf.tags != len(self.labels):
+            raise ConfigError(f"a CRF of {self.crf.tags} tags, but {len(self.labels)} labels")
+        if self.settings != CrossEntropySettings() or self.weights is not None:
+            raise ConfigError(
+                "a CRF scores whole sequences: smoothing, focal and class weights are losses of "
+                "single tags; leave them out, or set task.crf = false"
+            )
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Tag:
+        """What `to_json` wrote; the scores of a CRF are 0 until weights are loaded."""
+        labels = tuple(values["labels"])
+        return cls(labels=labels, crf=Crf(len(labels)) if values.get("crf") else None)
+
+    @property
+    def outputs(self) -> int:
+        """One a label."""
+        return len(self.labels)
+
+    def features(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> list[Feature]:
+        """One passage an example, or its windows; each unit is read in one of them."""
+        place = {label: number for number, label in enumerate(self.labels)}
+        return tag_features(examples, tokenizer, lengths, place)
+
+    def count(self, batch: TaskBatch) -> int:
+        """One a unit that is read."""
+        return 0 if batch.at is None else len(batch.at)
+
+    def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
+        """(U, C) -> LossSum over units."""
+        if batch.targets is None:
+            raise TextError("a batch without tags has no loss")
+        if self.crf is not None:
+            return self.crf(logits, batch.targets, run_sizes(batch))  # type: ignore[no-any-return]
+        return class_loss(
+            logits, batch.targets, self.settings, weights_tensor(self.weights, logits)
+        )
+
+    def decode(
+        self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
+    ) -> list[Prediction]:
+        """The best legal tags of each example; a unit that no token stands for is outside.
+
+        The confidence is the mean chance of the tags that were read: the share to expect right.
+        """
+        owners, units, rows = _in_order(logits, features, self.outputs)
+        tags, chances = best_paths(rows, _sizes(owners, units), self._steps())
+        borders = np.searchsorted(owners, np.arange(len(examples) + 1))
+        cuts = tokens_cut(features, len(examples))
+        bio = is_bio(self.labels)
+        found = []
+        for number, example in enumerate(examples):
+            here = slice(borders[number], borders[number + 1])
+            places = example_units(example)
+            said = [OUTSIDE] * len(places)
+            for unit, tag in zip(units[here].tolist(), tags[here].tolist(), strict=True):
+                said[unit] = self.labels[tag]
+            read = here.stop - here.start
+            found.append(
+                Prediction(
+                    value=tag_spans(example.texts[0], places, said, bio=bio),
+                    tags=tuple(said),
+                    confidence=float(chances[here].mean()) if read else None,
+                    # A unit of control characters has no token to count.
+                    cut=max(cuts[number], int(len(places) - read)),
+                )
+            )
+        return found
+
+    def compared(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> tuple[Any, Any]:
+        """Tags of N texts and tags of N texts."""
+        return [list(_tags(example)) for example in examples], [list(p.tags) for p in predictions]
+
+    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
+        """There is nothing to tune."""
+        return self
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Plain values; the scores of a CRF are stored with the weights."""
+        return {"labels": list(self.labels), "crf": self.crf is not None}
+
+    def _steps(self) -> Steps:
+        steps = legal_steps(self.labels)
+        if self.crf is None:
+            return steps
+        return steps + Steps(*(s.detach().double().cpu().numpy() for s in self.crf.scores()))
+
+
+def tag_from(examples: Sequence[Example], loss: LossSettings, *, crf: bool = False) -> Tag:
+    """The task of these training rows: every label that their kinds have, and its weight."""
+    targets = [e.target for e in examples if isinstance(e.target, Tagged)]
+    counts = Counter(tag for target in targets for tag in target.tags)
+    if not counts:
+        raise ConfigError("no training row has a tag")
+    labels = labels_of(counts)
+    weights = class_weights(loss, labels, [counts[label] for label in labels])
+    return Tag(labels=labels, crf=Crf(len(labels)) if crf else None, settings=loss, weights=weights)
+
+
+def run_sizes(batch: TaskBatch) -> Tensor:
+    """(R,) how many of a batch's units follow each other without a gap, run by run."""
+    if batch.at is None or batch.units is None:
+        raise TextError("a batch of tagging names the tokens it reads and their units")
+    starts = torch.tensor(batch.layout.starts, device=batch.at.device)
+    owners = batch.owners[torch.searchsorted(starts, batch.at, right=True) - 1]
+    sizes = _sizes(owners.cpu().numpy(), batch.units.cpu().numpy())
+    return torch.from_numpy(sizes).to(batch.at.device)
+
+
+def _sizes(owners: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Runs of neighboring units of one example: a gap, where text was cut, begins a new one."""
+    opens = np.ones(len(units), dtype=bool)
+    opens[1:] = (owners[1:] != owners[:-1]) | (units[1:] != units[:-1] + 1)
+    return np.diff(np.flatnonzero(np.append(opens, True)))
+
+
+def _in_order(
+    logits: Sequence[Logits], features: Sequence[Feature], outputs: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The example (M,), the unit (M,) and the logits (M, C) of all that was read, sorted."""
+    owners = np.repeat([f.example for f in features], [len(rows) for rows in logits])
+    none = np.zeros(0, dtype=np.int64)
+    units = np.concatenate([none, *(none if f.units is None else f.units for f in features)])
+    rows = np.concatenate([np.zeros((0, outputs)), *logits])
+    order = np.lexsort((units, owners))
+    return owners[order].astype(np.int64), units[order].astype(np.int64), rows[order]
+
+
+def _tags(example: Example) -> tuple[str, ...]:
+    target = example.target
+    if not isinstance(target, Tagged) or len(target.tags) != len(target.units):
+        raise TextError(f"{example.source}, line {example.line}: {target!r} is not one tag a unit")
+    return target.tags

@@ -1,0 +1,184 @@
+"""Fine-tuning from labeled rows to a model folder; the same call again goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertsmith.data.examples.example import Example
+from bertsmith.errors import ConfigError
+from bertsmith.folders.read import load_model
+from bertsmith.tasks.answering import answer, predictions
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.meta import MetaTables, meta_sizes, meta_tables, with_meta
+from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.table import task_from_data
+from bertsmith.tasks.task import score
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.averaging import AveragingSettings
+from bertsmith.training.checkpoint import SaveSettings
+from bertsmith.training.evaluate import Evaluation, EvaluationSettings
+from bertsmith.training.finetune_model import build_task_model
+from bertsmith.training.finetune_recipe import FinetuneRecipe
+from bertsmith.training.finetune_result import save_task_model
+from bertsmith.training.finetune_work import PART, FinetuneWork
+from bertsmith.training.loop import train
+from bertsmith.training.pretrain_place import Place
+from bertsmith.training.progress import Watcher
+from bertsmith.training.resume import Fact, digest, flatten
+from bertsmith.training.run import Outcome, Run
+from bertsmith.training.schedule import LinearSettings
+
+log = logging.getLogger(__name__)
+
+INDIRECT = ("run.seed", "run.precision", "run.threads")
+RECORDED = ("about", "optimizer")
+CHECKPOINTS = 4  # in the whole of training, beside the last one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneJob:
+    """What is to be learned, from what, and where the result goes."""
+
+    recipe: FinetuneRecipe
+    task: str
+    model: str
+    train: Sequence[Example]
+    dev: Sequence[Example]
+    out: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finetuned:
+    """How a run ended; figures and predictions of the development rows, thresholds tuned on them.
+
+    `model` is None when the run was stopped before its end.
+    """
+
+    outcome: Outcome
+    steps: int
+    model: TaskModel | None = None
+    tokenizer: Tokenizer | None = None
+    dev_figures: dict[str, float] | None = None
+    dev_predictions: Sequence[Prediction] = ()
+
+
+def finetune(
+    job: FinetuneJob, *, place: Place | None = None, watch: Watcher | None = None
+) -> Finetuned:
+    """Train, or go on training, and write the model folder with the best weights."""
+    place = place or Place()
+    recipe = job.recipe
+    if not job.dev:
+        raise ConfigError("there are no development rows to choose the best weights by")
+    task = task_from_data(job.task, job.train, loss=recipe.loss, crf=recipe.task.crf)
+    tables = meta_tables(job.train, recipe.head.meta)
+    model, tokenizer = build_task_model(
+        recipe,
+        load_model(job.model),
+        task,
+        meta_sizes=meta_sizes(tables),
+        device=place.device.type,
+    )
+    rows = {
+        name: with_meta(task.features(examples, tokenizer, recipe.length), examples, tables)
+        for name, examples in (("train", job.train), ("dev", job.dev))
+    }
+    place.prepare(model)
+    work = FinetuneWork(
+        task,
+        rows["train"],
+        batch=recipe.plan.batch,
+        micro_tokens=recipe.plan.micro_tokens,
+        seed=recipe.run.seed,
+        sampler=recipe.plan.sampler,
+        rank=place.ranks.rank,
+        world=place.ranks.world,
+    )
+    steps = max(1, round(work.steps_an_epoch * recipe.plan.epochs))
+    run = Run(
+        folder=job.out,
+        model=model,
+        work=work,
+        schedule=LinearSettings(steps=steps, warmup=recipe.plan.warmup),
+        optimizer=recipe.optimizer,
+        save=SaveSettings(every=max(1, steps // CHECKPOINTS)),
+        evaluation=EvaluationSettings(
+            held_out=0.0,
+            every=max(1, round(work.steps_an_epoch / recipe.plan.evaluations)),
+        ),
+        averaging=AveragingSettings(tail=0.0),
+        seed=recipe.run.seed,
+        facts=_facts(job, place),
+        device=place.device,
+        ranks=place.ranks,
+        precision=place.path.context,
+        watch=watch,
+        judge=lambda: _judged(model, rows["dev"], job.dev, place),
+        best=recipe.best,
+    )
+    outcome = train(run)
+    if outcome.status != "finished":
+        return Finetuned(outcome=outcome, steps=steps)
+    return _finished(job, outcome, steps, model, tokenizer, tables, rows["dev"], place)
+
+
+def _judged(
+    model: TaskModel, features: Sequence[Feature], examples: Sequence[Example], place: Place
+) -> Evaluation:
+    """Loss and figures of the development rows."""
+    found = answer(model, features, device=place.device, precision=place.path.context)
+    loss = found.loss if found.loss is not None else float("nan")
+    figures = score(model.task, examples, predictions(model, found, features, examples))
+    return Evaluation(
+        losses={PART: loss},
+        accuracy={},
+        counts={PART: len(examples)},
+        total=loss,
+        figures={**figures, "loss": loss},
+    )
+
+
+def _finished(
+    job: FinetuneJob,
+    outcome: Outcome,
+    steps: int,
+    model: TaskModel,
+    tokenizer: Tokenizer,
+    tables: MetaTables,
+    features: Sequence[Feature],
+    place: Place,
+) -> Finetuned:
+    """Tune thresholds on the development rows, and write the folder."""
+    found = answer(model, features, device=place.device, precision=place.path.context)
+    said = predictions(model, found, features, job.dev)
+    model.task = model.task.tuned(job.dev, said)
+    said = predictions(model, found, features, job.dev)
+    if place.ranks.is_first:
+        save_task_model(model, tokenizer, job.out, recipe=job.recipe, tables=tables)
+    place.ranks.barrier()
+    return Finetuned(
+        outcome=outcome,
+        steps=steps,
+        model=model,
+        tokenizer=tokenizer,
+        dev_figures=score(model.task, job.dev, said),
+        dev_predictions=said,
+    )
+
+
+def _facts(job: FinetuneJob, place: Place) -> dict[str, Fact]:
+    """What a checkpoint records of a job besides what the loop records: see `Run`."""
+    tree = job.recipe.model_dump(mode="json")
+    found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
+    return {
+        **{name: value for name, value in found.items() if name not in INDIRECT},
+        "task": job.task,
+        "model": job.model,
+        "data.train": digest({"rows": [[*e.texts, repr(e.target)] for e in job.train]}),
+        "data.dev": digest({"rows": [[*e.texts, repr(e.target)] for e in job.dev]}),
+        "precision": place.path.name,
+    }

@@ -1,0 +1,83 @@
+"""A whole fine-tuning run as one frozen tree of settings, read from TOML."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bertsmith.config import Settings
+from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
+from bertsmith.tasks.vector import Layers, Pooling
+from bertsmith.training.best import BestSettings
+from bertsmith.training.optimizers import AdamWSettings
+from bertsmith.training.precision import Wanted
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(gt=0)]
+
+
+class AboutFinetune(Settings):
+    """What a recipe is, for people."""
+
+    summary: str = ""
+    source: str = ""
+
+
+class TextVectorSettings(Settings):
+    """As `VectorSettings`; auto: as sentences are pooled in the model's folder, else published."""
+
+    pooling: Pooling | Literal["auto"] = "auto"
+    layers: Layers = "last"
+
+
+class EncoderSettings(Settings):
+    """What training does to the encoder."""
+
+    frozen: bool = False  # the encoder stays as it is; only the head learns
+    dropout: Share | None = None  # None: the model's own
+    attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
+    special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+
+class PlanSettings(Settings):
+    """How long, in what portions."""
+
+    epochs: Annotated[float, Field(gt=0)] = 4.0
+    batch: Count = 16  # examples a step
+    micro_tokens: Count = 8_192
+    warmup: Share = 0.06
+    sampler: Literal["shuffle", "balanced"] = "shuffle"  # balanced: classes are drawn alike
+    evaluations: Count = 1  # of the development rows, in each epoch
+
+
+class TaskSettings(Settings):
+    """What is asked, beyond what the data says."""
+
+    crf: bool = False  # tagging: learn which tags follow each other
+
+
+class FinetuneRun(Settings):
+    """What does not belong to the method."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    precision: Wanted = "auto"
+    threads: Count | None = None
+
+
+class FinetuneRecipe(Settings):
+    """Everything that decides what is learned, and how."""
+
+    about: AboutFinetune = AboutFinetune()
+    task: TaskSettings = TaskSettings()
+    length: LengthSettings = LengthSettings()
+    vector: TextVectorSettings = TextVectorSettings()
+    head: HeadSettings = HeadSettings()
+    loss: LossSettings = CrossEntropySettings()
+    encoder: EncoderSettings = EncoderSettings()
+    optimizer: AdamWSettings = AdamWSettings(lr=1e-4)
+    plan: PlanSettings = PlanSettings()
+    best: BestSettings = BestSettings()
+    run: FinetuneRun = FinetuneRun()

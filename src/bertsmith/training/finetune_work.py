@@ -1,0 +1,136 @@
+"""Which examples each step of fine-tuning reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from bertsmith.errors import ConfigError
+from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.answering import cut_up
+from bertsmith.tasks.batch import TaskBatch, task_batch
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.task import Task
+from bertsmith.training.work import Scored
+
+Numbers = NDArray[np.int64]
+PART = "task"
+
+
+class FinetuneWork:
+    """Labeled examples as the loop asks for them.
+
+    Step s reads examples s x batch to (s + 1) x batch of an endless row of epochs, each in an
+    order of its own; the same on any number of ranks.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        features: Sequence[Feature],
+        *,
+        batch: int,
+        micro_tokens: int,
+        seed: int,
+        sampler: Literal["shuffle", "balanced"] = "shuffle",
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        runs = groupby(features, key=lambda feature: feature.example)
+        self._examples = [list(run) for _, run in runs]
+        if not self._examples:
+            raise ConfigError("there is no example to train on")
+        self._task = task
+        self._batch = batch
+        self._micro_tokens = micro_tokens
+        self._seed = seed
+        self._rank, self._world = rank, world
+        self._classes = _classes(self._examples) if sampler == "balanced" else None
+        self._order: tuple[int, Numbers] | None = None
+
+    @property
+    def steps_an_epoch(self) -> float:
+        """How many steps read every example once."""
+        return len(self._examples) / self._batch
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """One part."""
+        return {PART: 1.0}
+
+    def micro_batches(self, step: int, share: float) -> list[TaskBatch]:
+        """This rank's micro-batches of a step."""
+        # Numbered anew: an example may come twice in a step, at the seam of two epochs.
+        features = [
+            replace(feature, example=place)
+            for place, number in enumerate(self._numbers(step))
+            for feature in self._examples[number]
+        ]
+        return [
+            task_batch([features[at] for at in part])
+            for part in cut_up(features, self._micro_tokens)
+        ]
+
+    def counts(self, batch: TaskBatch) -> dict[str, int]:
+        """Predictions, known before the pass."""
+        return {PART: self._task.count(batch)}
+
+    def loss(
+        self, model: nn.Module, batch: TaskBatch
+    ) -> tuple[Mapping[str, LossSum], Mapping[str, Scored]]:
+        """The task's loss."""
+        if not isinstance(model, TaskModel):
+            raise TypeError(f"fine-tuning trains a TaskModel, not {type(model)}")
+        return {PART: model.task.loss(model(batch), batch)}, {}
+
+    def tokens(self, batch: TaskBatch) -> int:
+        """The real tokens of a micro-batch."""
+        return batch.tokens
+
+    def examples(self, step: int) -> str:
+        """Which examples a step reads, in words."""
+        numbers = self._numbers(step)
+        more = " ..." if len(numbers) > 8 else ""
+        return f"training rows {numbers[:8].tolist()}{more} (rank {self._rank})"
+
+    def held_out(self) -> Iterator[TaskBatch]:
+        """None: development rows are judged by what is predicted for them."""
+        return iter(())
+
+    def _numbers(self, step: int) -> Numbers:
+        size = len(self._examples)
+        places = np.arange(step * self._batch, (step + 1) * self._batch)
+        mine = np.array_split(places, self._world)[self._rank]
+        return np.array([self._in_epoch(int(at) // size)[int(at) % size] for at in mine])
+
+    def _in_epoch(self, epoch: int) -> Numbers:
+        """The examples of an epoch in the order they are read."""
+        if self._order is None or self._order[0] != epoch:
+            key = np.array([self._seed, epoch], dtype=np.uint64)
+            random = np.random.Generator(np.random.Philox(key=key))
+            size = len(self._examples)
+            if self._classes is None:
+                order = random.permutation(size)
+            else:
+                drawn = random.integers(len(self._classes), size=size)
+                order = np.array([random.choice(self._classes[c]) for c in drawn])
+            self._order = (epoch, order.astype(np.int64))
+        return self._order[1]
+
+
+def _classes(examples: Sequence[Sequence[Feature]]) -> list[Numbers]:
+    """The numbers of the examples of each class."""
+    found: dict[int, list[int]] = {}
+    for number, parts in enumerate(examples):
+        target = parts[0].target
+        if target is None or target.ndim or not np.issubdtype(target.dtype, np.integer):
+            raise ConfigError("plan.sampler = balanced needs one class an example")
+        found.setdefault(int(target), []).append(number)
+    return [np.array(numbers) for numbers in found.values()]

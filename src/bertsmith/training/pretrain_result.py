@@ -1,0 +1,58 @@
+"""The model folder that comes out of pre-training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, add_objective_heads
+from bertsmith.folders.write import save_model
+from bertsmith.models.build import Model, build
+from bertsmith.objectives.learner import Learner
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.result_folder import result_folder
+
+GENERATOR = "generator"
+
+
+def save_result(learner: Learner, tokenizer: Tokenizer, out: Path, *, write: bool) -> None:
+    """Put the model folder into `out`, beside the run's own files; ELECTRA's generator inside.
+
+    Heads that published models do not have get a file of their own. With sharded weights
+    every rank must call this; only the one with `write` touches the disk.
+    """
+    model = _plain(learner.model)
+    small = None if learner.generator is None else _plain(learner.generator)
+    own = {name: _whole(tensor) for name, tensor in learner.own_heads.named_parameters()}
+    if not write:
+        return
+    if small is not None:
+        save_model(small, tokenizer, out / GENERATOR, overwrite=True)
+    with result_folder(out) as staging:
+        save_model(model, tokenizer, staging)
+        if own:
+            add_objective_heads(staging, own)
+    if not own:
+        (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives
+
+
+def _plain(model: Model) -> Model:
+    """The model on the CPU with whole tensors; a collective call if they are sharded."""
+    tensors = {name: _whole(tensor) for name, tensor in model.named_parameters()}
+    fresh = build(model.variant, model.spec, heads=model.head_specs, empty=True)
+    _put(fresh, tensors)
+    return fresh
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return full.detach().float().cpu()
+
+
+@torch.no_grad()
+def _put(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    for name, parameter in module.named_parameters():
+        parameter.copy_(tensors[name])
