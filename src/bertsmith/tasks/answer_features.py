@@ -34,11 +34,11 @@ class AnswerAccount:
     def lines(self) -> list[str]:
         """A sentence for each kind that was met."""
         kinds = (
-            (self.cut, "questions were cut to the tokens a question may have"),
-            (self.uncovered, "answers hold no character that a token covers: taught as no answer"),
-            (self.divided, "answers stand whole in no window: taught as no answer"),
+            (self.cut, "questions cut to the tokens a question may have"),
+            (self.uncovered, "answers taught as none, because no token covers a character of them"),
+            (self.divided, "answers taught as none, because no window holds them whole"),
         )
-        return [f"{len(ids)} {what} ({_named(ids)})" for ids, what in kinds if ids]
+        return [f"{what}: {len(ids)} ({_named(ids)})" for ids, what in kinds if ids]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
