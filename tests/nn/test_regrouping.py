@@ -11,7 +11,7 @@ from bertsmith.errors import TextError
 from bertsmith.models import Spec
 from bertsmith.models.build import build
 from bertsmith.nn import Layout
-from bertsmith.nn.regroup import bundles, regroup
+from bertsmith.nn.regroup import bundles, regroup, spread_all
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=12)
 TINY = Spec(vocab_size=9, hidden=8, layers=1, heads=2, feed_forward=8, embedding=8)
@@ -60,6 +60,18 @@ def test_spreading_and_gathering_gives_the_same_rows(
             group.keys.gather(group.keys.spread(rows)),
             rows[group.keys.start : group.keys.start + group.keys.count],
         )
+    for side, of in (("queries", asked), ("keys", rows)):
+        sides = [getattr(group, side) for group in plan.groups]
+        alone = [one.spread(of) for one in sides]
+        assert all(map(torch.equal, spread_all(of, sides), alone)), side
+
+
+def test_rows_of_texts_that_nobody_asks_about_get_a_gradient_of_zero() -> None:
+    plan = regroup(Layout.of([2, 1, 3]), rows=torch.tensor([0, 4]))  # none of the second text
+    rows = torch.arange(6.0).requires_grad_()
+    parts = spread_all(rows, [group.keys for group in plan.groups])
+    sum((part * part).sum() for part in parts).backward()
+    assert rows.grad.tolist() == [0.0, 2.0, 0.0, 6.0, 8.0, 10.0]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.nn.regroup import Group, Regrouping
+from bertsmith.nn.regroup import Group, Regrouping, spread_all
 
 
 class Attention(nn.Module):
@@ -42,9 +42,16 @@ class Attention(nn.Module):
             shape = (plan.texts, self.heads, plan.longest, plan.longest)
             square = hidden.new_zeros(shape)
         contexts = []
-        for group in plan.groups:
-            q = self._split(group.queries.spread(query))
-            k, v = self._split(group.keys.spread(key)), self._split(group.keys.spread(value))
+        keys = [group.keys for group in plan.groups]
+        parts = zip(
+            plan.groups,
+            spread_all(query, [group.queries for group in plan.groups]),
+            spread_all(key, keys),
+            spread_all(value, keys),
+            strict=True,
+        )
+        for group, *places in parts:
+            q, k, v = map(self._split, places)
             if plain:
                 context, weights = self._plain(q, k, v, group, plan.distances, head_mask)
                 if square is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from bertsmith.nn.attention import Attention
+from bertsmith.nn.dropout import dropout_added
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.regroup import Regrouping
 
@@ -48,6 +48,6 @@ class Block(nn.Module):
 
     def _added(self, change: Tensor, kept: Tensor) -> Tensor:
         if self.training and self.dropout:
-            return F.dropout(change, self.dropout) + kept
+            return dropout_added(change, kept, self.dropout)
         # The change was made for this sum alone, so without autograd its memory can be reused.
         return change + kept if change.requires_grad else change.add_(kept)

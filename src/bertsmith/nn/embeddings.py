@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from bertsmith.errors import TextError
+from bertsmith.nn.dropout import dropout
 
 
 class Embeddings(nn.Module):
@@ -43,7 +43,9 @@ class Embeddings(nn.Module):
             raise TextError("this model has no segment embedding, but some segment is not 0")
         if self.positions is not None:
             summed = summed + self.positions(positions + self.first)
-        rows = F.dropout(self.norm(summed), self.dropout, self.training)
+        rows = self.norm(summed)
+        if self.training:
+            rows = dropout(rows, self.dropout)
         return rows if self.project is None else self.project(rows)
 
 
