@@ -44,9 +44,9 @@ def run_child(job: dict[str, Any]) -> dict[str, Any]:
 
 def ours(job: dict[str, Any]) -> dict[str, Any]:
     """The whole of `bertsmith pretrain`, saving and evaluation left out."""
+    from bertsmith.training.place import find_place
     from bertsmith.training.precision_memory import keep_freed_memory
     from bertsmith.training.pretrain import Job, pretrain
-    from bertsmith.training.pretrain_place import find_place
     from bertsmith.training.progress import Progress
 
     keep_freed_memory()
@@ -197,9 +197,9 @@ def race_theirs(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def race_ours(job: dict[str, Any]) -> dict[str, Any]:
+    from bertsmith.training.place import find_place
     from bertsmith.training.precision_memory import keep_freed_memory
     from bertsmith.training.pretrain import Job, pretrain
-    from bertsmith.training.pretrain_place import find_place
 
     keep_freed_memory()
     start = time.perf_counter()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bertsmith.errors import BertsmithError as BertsmithError
+    from bertsmith.estimator import TextClassifier as TextClassifier
+    from bertsmith.estimator import TextRegressor as TextRegressor
     from bertsmith.runtime.embedder import Embedder as Embedder
     from bertsmith.runtime.loading import load as load
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
@@ -18,10 +20,20 @@ _HOMES = {
     "BertsmithError": "bertsmith.errors",
     "Embedder": "bertsmith.runtime.embedder",
     "Tokenizer": "bertsmith.text.tokenizer",
+    "TextClassifier": "bertsmith.estimator",
+    "TextRegressor": "bertsmith.estimator",
     "load": "bertsmith.runtime.loading",
 }
 
-__all__ = ["BertsmithError", "Embedder", "Tokenizer", "__version__", "load"]
+__all__ = [
+    "BertsmithError",
+    "Embedder",
+    "TextClassifier",
+    "TextRegressor",
+    "Tokenizer",
+    "__version__",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

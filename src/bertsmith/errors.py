@@ -42,6 +42,18 @@ class TooLongError(TextError):
     """A text that would lose tokens although truncation was declared strict."""
 
 
+class ArgumentError(BertsmithError, ValueError):
+    """Values given to an estimator that it cannot take; a ValueError, as callers expect there."""
+
+    exit_code = 2
+
+
+class UnfittedError(BertsmithError, ValueError, AttributeError):
+    """An estimator that is asked before it was fitted."""
+
+    exit_code = 2
+
+
 class InputFileError(BertsmithError):
     """A file of texts that cannot be read as declared: names file, line and remedy."""
 

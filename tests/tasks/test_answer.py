@@ -103,7 +103,7 @@ def test_a_batch_without_answers_has_no_loss() -> None:
     task = FindAnswer()
     features = task.features([row(0, ["red", "red tree"])], word_tokenizer(), LENGTHS)
     batch = task_batch(features)
-    with pytest.raises(TextError, match="without answers"):
+    with pytest.raises(TextError, match="unlabeled rows"):
         task.loss(torch.zeros(batch.tokens, 2), batch)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_tasks import row, word_tokenizer
 
+from bertsmith.data.examples import DataSpec, guess, read_examples
 from bertsmith.data.examples.example import Tagged
 from bertsmith.errors import TextError
 from bertsmith.tasks.batch import task_batch
@@ -168,3 +171,27 @@ def test_units_may_come_without_tags() -> None:
     assert read(feature) == ["red", "blue"]
     (empty,) = features("", Tagged((), ()))
     assert empty.target.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.conll", "red\nblue-green\n\nbird\n"),
+        ("rows.jsonl", '{"tokens": ["red", "blue-green"]}\n{"tokens": ["bird"]}\n'),
+    ],
+)
+def test_rows_without_tags_keep_the_words_of_their_file(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    conll = name.endswith("conll")
+    form = {"format": "conll", "text": (1,)} if conll else {"format": "words", "text": ("tokens",)}
+    spec = guess(path, given=DataSpec(task="tag", label=(), **form))
+    found = list(read_examples(path, spec))
+    assert [example.target for example in found] == [None, None]
+    # By themselves, texts divide at signs: blue, -, green.
+    assert [len(example_units(example)) for example in found] == [2, 1]
+    passages = TAG.features(found, TOKENIZER, LengthSettings())
+    rows = [np.zeros((len(feature.at), 3), dtype=np.float32) for feature in passages]
+    assert [len(one.tags) for one in TAG.decode(rows, passages, found)] == [2, 1]

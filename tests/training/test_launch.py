@@ -61,6 +61,24 @@ def test_the_exit_code_is_that_of_the_rank_that_failed(tmp_path: Path) -> None:
     assert main(["--devices=2", "--restarts=0", "--", str(program)]) == 74
 
 
+@pytest.mark.parametrize(
+    ("ending", "starts"), [("sys.exit(2)", 1), ("os.kill(os.getpid(), signal.SIGKILL)", 3)]
+)
+@POSIX
+def test_only_ranks_that_were_killed_are_started_again(
+    tmp_path: Path, ending: str, starts: int
+) -> None:
+    program, seen = tmp_path / "ends.py", tmp_path / "seen"
+    program.write_text(
+        "import os, signal, sys\n"
+        "if os.environ['RANK'] == '0':\n"
+        f"    open({str(seen)!r}, 'a').write('.')\n"
+        f"    {ending}\n"
+    )
+    assert main(["--devices=1", "--restarts=2", "--", str(program)]) != 0
+    assert len(seen.read_text()) == starts
+
+
 @POSIX
 def test_a_rank_that_only_missed_another_is_not_the_cause(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

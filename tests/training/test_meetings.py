@@ -10,8 +10,8 @@ import torch
 from toy_corpus import short_recipe, toy_corpus
 from toy_training import ToyWork, toy_run
 
+from bertsmith.training.place import Place
 from bertsmith.training.pretrain import RECIPE, Job, pretrain
-from bertsmith.training.pretrain_place import Place
 from bertsmith.training.step import compute_gradients
 from bertsmith.training.work import SingleRank
 

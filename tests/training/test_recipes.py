@@ -176,11 +176,40 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 
 def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.cli.recipes import recipes
+    from bertsmith.training.finetune_recipes import find_finetune_recipe, shipped_finetune
 
     recipes()
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == sorted(shipped())
+    seam = lines.index("")
+    assert lines[0].startswith("Pre-training: bertsmith pretrain ")
+    assert [line.split()[0] for line in lines[1:seam]] == sorted(shipped())
+    assert lines[seam + 1].startswith("Fine-tuning: bertsmith finetune ")
+    assert [line.split()[0] for line in lines[seam + 2 :]] == sorted(shipped_finetune())
     recipes("show", "bert-wwm")
     assert capsys.readouterr().out == find_recipe("bert-wwm").read_text(encoding="utf-8")
     recipes("show", "bert-wwm", whole=True)
     assert "weight_decay = 0.01" in capsys.readouterr().out
+    recipes("show", "squad")
+    assert capsys.readouterr().out == find_finetune_recipe("squad").read_text(encoding="utf-8")
+    recipes("show", "squad", whole=True)
+    assert "micro_tokens = 8192" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_command_knows_both_kinds_of_recipe_and_files(whole, tmp_path, capsys) -> None:
+    from bertsmith.cli.recipes import recipes
+
+    with pytest.raises(ConfigError, match="did you mean 'squad2'"):
+        recipes("show", "squadd2", whole=whole)
+    with pytest.raises(ConfigError, match="there is no recipe file"):
+        recipes("show", str(tmp_path / "none.toml"), whole=whole)
+    for parent, said in (("bert", "objectives"), ("sst2", "evaluations")):
+        path = tmp_path / f"{parent}-mine.toml"
+        path.write_text(f'extends = "{parent}"\n')
+        recipes("show", str(path), whole=whole)
+        assert (said in capsys.readouterr().out) == whole
+
+
+def test_a_recipe_of_the_other_kind_is_named_as_such() -> None:
+    with pytest.raises(ConfigError, match=r"'sst2' is one of `bertsmith finetune`.*albert"):
+        load_recipe("sst2")

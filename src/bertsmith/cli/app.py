@@ -38,6 +38,25 @@ COMMANDS = {
         "bertsmith.cli.recipes:recipes", "List and print the recipes that come along."
     ),
     "pretrain": Entry("bertsmith.cli.pretrain:pretrain", "Pre-train a BERT of your own on shards."),
+    "finetune": Entry(
+        "bertsmith.cli.finetune:finetune", "Fine-tune a model on your own labeled rows."
+    ),
+    "evaluate": Entry(
+        "bertsmith.cli.evaluate:evaluate", "Score a fine-tuned model on labeled rows."
+    ),
+    "predict": Entry(
+        "bertsmith.cli.predict:predict", "Say what a fine-tuned model makes of texts or a file."
+    ),
+    "compare": Entry(
+        "bertsmith.cli.compare:compare", "Say whether one fine-tuned model beats another."
+    ),
+    "lengths": Entry(
+        "bertsmith.cli.lengths:lengths", "Count tokens; find out which part of long texts to read."
+    ),
+    "vectors": Entry(
+        "bertsmith.cli.vectors:vectors", "Find out which vector of a text suits your labeled rows."
+    ),
+    "glue": Entry("bertsmith.cli.glue:glue", "Fine-tune on every data set of GLUE and CLUE."),
     "fill": Entry("bertsmith.cli.fill:fill", "Fill the [MASK]s of a text, with scores."),
     "score": Entry("bertsmith.cli.score:score", "Say how likely a model finds texts; BLiMP."),
     "info": Entry("bertsmith.cli.info:info", "Say what a model folder holds."),

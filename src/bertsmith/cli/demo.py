@@ -1,4 +1,4 @@
-"""`bertsmith demo`: questions to Python's own documentation, and a tiny BERT learned from it."""
+"""`bertsmith demo`: questions to Python's own documentation, and two models learned from it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ QUESTIONS = (
     "How do I make a temporary folder that deletes itself?",
 )
 ANSWERS = 3
+SENTENCES = (
+    "Wait until the server has closed the connection.",
+    "Round a value to the nearest even integer.",
+)
 
 Model = Annotated[str, typer.Option("--model", help="A model folder or name.")]
 Out = Annotated[Path, typer.Option("--out", help="Where vectors and passages are kept.")]
@@ -41,7 +45,7 @@ def demo(
     ask: Ask = None,
     seconds: Seconds = 60.0,
 ) -> None:
-    """Answer questions from Python's documentation, then pre-train a tiny BERT on it, offline."""
+    """Answer questions from Python's documentation, fine-tune and pre-train on it, offline."""
     from rich.console import Console
 
     from bertsmith.demo.library_docs import passages
@@ -55,6 +59,8 @@ def demo(
     vectors = _embedded(console, embedder, found, out)
     for question in ask or QUESTIONS:
         _answer(console, embedder, question, found, vectors)
+    if not ask:
+        _finetuned(console, found, model, out)
     if seconds and not ask:
         _pretrained(console, found, out, seconds)
     console.print(f"\nEverything is in [bold]{out}[/]. Ask your own:")
@@ -121,6 +127,39 @@ def _answer(
         passage = found[place]
         console.print(f"  [green]{scores[place]:.2f}[/]  [bold]{escape(passage.source)}[/]")
         console.print(f"        [dim]{escape(_opening(passage))}[/]")
+
+
+def _finetuned(console: Console, found: list[Passage], model: str, out: Path) -> None:
+    """A classifier of docstrings: rows, training, what it is worth, its report."""
+    from rich.markup import escape
+
+    from bertsmith.cli.finetune_view import watching
+    from bertsmith.demo import finetuning
+    from bertsmith.demo.library_parts import PARTS, write_parts
+    from bertsmith.runtime.predictor import load_predictor
+
+    console.print("\n[bold]A classifier[/]: which part of the library does a docstring come from?")
+    rows = write_parts(found, out / "docstrings.csv")
+    console.print(f"rows    {rows:,} docstrings of {len(set(PARTS.values()))} parts")
+    folder = out / "classifier"
+    start = time.perf_counter()
+    with watching(folder, quiet=not sys.stderr.isatty()) as watch:
+        proven = finetuning.train(out / "docstrings.csv", model, folder, watch)
+    told = proven.record["training"]
+    console.print(
+        f"train   {told['steps']:,} steps, {told['tokens']:,} tokens in "
+        f"{time.perf_counter() - start:.0f} s, proof included ({told['precision']})"
+    )
+    console.print(
+        f"test    [bold]{proven.figure():.0%} right[/] of {proven.record['data']['rows']['test']} "
+        f"docstrings it never saw; word counts {proven.figure('words'):.0%}, always the same part "
+        f"{proven.figure('majority'):.0%}"
+    )
+    for said, text in zip(load_predictor(folder).predict(SENTENCES), SENTENCES, strict=True):
+        sure = "" if said.confidence is None else f" {said.confidence:.2f}"
+        console.print(f"[bold cyan]? {escape(text)}[/]\n  {escape(str(said.value))}{sure}")
+    console.print(f"proof   {proven.page}")
+    console.print(f'Try:    bertsmith predict {folder} "Return the sine of x."', markup=False)
 
 
 def _pretrained(console: Console, found: list[Passage], out: Path, seconds: float) -> None:

@@ -178,9 +178,9 @@ def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
     from bertsmith.cli.console import note
     from bertsmith.cli.pretrain_view import watching
     from bertsmith.training.launch import relaunch
+    from bertsmith.training.place import find_place, is_one_of_many
     from bertsmith.training.precision_memory import keep_freed_memory
     from bertsmith.training.pretrain import pretrain as run
-    from bertsmith.training.pretrain_place import find_place, is_one_of_many
 
     if job.recipe.run.devices > 1 and not is_one_of_many():
         relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=job.recipe.run.devices)

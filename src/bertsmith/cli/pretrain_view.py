@@ -23,7 +23,7 @@ def watching(*, quiet: bool) -> Iterator[Watcher | None]:
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _bar() as bar:
+        with progress_bar() as bar:
             yield _Bar(bar)
     else:
         yield _Lines()
@@ -76,7 +76,8 @@ class _Lines:
         sys.stderr.flush()
 
 
-def _bar() -> RichProgress:
+def progress_bar() -> RichProgress:
+    """A bar with step and figures, on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,13 +1,18 @@
-"""`bertsmith recipes`: what can be pre-trained as it is, and the text of each recipe."""
+"""`bertsmith recipes`: what can be pre-trained and fine-tuned as it is, and the text of each."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bertsmith.config import Settings
 
 Action = Annotated[
     Literal["show"] | None, typer.Argument(metavar="[show RECIPE]", help="Print one recipe.")
@@ -26,26 +31,83 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
         bertsmith recipes
 
         bertsmith recipes show bert > my-bert.toml
+
+        bertsmith recipes show sst2 --whole
     """
     if action is None:
         _list()
         return
     if name is None:
         raise ConfigError("say which recipe to show: bertsmith recipes show bert")
-    from bertsmith.config import to_toml
-    from bertsmith.training.recipe import find_recipe, load_recipe
-
-    text = to_toml(load_recipe(name)) if whole else find_recipe(name).read_text(encoding="utf-8")
+    text = _whole(name) if whole else _found(name)
     sys.stdout.buffer.write(text.encode())
     sys.stdout.flush()
 
 
-def _list() -> None:
+def _found(name: str) -> str:
+    """The text of a recipe of either kind."""
+    from bertsmith.training.finetune_recipes import shipped_finetune
+    from bertsmith.training.recipe import find_recipe, shipped
+
+    files = {**shipped(), **shipped_finetune()}
+    if name not in files and "." not in name and "/" not in name:
+        raise unknown("recipe", name, files)
+    path = files[name] if name in files else find_recipe(name)
+    return path.read_text(encoding="utf-8")
+
+
+def _whole(name: str) -> str:
+    from bertsmith.config import to_toml
+    from bertsmith.training.finetune_recipes import load_finetune_recipe, shipped_finetune
     from bertsmith.training.recipe import load_recipe, shipped
 
-    names = shipped()
-    width = max(map(len, names)) + 2
-    for name in names:
-        about = load_recipe(name).about
-        paper = f" ({about.paper})" if about.paper else ""
-        sys.stdout.write(f"{name:<{width}}{about.summary}{paper}\n")
+    recipe: Settings
+    if name in shipped_finetune():
+        recipe = load_finetune_recipe(name)
+    elif name in shipped():
+        recipe = load_recipe(name)
+    else:
+        _found(name)  # an unknown name is answered for both kinds
+        recipe = _of_a_file(name)
+    return to_toml(recipe)
+
+
+def _of_a_file(path: str) -> Settings:
+    """A file of the user's is of the kind that takes its settings."""
+    from bertsmith.training.finetune_recipes import load_finetune_recipe
+    from bertsmith.training.recipe import load_recipe
+
+    try:
+        return load_recipe(path)
+    except ConfigError as first:
+        try:
+            return load_finetune_recipe(path)
+        except ConfigError as second:
+            raise ConfigError(
+                f"{path} is a recipe neither of pretrain nor of finetune\n{first}\n{second}"
+            ) from second
+
+
+def _list() -> None:
+    from bertsmith.training.finetune_recipes import load_finetune_recipe, shipped_finetune
+    from bertsmith.training.recipe import load_recipe, shipped
+
+    pretrain = {name: load_recipe(name).about for name in shipped()}
+    finetune = {name: load_finetune_recipe(name).about for name in shipped_finetune()}
+    _table(
+        "Pre-training: bertsmith pretrain RECIPE --corpus SHARDS --out DIR",
+        {name: (about.summary, about.paper) for name, about in pretrain.items()},
+    )
+    sys.stdout.write("\n")
+    _table(
+        "Fine-tuning: bertsmith finetune DATA --model DIR --out DIR --recipe RECIPE",
+        {name: (about.summary, about.source) for name, about in finetune.items()},
+    )
+
+
+def _table(heading: str, rows: Mapping[str, tuple[str, str]]) -> None:
+    sys.stdout.write(f"{heading}\n")
+    width = max(map(len, rows)) + 2
+    for name, (summary, source) in rows.items():
+        given = f" ({source})" if source else ""
+        sys.stdout.write(f"  {name:<{width}}{summary}{given}\n")

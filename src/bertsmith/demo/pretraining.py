@@ -13,8 +13,8 @@ from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.fill import Filled, MaskedModel
 from bertsmith.text.learn import learn_vocabulary
+from bertsmith.training.place import find_place
 from bertsmith.training.pretrain import Job, pretrain
-from bertsmith.training.pretrain_place import find_place
 from bertsmith.training.progress import Watcher
 from bertsmith.training.recipe import PretrainRecipe, load_recipe
 from bertsmith.training.run import Outcome

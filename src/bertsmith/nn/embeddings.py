@@ -43,7 +43,7 @@ class Embeddings(nn.Module):
             raise TextError("this model has no segment embedding, but some segment is not 0")
         if self.positions is not None:
             summed = summed + self.positions(positions + self.first)
-        rows = self.norm(summed)
+        rows: Tensor = self.norm(summed)
         if self.training:
             rows = dropout(rows, self.dropout)
         return rows if self.project is None else self.project(rows)

@@ -78,7 +78,7 @@ def spread_all(rows: Tensor, sides: Sequence[Side]) -> list[Tensor]:
     for side in sides:
         sizes += [side.start - ends, side.count]  # what stands before it, often nothing
         ends = side.start + side.count
-    parts = rows.split([*sizes, rows.shape[0] - ends])
+    parts = torch.split(rows, [*sizes, rows.shape[0] - ends])
     return [side.arranged(part) for side, part in zip(sides, parts[1::2], strict=True)]
 
 

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertsmith.report.page import text
+from bertsmith.report.page import scrolled, text
 
 WIDTH, HEIGHT = 880, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 12, 34
 MOST_POINTS = 800  # a screen has no more columns; longer curves are thinned
+FEW_POINTS = 40  # so few are marked on their curve
+LONGEST_NAME = 19  # letters that fit beside the frame
 COLORS = ("#3b78d8", "#d9682b", "#2f9e5b", "#b0409b", "#8a7a1f", "#1f9aa5", "#c23b48", "#6b6fd0")
 
 
@@ -34,12 +36,13 @@ def chart(curves: Sequence[Curve], *, x_name: str) -> str:
         return "<p>nothing was recorded</p>"
     xs = [x for curve in kept for x, _ in curve.points]
     ys = [y for curve in kept for _, y in curve.points]
-    across = _Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
-    up = _Axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP)
+    across = Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
+    up = Axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP)
     parts = [*_grid(across, up), *_drawn(kept, across, up)]
-    parts.append(_label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, x_name, "middle"))
+    parts.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, x_name, "middle"))
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
-    return f'<svg {box} role="img" aria-label="{text(_spoken(kept))}">{"".join(parts)}</svg>'
+    drawn = f'<svg {box} role="img" aria-label="{text(_spoken(kept))}">{"".join(parts)}</svg>'
+    return scrolled(drawn, "chart")
 
 
 def finite(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -81,7 +84,7 @@ def shown(value: float) -> str:
     return f"{value:.4g}"
 
 
-class _Axis:
+class Axis:
     """From values to places on the page."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
@@ -94,23 +97,23 @@ class _Axis:
         return round(self._start + (value - self.low) * self._scale, 1)
 
 
-def _grid(across: _Axis, up: _Axis) -> list[str]:
+def _grid(across: Axis, up: Axis) -> list[str]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = []
     for value in ticks(up.low, up.high):
         y = up.at(value)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y}" y2="{y}"/>')
-        parts.append(_label(LEFT - 8, y + 4, shown(value), "end"))
+        parts.append(label(LEFT - 8, y + 4, shown(value), "end"))
     for value in ticks(across.low, across.high, 6):
         x = across.at(value)
         parts.append(f'<line class="grid" x1="{x}" x2="{x}" y1="{TOP}" y2="{bottom}"/>')
-        parts.append(_label(x, bottom + 15, shown(value), "middle"))
+        parts.append(label(x, bottom + 15, shown(value), "middle"))
     size = f'width="{right - LEFT}" height="{bottom - TOP}"'
     parts.append(f'<rect class="frame" x="{LEFT}" y="{TOP}" {size}/>')
     return parts
 
 
-def _drawn(curves: Sequence[Curve], across: _Axis, up: _Axis) -> list[str]:
+def _drawn(curves: Sequence[Curve], across: Axis, up: Axis) -> list[str]:
     parts = []
     for number, curve in enumerate(curves):
         color = COLORS[number % len(COLORS)]
@@ -120,18 +123,23 @@ def _drawn(curves: Sequence[Curve], across: _Axis, up: _Axis) -> list[str]:
             parts.append(
                 f'<polyline fill="none" stroke="{color}" stroke-width="1.6" points="{joined}"/>'
             )
-        else:
+        if curve.dots or len(places) <= FEW_POINTS:
             parts += [f'<circle cx="{x}" cy="{y}" r="3" fill="{color}"/>' for x, y in places]
         y = TOP + 14 + 32 * number
         x = WIDTH - RIGHT + 12
         parts.append(f'<rect x="{x}" y="{y - 8}" width="10" height="4" fill="{color}"/>')
-        parts.append(_label(x + 16, y, curve.name[:60], "start"))
-        parts.append(_label(x + 16, y + 14, shown(curve.points[-1][1]), "start"))
+        parts.append(label(x + 16, y, _short(curve.name), "start"))
+        parts.append(label(x + 16, y + 14, shown(curve.points[-1][1]), "start"))
     return parts
 
 
-def _label(x: float, y: float, words: str, anchor: str) -> str:
+def label(x: float, y: float, words: str, anchor: str) -> str:
+    """Words at a place."""
     return f'<text x="{round(x, 1)}" y="{round(y, 1)}" text-anchor="{anchor}">{text(words)}</text>'
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def _spoken(curves: Sequence[Curve]) -> str:

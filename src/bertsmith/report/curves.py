@@ -10,6 +10,7 @@ from typing import Any
 
 from bertsmith.report.chart import Curve, chart, shown
 from bertsmith.report.page import facts, heading, page, preformatted, table
+from bertsmith.report.values import as_float, part
 from bertsmith.staged import write_staged
 
 log = logging.getLogger(__name__)
@@ -49,14 +50,17 @@ def curves_page(rows: Sequence[Row], *, title: str, settings: str = "") -> str:
     held_out = [row for row in rows if row.get("kind") in ("eval", "final")]
     sections = [facts(_summary(train, rows)), *_figures(rows)]
     for name, key in (("Loss", "losses"), ("Accuracy", "accuracy")):
-        curves = [*_parts(train, key, ""), *_parts(held_out, key, "held out: ", dots=True)]
+        curves = [
+            *named_curves(train, key, ""),
+            *named_curves(held_out, key, "held out: ", dots=True),
+        ]
         sections += [heading(name), chart(curves, x_name="step")]
     for name, key in (
         ("Learning rate", "rate"),
         ("Tokens a second", "tokens_per_second"),
         ("Gradient norm before clipping", "norm"),
     ):
-        curve = Curve(name=key.replace("_", " "), points=_points(train, key))
+        curve = Curve(name=key.replace("_", " "), points=points_over_steps(train, key))
         sections += [heading(name), chart([curve], x_name="step")]
     if settings:
         sections += [heading("Settings"), preformatted(settings)]
@@ -68,7 +72,7 @@ def _summary(train: Sequence[Row], rows: Sequence[Row]) -> Iterable[tuple[str, o
         last = train[-1]
         yield "steps", _number(last.get("step"))
         yield "tokens", _number(last.get("tokens"))
-        yield "hours", _number(_float(last.get("seconds")) / 3600)
+        yield "hours", _number(as_float(last.get("seconds")) / 3600)
     for row in rows:
         if row.get("kind") == "diverged":
             yield "diverged", row.get("message")
@@ -80,14 +84,14 @@ def _figures(rows: Sequence[Row]) -> list[str]:
     if not ends:
         return []
     last = ends[-1]
-    parts = _dict(last, "losses")
+    parts = part(last, "losses")
     lines = [
         [
             name,
-            shown(_float(loss)),
-            shown(_float(_dict(last, "perplexity").get(name))),
-            shown(_float(_dict(last, "accuracy").get(name))),
-            _number(_dict(last, "counts").get(name)),
+            shown(as_float(loss)),
+            shown(as_float(part(last, "perplexity").get(name))),
+            shown(as_float(part(last, "accuracy").get(name))),
+            _number(part(last, "counts").get(name)),
         ]
         for name, loss in parts.items()
     ]
@@ -96,43 +100,28 @@ def _figures(rows: Sequence[Row]) -> list[str]:
     return [heading(title), table(header, lines)]
 
 
-def _parts(rows: Sequence[Row], key: str, prefix: str, *, dots: bool = False) -> list[Curve]:
+def named_curves(rows: Sequence[Row], key: str, prefix: str, *, dots: bool = False) -> list[Curve]:
     """One curve for each name that stands under a key."""
-    names = dict.fromkeys(name for row in rows for name in _dict(row, key))
+    names = dict.fromkeys(name for row in rows for name in part(row, key))
     return [
         Curve(
             name=f"{prefix}{name}",
-            points=_points(rows, key, name),
+            points=points_over_steps(rows, key, name),
             dots=dots,
         )
         for name in names
     ]
 
 
-def _points(
-    rows: Sequence[Row], key: str, part: str | None = None
+def points_over_steps(
+    rows: Sequence[Row], key: str, name: str | None = None
 ) -> tuple[tuple[float, float], ...]:
-    """A value of each row over its step; with `part`, that of a name under the key."""
-    values = [row.get(key) if part is None else _dict(row, key).get(part) for row in rows]
+    """A value of each row over its step; with `name`, that of a name under the key."""
+    values = [row.get(key) if name is None else part(row, key).get(name) for row in rows]
     pairs = zip(rows, values, strict=True)
-    return tuple((_float(row.get("step")), _float(v)) for row, v in pairs if v is not None)
-
-
-def _dict(row: Row, key: str) -> dict[str, Any]:
-    found = row.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _float(value: object) -> float:
-    """A number, or the text JSON needs for one that is none; anything else is not a number."""
-    if isinstance(value, int | float | str):
-        try:
-            return float(value)
-        except ValueError:
-            return float("nan")
-    return float("nan")
+    return tuple((as_float(row.get("step")), as_float(v)) for row, v in pairs if v is not None)
 
 
 def _number(value: object) -> str:
-    number = _float(value)
+    number = as_float(value)
     return shown(number) if number == number else str(value)

@@ -1,9 +1,11 @@
-"""`bertsmith.load`: from a name to something that turns texts into vectors."""
+"""`bertsmith.load`: from a name to something that turns texts into vectors, or answers."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,7 +14,32 @@ from bertsmith.folders.read import load_model
 from bertsmith.runtime.embedder import Embedder
 from bertsmith.runtime.selection import PRECISIONS, Notice, Precision
 
+if TYPE_CHECKING:
+    from bertsmith.runtime.predictor import Predictor, Row
+    from bertsmith.tasks.prediction import Prediction
+
 log = logging.getLogger(__name__)
+
+
+class LoadedModel(Embedder):
+    """A model that gives vectors, and answers if its folder was fine-tuned."""
+
+    source: str | Path = ""
+    device: str = "cpu"
+    _predictor: Predictor | None = None
+
+    @property
+    def predictor(self) -> Predictor:
+        """What answers, made when it is first asked for; a plain folder has none and says so."""
+        if self._predictor is None:
+            from bertsmith.runtime.predictor import load_predictor  # who embeds need not wait
+
+            self._predictor = load_predictor(self.source, device=self.device)
+        return self._predictor
+
+    def predict(self, rows: Iterable[Row]) -> list[Prediction]:
+        """An answer for each text, or tuple of texts, by a fine-tuned folder."""
+        return self.predictor.predict(rows)
 
 
 def load(
@@ -22,8 +49,10 @@ def load(
     precision: Precision = "auto",
     threads: int | None = None,
     notice: Notice = log.info,
-) -> Embedder:
+) -> LoadedModel:
     """A model by path or name ("all-MiniLM-L6-v2"), ready for `encode`.
+
+    One that was fine-tuned is also ready for `predict`.
 
     `precision` "auto" is fp32, or bf16 with float32 sums where a probe has proven it here; "fp32"
     is exact everywhere. `notice` gets a line whenever the engine changes.
@@ -34,7 +63,7 @@ def load(
     loaded = load_model(name, device=str(place), dtype=_dtype(place, precision))
     if loaded.folder.sentence is None:
         log.info("%s does not say how to pool; using the mean of its rows", loaded.folder.path)
-    return Embedder(
+    found = LoadedModel(
         loaded.model,
         loaded.tokenizer,
         loaded.sentence,
@@ -43,6 +72,8 @@ def load(
         threads=threads,
         notice=notice,
     )
+    found.source, found.device = name, str(place)
+    return found
 
 
 def _device(name: str) -> torch.device:

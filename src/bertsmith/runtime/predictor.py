@@ -11,10 +11,12 @@ import torch
 
 from bertsmith.config import validated
 from bertsmith.data.examples.example import Example
-from bertsmith.errors import FolderError, TensorMismatchError, TextError
+from bertsmith.errors import ConfigError, FolderError, TensorMismatchError, TextError
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.task_files import HEAD, read_task, read_task_head
-from bertsmith.tasks.answering import answer, predictions
+from bertsmith.tasks.answering import Answered, answer, answer_auxiliary
+from bertsmith.tasks.auxiliary import auxiliary_from_json
+from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.meta import MetaTables, meta_sizes, with_meta
@@ -59,13 +61,36 @@ class Predictor:
         examples = (_example(row, number) for number, row in zip(count(), rows, strict=False))
         return [said for _, said in self.stream(examples)]
 
-    def stream(self, examples: Iterable[Example]) -> Iterator[tuple[Example, Prediction]]:
-        """Examples with their answers, in order, a bounded number in memory."""
-        for chunk in _chunks(examples, CHUNK):
-            features = self.task.features(chunk, self.tokenizer, self.lengths)
-            features = with_meta(features, chunk, self._tables)
-            found = answer(self.model, features, device=self.device)
-            yield from zip(chunk, predictions(self.model, found, features, chunk), strict=True)
+    @property
+    def meta_columns(self) -> tuple[str, ...]:
+        """Columns beside the texts that the model reads."""
+        return tuple(self._tables)
+
+    def stream(
+        self, examples: Iterable[Example], *, chunk: int = CHUNK
+    ) -> Iterator[tuple[Example, Prediction]]:
+        """Examples with their answers, in order, `chunk` of them in memory at a time."""
+        for some in _chunks(examples, chunk):
+            features, found = self.answered(some)
+            yield from zip(some, self.task.decode(found.logits, features, some), strict=True)
+
+    def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
+        """What the model makes of the further columns that it has learned, by column."""
+        if not self.model.columns:
+            raise ConfigError("the model has learned no further columns; a recipe names them")
+        examples = (_example(row, number) for number, row in zip(count(), rows, strict=False))
+        found: list[dict[str, str | float]] = []
+        for some in _chunks(examples, CHUNK):
+            features = self.task.features(some, self.tokenizer, self.lengths)
+            features = with_meta(features, some, self._tables)
+            found += answer_auxiliary(self.model, features, device=self.device)
+        return found
+
+    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
+        """The passages of examples and what the model says of them, not yet put into words."""
+        features = self.task.features(examples, self.tokenizer, self.lengths)
+        features = with_meta(features, examples, self._tables)
+        return features, answer(self.model, features, device=self.device)
 
 
 def load_predictor(name: str | Path, *, device: str = "cpu") -> Predictor:
@@ -106,6 +131,7 @@ def _task_model(loaded: LoadedFolder, section: dict[str, Any], tables: MetaTable
         head=_settings(HeadSettings, section, "head_settings", path),
         pool=_settings(LengthSettings, section, "length", path).pool,
         meta_sizes=meta_sizes(tables),
+        auxiliary=auxiliary_from_json(section.get("auxiliary", {})),
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bertsmith.data.examples.example import Answers, Example
 from bertsmith.data.examples.language import guess_language
-from bertsmith.errors import ConfigError, TextError
+from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.answer_decoding import Spans, best_spans
 from bertsmith.tasks.answer_features import WindowRule, answer_features, answers_of
@@ -92,9 +92,7 @@ class FindAnswer:
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(T, 2) -> LossSum over passages: the mean of start and end, each among all tokens."""
-        if batch.targets is None:
-            raise TextError("a batch without answers has no loss")
-        aims = batch.targets.reshape(-1, 2)  # (B, 2)
+        aims = batch.wanted.reshape(-1, 2)  # (B, 2)
         lengths = batch.layout.lengths
         first, last = (
             group_cross_entropy(logits[:, side], lengths, aims[:, side]) for side in (0, 1)

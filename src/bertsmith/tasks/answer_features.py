@@ -72,9 +72,9 @@ class WindowRule:
                 f"length.max_length {lengths.max_length} leaves no room for a question and a "
                 f"context beside {specials} special tokens; make it at least {specials + 2}"
             )
-        if lengths.stride is not None and lengths.stride > room - most:
+        if lengths.step is not None and lengths.step > room - most:
             raise ConfigError(
-                f"length.stride {lengths.stride} would skip tokens: beside a question of {most} "
+                f"length.stride {lengths.step} would skip tokens: beside a question of {most} "
                 f"tokens a window of {lengths.max_length} holds {room - most} of the context; make "
                 f"the stride at most {room - most}, or length.max_length larger"
             )
@@ -82,7 +82,7 @@ class WindowRule:
             length=lengths.max_length,
             specials=specials,
             question=most,
-            stride=lengths.stride,
+            stride=lengths.step,
             strict=lengths.strict,
         )
 
@@ -209,7 +209,7 @@ def _fields(example: Example) -> tuple[str, str]:
 
 
 def _place(example: Example) -> str:
-    return f"{example.source}, line {example.line}, id {example.id}"
+    return f"{example.place}, id {example.id}"
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits
+from bertsmith.tasks.task import Logits, Loss
 
 MICRO_TOKENS = 4_096
 
@@ -40,8 +40,13 @@ def answer(
     device: torch.device,
     precision: Callable[[], AbstractContextManager[Any]] = nullcontext,
     micro_tokens: int = MICRO_TOKENS,
+    loss: Loss | None = None,
 ) -> Answered:
-    """Run features through a model in evaluation mode; examples stay whole in a batch."""
+    """Run features through a model in evaluation mode; examples stay whole in a batch.
+
+    `loss` takes the place of the task's own.
+    """
+    loss = loss or model.task.loss
     was_training = model.training
     model.eval()
     found: dict[int, Logits] = {}
@@ -56,15 +61,33 @@ def answer(
             if batch.targets is None:
                 labeled = False
             else:
-                part = model.task.loss(logits, batch)
+                part = loss(logits, batch)
                 total, count = total + float(part.sum), count + part.count
-            found |= _shared_out(logits.float().cpu().numpy(), batch, chosen, numbers, by_rows)
+            found |= shared_out(logits.float().cpu().numpy(), batch, chosen, numbers, by_rows)
     finally:
         model.train(was_training)
     return Answered(
         logits=[found[key] for key in sorted(found)],
         loss=total / count if labeled and count else None,
     )
+
+
+@torch.no_grad()
+def answer_auxiliary(
+    model: TaskModel, features: Sequence[Feature], *, device: torch.device
+) -> list[dict[str, str | float]]:
+    """What a model in evaluation mode says of its auxiliary targets, example by example."""
+    found: dict[int, dict[str, str | float]] = {}
+    for numbers in cut_up(features, MICRO_TOKENS):
+        chosen = [features[number] for number in numbers]
+        _, more = model.with_auxiliary(task_batch(chosen).to(device))
+        columns = [rows.float().cpu().tolist() for rows in more]
+        for place, example in enumerate(dict.fromkeys(feature.example for feature in chosen)):
+            found[example] = {
+                one.column: one.decode(rows[place])
+                for one, rows in zip(model.columns, columns, strict=True)
+            }
+    return [found[number] for number in sorted(found)]
 
 
 def predictions(
@@ -97,7 +120,7 @@ def cut_up(features: Sequence[Feature], micro_tokens: int) -> Iterator[list[int]
         yield batch
 
 
-def _shared_out(
+def shared_out(
     logits: Logits,
     batch: TaskBatch,
     features: Sequence[Feature],

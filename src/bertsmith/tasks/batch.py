@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertsmith.errors import TextError
 from bertsmith.nn.layout import Layout
 from bertsmith.tasks.feature import Feature
 
@@ -20,7 +21,8 @@ class TaskBatch:
     `owners` (B,) is the example of each passage, counted from 0 in this batch. `at` (U,) are the
     rows that a head on rows reads, None for tasks on whole texts; `units` (U,) which unit of its
     example each of them stands for, where a task has some. `targets` is None when something is
-    unlabeled; else as the task stores them: one entry an example, or one an `at`. `meta` (E, n).
+    unlabeled; else as the task stores them: one entry an example, or one an `at`. `meta` (E, n) and
+    `auxiliary` (E, m) are of further columns.
     """
 
     ids: Tensor
@@ -32,11 +34,19 @@ class TaskBatch:
     units: Tensor | None
     targets: Tensor | None
     meta: Tensor
+    auxiliary: Tensor
 
     @property
     def tokens(self) -> int:
         """T; nothing is padding."""
         return self.ids.shape[0]
+
+    @property
+    def wanted(self) -> Tensor:
+        """The targets of a batch whose loss is asked for."""
+        if self.targets is None:
+            raise TextError("a batch with unlabeled rows has no loss")
+        return self.targets
 
     def to(self, device: torch.device | str) -> TaskBatch:
         """The same batch on a device."""
@@ -55,6 +65,7 @@ class TaskBatch:
             units=moved(self.units),
             targets=moved(self.targets),
             meta=self.meta.to(device),
+            auxiliary=self.auxiliary.to(device),
         )
 
 
@@ -85,6 +96,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
         units=_joined(units) if len(units) == len(features) else None,
         targets=_targets(targets, rows=reads_rows) if len(targets) == len(asked) else None,
         meta=torch.from_numpy(np.stack([firsts[number].meta for number in order])),
+        auxiliary=torch.from_numpy(np.stack([firsts[number].auxiliary for number in order])),
     )
 
 

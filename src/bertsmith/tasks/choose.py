@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.data.examples.example import Choice, Example
@@ -18,13 +19,14 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.group_loss import group_cross_entropy
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.task import Logits
 from bertsmith.tasks.text_features import tokens_cut
+from bertsmith.tasks.whole_text import WholeText
 from bertsmith.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choose:
+class Choose(WholeText):
     """Multiple choice: each choice is a passage with the context; one number says how it fits.
 
     Examples may have different numbers of choices, K. The head's numbers stay one a passage,
@@ -32,7 +34,6 @@ class Choose:
     """
 
     name: Literal["choose"] = "choose"
-    reads: Literal["text"] = "text"
     labels: tuple[str, ...] = ()
 
     @property
@@ -51,24 +52,16 @@ class Choose:
             )
         pairs = [pair for example in examples for pair in _pairs(example)]
         owners = [number for number, example in enumerate(examples) for _ in example.texts[1:]]
-        targets = [
-            None if example.target is None else np.array(_index(example)) for example in examples
-        ]
+        targets = self.targets(examples)
         return [
             Feature(encoding=parts[0], example=number, target=targets[number])
             for number, parts in zip(owners, encodings(pairs, tokenizer, lengths), strict=True)
         ]
 
-    def count(self, batch: TaskBatch) -> int:
-        """One an example."""
-        return batch.examples
-
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(B, 1) -> LossSum over examples, each a softmax over its own choices."""
-        if batch.targets is None:
-            raise TextError("a batch without right choices has no loss")
         sizes = batch.owners.bincount(minlength=batch.examples).tolist()
-        total = group_cross_entropy(logits.squeeze(1), sizes, batch.targets)
+        total = group_cross_entropy(logits.squeeze(1), sizes, batch.wanted)
         return LossSum(total, batch.examples)
 
     def decode(
@@ -80,7 +73,7 @@ class Choose:
         for scores, example, cut in zip(logits, examples, cuts, strict=True):
             if scores.size != len(example.texts) - 1:
                 raise TextError(
-                    f"{example.source}, line {example.line}: {len(example.texts) - 1} choices and "
+                    f"{example.place}: {len(example.texts) - 1} choices and "
                     f"{scores.size} scores; decode takes the rows of all passages of an example"
                 )
             odds = softmax(scores.reshape(-1))
@@ -97,16 +90,13 @@ class Choose:
             )
         return found
 
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """(N,) and (N,) numbers of choices."""
-        truth = np.array([_index(example) for example in examples])
-        return truth, np.array([_chosen(one) for one in predictions])
+    def truth(self, examples: Sequence[Example]) -> NDArray[np.int64]:
+        """(N,) numbers of choices."""
+        return np.array([_index(example) for example in examples])
 
-    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
-        """There is nothing to tune."""
-        return self
+    def said(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
+        """(N,) numbers of choices."""
+        return np.array([_chosen(one) for one in predictions])
 
     def to_json(self) -> Mapping[str, Any]:
         """Nothing but its name."""
@@ -117,8 +107,7 @@ def _pairs(example: Example) -> list[tuple[str, str]]:
     context, *choices = example.texts
     if not choices:
         raise TextError(
-            f"{example.source}, line {example.line}: a context without choices; give the context "
-            "first, then every choice"
+            f"{example.place}: a context without choices; give the context first, then every choice"
         )
     return [(context, choice) for choice in choices]
 
@@ -127,8 +116,7 @@ def _index(example: Example) -> int:
     target, choices = example.target, len(example.texts) - 1
     if not isinstance(target, Choice) or not 0 <= target.index < choices:
         raise TextError(
-            f"{example.source}, line {example.line}: {target!r} is none of the {choices} choices, "
-            "which count from 0"
+            f"{example.place}: {target!r} is none of the {choices} choices, which count from 0"
         )
     return target.index
 

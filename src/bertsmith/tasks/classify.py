@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,17 @@ from bertsmith.errors import TextError
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, class_loss, weights_tensor
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits, Task
-from bertsmith.tasks.text_features import text_features, tokens_cut
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.tasks.task import Logits
+from bertsmith.tasks.text_features import tokens_cut
+from bertsmith.tasks.whole_text import WholeText
+
+Real = TypeVar("Real", bound=np.floating[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Classify:
+class Classify(WholeText):
     """Single-label classification."""
 
     labels: tuple[str, ...]
@@ -32,35 +33,15 @@ class Classify:
     weights: tuple[float, ...] | None = None  # of the classes, in training
 
     name: Literal["classify"] = "classify"
-    reads: Literal["text"] = "text"
 
     @property
     def outputs(self) -> int:
         """One a class."""
         return len(self.labels)
 
-    def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
-    ) -> list[Feature]:
-        """One passage an example, or its windows."""
-        place = self._places()
-
-        def aim(example: Example) -> NDArray[np.int64] | None:
-            return None if example.target is None else np.array(number_of(example, place))
-
-        return text_features(examples, tokenizer, lengths, aim)
-
-    def count(self, batch: TaskBatch) -> int:
-        """One an example."""
-        return batch.examples
-
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, C) -> LossSum."""
-        if batch.targets is None:
-            raise TextError("a batch without labels has no loss")
-        return class_loss(
-            logits, batch.targets, self.settings, weights_tensor(self.weights, logits)
-        )
+        return class_loss(logits, batch.wanted, self.settings, weights_tensor(self.weights, logits))
 
     def decode(
         self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
@@ -81,17 +62,15 @@ class Classify:
             )
         return found
 
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """(N,) and (N,) class numbers."""
+    def truth(self, examples: Sequence[Example]) -> NDArray[np.int64]:
+        """(N,) class numbers."""
         place = self._places()
-        truth = np.array([number_of(example, place) for example in examples])
-        return truth, np.array([place[str(one.value)] for one in predictions])
+        return np.array([number_of(example, place) for example in examples])
 
-    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
-        """There is nothing to tune."""
-        return self
+    def said(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
+        """(N,) class numbers."""
+        place = self._places()
+        return np.array([place[str(one.value)] for one in predictions])
 
     def to_json(self) -> Mapping[str, Any]:
         """Plain values."""
@@ -106,14 +85,13 @@ def number_of(example: Example, place: Mapping[str, int]) -> int:
     target = example.target
     if not isinstance(target, Label) or target.name not in place:
         raise TextError(
-            f"{example.source}, line {example.line}: the label is {target!r}; known labels: "
-            f"{', '.join(list(place)[:20])}"
+            f"{example.place}: the label is {target!r}; known labels: {', '.join(list(place)[:20])}"
         )
     return place[target.name]
 
 
-def softmax(logits: Logits) -> Logits:
+def softmax(logits: NDArray[Real]) -> NDArray[Real]:
     """(..., C) -> (..., C), each row adding up to 1."""
-    odds: Logits = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    odds: NDArray[Real] = np.exp(logits - logits.max(axis=-1, keepdims=True))
     odds /= odds.sum(axis=-1, keepdims=True)
     return odds

@@ -20,7 +20,7 @@ class Feature:
     `example` is its number in the list that the features were made of. `target` is what the task
     makes of the label, None if there is none. `at` (U,) are the tokens that a head on rows reads;
     `units` (U,) which unit of the example each of them stands for. `meta` (n,) are the numbers of
-    further columns.
+    further columns that the head reads, `auxiliary` (m,) those that it is to learn, nan: none.
     """
 
     encoding: Encoding
@@ -29,6 +29,7 @@ class Feature:
     at: Ints | None = None
     units: Ints | None = None
     meta: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    auxiliary: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
 
     def __len__(self) -> int:
         return len(self.encoding)

@@ -78,7 +78,7 @@ class TextHead(nn.Module):
         return drawn[0] if samples == 1 else torch.stack(drawn).mean(dim=0)
 
 
-def draw_weights(head: TextHead, generator: torch.Generator | None) -> None:
+def draw_weights(head: nn.Module, generator: torch.Generator | None) -> None:
     """Matrices as the encoder's began, biases 0; norms keep the ones they were built with."""
     with torch.no_grad():
         for module in head.modules():

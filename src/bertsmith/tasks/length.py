@@ -21,14 +21,14 @@ class LengthSettings(Settings):
 
     `keep` says which end of a longer text is read; `budgets` gives every field its own share
     instead (title 50, body 200). With `stride`, nothing is cut: windows of `max_length`, `stride`
-    tokens apart, are all read, and `pool` joins what they say.
+    tokens or half a window apart, are all read, and `pool` joins what they say.
     """
 
     max_length: Count = 128
     keep: Keep = "head"
     head: Annotated[int, Field(ge=0)] | None = None  # tokens from the front, with head+tail
     budgets: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False)] | None = None
-    stride: Count | None = None
+    stride: Count | Literal["half"] | None = None
     pool: Literal["mean", "max"] = "mean"
     strict: bool = False  # a text that is too long is an error
 
@@ -39,6 +39,11 @@ class LengthSettings(Settings):
         if self.stride is not None and (self.keep != "head" or self.budgets is not None):
             raise ValueError("with stride nothing is cut, so keep and budgets have no meaning")
         return self
+
+    @property
+    def step(self) -> int | None:
+        """How many tokens windows are apart; None if there are none."""
+        return max(1, self.max_length // 2 - 1) if self.stride == "half" else self.stride
 
     @property
     def truncation(self) -> Truncation | FieldBudgets:
@@ -60,8 +65,8 @@ def encodings(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
 ) -> list[list[Encoding]]:
     """Each text, or tuple of fields, as one Encoding, or as several windows."""
-    if lengths.stride is not None:
-        windows = Windows(length=lengths.max_length, stride=lengths.stride)
+    if lengths.step is not None:
+        windows = Windows(length=lengths.max_length, stride=lengths.step)
         return [_windows(fields, tokenizer, windows) for fields in texts]
     if not texts:
         return []

@@ -44,7 +44,7 @@ def meta_sizes(tables: MetaTables) -> dict[str, int]:
 def _value(example: Example, column: str) -> str:
     if column not in example.extra:
         raise ConfigError(
-            f"{example.source}, line {example.line}: there is no column {column!r} for head.meta; "
+            f"{example.place}: there is no column {column!r} for head.meta; "
             f"further columns of this row: {', '.join(example.extra) or 'none'}"
         )
     return example.extra[column]

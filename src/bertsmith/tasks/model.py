@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.encoder import Want
+from bertsmith.tasks.auxiliary import Auxiliary
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.crf import Crf
 from bertsmith.tasks.head import HeadSettings, TextHead, draw_weights
@@ -50,10 +51,12 @@ class TaskModel(nn.Module):
         head: HeadSettings,
         pool: str,
         meta_sizes: Mapping[str, int],
+        auxiliary: Sequence[Auxiliary] = (),
         random: torch.Generator | None = None,
     ) -> None:
         """`pool` joins the windows of a text; `random` draws the weights of an own head."""
         super().__init__()
+        self.columns = tuple(auxiliary)
         self.model = model
         self.task = task
         self.settings = vector
@@ -65,6 +68,7 @@ class TaskModel(nn.Module):
         if self.published is not None:
             if self.published not in model.heads:
                 raise ConfigError(f"build the model with a {self.published} head for {task.name}")
+            self._add_auxiliary(head, model.spec.hidden, random)
             return
         if vector.is_published and task.reads == "text":
             raise ConfigError(
@@ -79,25 +83,62 @@ class TaskModel(nn.Module):
             width = self.vector.width
         self.own = TextHead(head, width=width, outputs=task.outputs, meta_sizes=meta_sizes)
         draw_weights(self.own, random)
+        self._add_auxiliary(head, width, random)
+
+    def _add_auxiliary(
+        self, head: HeadSettings, width: int, random: torch.Generator | None
+    ) -> None:
+        """A linear layer for each auxiliary target, on the vector that the task's head reads."""
+        plain = HeadSettings(dropout=head.dropout)
+        self.auxiliary = nn.ModuleList(
+            TextHead(plain, width=width, outputs=one.outputs, meta_sizes={}) for one in self.columns
+        )
+        for layer in self.auxiliary:
+            draw_weights(layer, random)
 
     def forward(self, batch: TaskBatch) -> Tensor:
         """(E, C), or (U, C) for tasks on rows."""
-        if self.task.reads == "rows":
-            return self._on_rows(batch)
+        return self._on_rows(batch) if self.task.reads == "rows" else self._on_texts(batch)[0]
+
+    def with_auxiliary(self, batch: TaskBatch) -> tuple[Tensor, list[Tensor]]:
+        """(E, C) of the task, and (E, C) of each auxiliary target."""
+        logits, vectors = self._on_texts(batch)
+        none = batch.meta.new_zeros(len(vectors), 0)
+        return logits, [layer(vectors, none) for layer in self.auxiliary]
+
+    def _on_texts(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+        """Logits (E, C) and the vectors (E, W) that they were made of."""
         if self.published is not None:
             firsts = torch.tensor(batch.layout.starts, device=batch.ids.device)
             hidden = self._encode(batch, rows=firsts)[-1]
-            return self._joined(self.model.logits(self.published, hidden), batch)
+            logits = self._joined(self.model.logits(self.published, hidden), batch)
+            if not self.columns:
+                return logits, hidden
+            pooled = self.model.reads(self.published) == "pooled"
+            vectors = self.model.encoder.pool(hidden) if pooled else hidden
+            return logits, self._joined(vectors, batch)
         if self.vector is None or self.own is None:
             raise ConfigError("a task on texts needs a vector and a head")
         first_only = self.settings.pooling == "first" and self.settings.layers == "last"
         rows = torch.tensor(batch.layout.starts, device=batch.ids.device) if first_only else None
         layers = self._encode(batch, rows=rows)
-        vectors = layers[-1] if first_only else self.vector(layers, batch.layout.lengths)
+        if first_only:
+            return self._headed(layers[-1], batch)
+        return self._headed(self.vector(layers, batch.layout.lengths), batch)
+
+    def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
+        """The (T, D) of all layers, encoded before, through the vector and the own head: (E, C)."""
+        if self.vector is None:
+            raise ConfigError("only a model with a vector and a head of its own reads layers")
+        return self._headed(self.vector(layers, batch.layout.lengths), batch)[0]
+
+    def _headed(self, vectors: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+        """Vectors of passages (B, W) -> logits (E, C), and the vectors (E, W) they are made of."""
+        if self.own is None:
+            raise ConfigError("a task on texts needs a vector and a head")
         joined = self._joined(vectors, batch)
         meta = batch.meta if len(joined) == batch.examples else batch.meta[batch.owners]
-        logits: Tensor = self.own(joined, meta)
-        return logits
+        return self.own(joined, meta), joined
 
     def _on_rows(self, batch: TaskBatch) -> Tensor:
         if batch.at is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +15,19 @@ from bertsmith.errors import TextError
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, labels_loss, weights_tensor
 from bertsmith.tasks.metrics import Decisions
 from bertsmith.tasks.metrics.multilabel import tune_thresholds
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits, Task
-from bertsmith.tasks.text_features import text_features, tokens_cut
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.tasks.task import Logits
+from bertsmith.tasks.text_features import tokens_cut
+from bertsmith.tasks.whole_text import WholeText
 
 HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multilabel:
+class Multilabel(WholeText):
     """Multi-label classification; thresholds are tuned on held-out rows and stored."""
 
     labels: tuple[str, ...]
@@ -37,36 +36,16 @@ class Multilabel:
     weights: tuple[float, ...] | None = None
 
     name: Literal["multilabel"] = "multilabel"
-    reads: Literal["text"] = "text"
 
     @property
     def outputs(self) -> int:
         """One a class."""
         return len(self.labels)
 
-    def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
-    ) -> list[Feature]:
-        """One passage an example, or its windows."""
-
-        def aim(example: Example) -> NDArray[np.float32] | None:
-            if example.target is None:
-                return None
-            row: NDArray[np.float32] = self._row(example).astype(np.float32)
-            return row
-
-        return text_features(examples, tokenizer, lengths, aim)
-
-    def count(self, batch: TaskBatch) -> int:
-        """One an example."""
-        return batch.examples
-
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, C) -> LossSum."""
-        if batch.targets is None:
-            raise TextError("a batch without labels has no loss")
         return labels_loss(
-            logits, batch.targets, self.settings, weights_tensor(self.weights, logits)
+            logits, batch.wanted, self.settings, weights_tensor(self.weights, logits)
         )
 
     def decode(
@@ -86,18 +65,22 @@ class Multilabel:
             found.append(Prediction(value=chosen, probabilities=named, cut=cut))
         return found
 
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """(N, C) wanted, and what was given with which probabilities."""
-        truth = np.stack([self._row(example) for example in examples])
-        given = np.array([[label in _names(one) for label in self.labels] for one in predictions])
-        return truth, Decisions(self._odds(predictions), given)
+    def truth(self, examples: Sequence[Example]) -> NDArray[np.bool_]:
+        """(N, C) wanted."""
+        return np.stack([self._row(example) for example in examples])
 
-    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
+    def learned(self, truth: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """0 and 1."""
+        return truth.astype(np.float32)
+
+    def said(self, predictions: Sequence[Prediction]) -> Decisions:
+        """What was given, with which probabilities."""
+        given = np.array([[label in _names(one) for label in self.labels] for one in predictions])
+        return Decisions(self._odds(predictions), given)
+
+    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Self:
         """With the thresholds that give each label its best F1 on these examples."""
-        truth = np.stack([self._row(example) for example in examples])
-        limits = tune_thresholds(self._odds(predictions), truth)
+        limits = tune_thresholds(self._odds(predictions), self.truth(examples))
         return replace(self, thresholds=tuple(float(limit) for limit in limits))
 
     def to_json(self) -> Mapping[str, Any]:
@@ -111,7 +94,7 @@ class Multilabel:
         target = example.target
         if not isinstance(target, Labels) or not set(target.names) <= set(self.labels):
             raise TextError(
-                f"{example.source}, line {example.line}: the labels are {target!r}; known labels: "
+                f"{example.place}: the labels are {target!r}; known labels: "
                 f"{', '.join(self.labels[:20])}"
             )
         chosen = set(target.names)

@@ -15,15 +15,14 @@ from bertsmith.errors import TextError
 from bertsmith.nn.loss import LossSum, squared_error
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits, Task
-from bertsmith.tasks.text_features import text_features, tokens_cut
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.tasks.task import Logits
+from bertsmith.tasks.text_features import tokens_cut
+from bertsmith.tasks.whole_text import WholeText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regress:
+class Regress(WholeText):
     """Regression on numbers whose mean and spread in training were these."""
 
     mean: float = 0.0
@@ -31,34 +30,15 @@ class Regress:
     labels: tuple[str, ...] = ()
 
     name: Literal["regress"] = "regress"
-    reads: Literal["text"] = "text"
 
     @property
     def outputs(self) -> int:
         """One number."""
         return 1
 
-    def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
-    ) -> list[Feature]:
-        """One passage an example, or its windows."""
-
-        def aim(example: Example) -> NDArray[np.float32] | None:
-            if example.target is None:
-                return None
-            return np.array((_value(example) - self.mean) / self.spread, dtype=np.float32)
-
-        return text_features(examples, tokenizer, lengths, aim)
-
-    def count(self, batch: TaskBatch) -> int:
-        """One an example."""
-        return batch.examples
-
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, 1) -> LossSum."""
-        if batch.targets is None:
-            raise TextError("a batch without numbers has no loss")
-        return squared_error(logits.squeeze(1), batch.targets)
+        return squared_error(logits.squeeze(1), batch.wanted)
 
     def decode(
         self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
@@ -70,16 +50,17 @@ class Regress:
             for row, cut in zip(logits, cuts, strict=True)
         ]
 
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """(N,) and (N,) numbers."""
-        truth = np.array([_value(example) for example in examples])
-        return truth, np.array([_number(one) for one in predictions])
+    def truth(self, examples: Sequence[Example]) -> NDArray[np.float64]:
+        """(N,) numbers."""
+        return np.array([_value(example) for example in examples])
 
-    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
-        """There is nothing to tune."""
-        return self
+    def learned(self, truth: NDArray[np.float64]) -> NDArray[np.float32]:
+        """On the scale of learning."""
+        return ((truth - self.mean) / self.spread).astype(np.float32)
+
+    def said(self, predictions: Sequence[Prediction]) -> NDArray[np.float64]:
+        """(N,) numbers."""
+        return np.array([_number(one) for one in predictions])
 
     def to_json(self) -> Mapping[str, Any]:
         """Plain values."""
@@ -88,9 +69,7 @@ class Regress:
 
 def _value(example: Example) -> float:
     if not isinstance(example.target, Score):
-        raise TextError(
-            f"{example.source}, line {example.line}: {example.target!r} is no number to learn"
-        )
+        raise TextError(f"{example.place}: {example.target!r} is no number to learn")
     return example.target.value
 
 

@@ -87,13 +87,9 @@ class Tag:
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(U, C) -> LossSum over units."""
-        if batch.targets is None:
-            raise TextError("a batch without tags has no loss")
         if self.crf is not None:
-            return self.crf(logits, batch.targets, run_sizes(batch))  # type: ignore[no-any-return]
-        return class_loss(
-            logits, batch.targets, self.settings, weights_tensor(self.weights, logits)
-        )
+            return self.crf(logits, batch.wanted, run_sizes(batch))  # type: ignore[no-any-return]
+        return class_loss(logits, batch.wanted, self.settings, weights_tensor(self.weights, logits))
 
     def decode(
         self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
@@ -190,5 +186,5 @@ def _in_order(
 def _tags(example: Example) -> tuple[str, ...]:
     target = example.target
     if not isinstance(target, Tagged) or len(target.tags) != len(target.units):
-        raise TextError(f"{example.source}, line {example.line}: {target!r} is not one tag a unit")
+        raise TextError(f"{example.place}: {target!r} is not one tag a unit")
     return target.tags

@@ -22,7 +22,9 @@ Pairs = NDArray[np.int64]
 def example_units(example: Example) -> Units:
     """The units that the data names, else words, and each ideograph and sign by itself."""
     target = example.target
-    return target.units if isinstance(target, Tagged) else units_of(example.texts[0])
+    if isinstance(target, Tagged):
+        return target.units
+    return example.units or units_of(example.texts[0])
 
 
 def tag_features(
@@ -120,7 +122,7 @@ def _checked(example: Example) -> Pairs:
     inside = not len(borders) or (borders[0] >= 0 and borders[-1] <= len(example.texts[0]))
     if not inside or (np.diff(borders) < 0).any():
         raise TextError(
-            f"{example.source}, line {example.line}: the units overlap, are out of order or leave "
+            f"{example.place}: the units overlap, are out of order or leave "
             f"the text of {len(example.texts[0])} characters; give (start, end) from left to right"
         )
     return units
@@ -132,11 +134,11 @@ def _target(example: Example, units: int, place: Mapping[str, int]) -> NDArray[n
     if target is None or (isinstance(target, Tagged) and units and not target.tags):
         return None
     if not isinstance(target, Tagged) or len(target.tags) != units:
-        raise TextError(f"{example.source}, line {example.line}: {target!r} is not one tag a unit")
+        raise TextError(f"{example.place}: {target!r} is not one tag a unit")
     odd = next((tag for tag in target.tags if tag not in place), None)
     if odd is not None:
         raise TextError(
-            f"{example.source}, line {example.line}: no label is called {odd!r}; known labels: "
+            f"{example.place}: no label is called {odd!r}; known labels: "
             f"{', '.join(list(place)[:20])}"
         )
     return np.array([place[tag] for tag in target.tags], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,6 +19,8 @@ from bertsmith.tasks.prediction import Prediction
 from bertsmith.text.tokenizer import Tokenizer
 
 Logits = NDArray[np.float32]
+Loss = Callable[[Tensor, TaskBatch], LossSum]
+"""Logits and their batch -> the sum over `task.count(batch)` predictions."""
 
 
 class Task(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,19 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.text.tokenizer import Tokenizer
 
-Aim = Callable[[Example], NDArray[np.generic] | None]
+Targets = Sequence[NDArray[np.generic] | None]
 
 
 def text_features(
-    examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings, aim: Aim
+    examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings, targets: Targets
 ) -> list[Feature]:
-    """The passages of each example; `aim` gives the target of one."""
-    found: list[Feature] = []
+    """The passages of each example; `targets` has an entry for each of them."""
     passages = encodings([example.texts for example in examples], tokenizer, lengths)
-    for number, (example, parts) in enumerate(zip(examples, passages, strict=True)):
-        target = aim(example)
-        found += [Feature(encoding=part, example=number, target=target) for part in parts]
-    return found
+    return [
+        Feature(encoding=part, example=number, target=target)
+        for number, (parts, target) in enumerate(zip(passages, targets, strict=True))
+        for part in parts
+    ]
 
 
 def tokens_cut(features: Sequence[Feature], examples: int) -> list[int]:

@@ -11,12 +11,13 @@ from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.tasks.answering import answer, predictions
+from bertsmith.tasks.auxiliary import auxiliary_from, with_auxiliary
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.meta import MetaTables, meta_sizes, meta_tables, with_meta
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.table import task_from_data
-from bertsmith.tasks.task import score
+from bertsmith.tasks.task import Loss, score
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.checkpoint import SaveSettings
@@ -26,22 +27,25 @@ from bertsmith.training.finetune_recipe import FinetuneRecipe
 from bertsmith.training.finetune_result import save_task_model
 from bertsmith.training.finetune_work import PART, FinetuneWork
 from bertsmith.training.loop import train
-from bertsmith.training.pretrain_place import Place
+from bertsmith.training.place import Place
 from bertsmith.training.progress import Watcher
 from bertsmith.training.resume import Fact, digest, flatten
 from bertsmith.training.run import Outcome, Run
 from bertsmith.training.schedule import LinearSettings
+from bertsmith.training.seen_tokens import keep_seen, put_back_all
 
 log = logging.getLogger(__name__)
 
-INDIRECT = ("run.seed", "run.precision", "run.threads")
 RECORDED = ("about", "optimizer")
 CHECKPOINTS = 4  # in the whole of training, beside the last one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneJob:
-    """What is to be learned, from what, and where the result goes."""
+    """What is to be learned, from what, and where the result goes.
+
+    `known` are rows whose labels the model is to have, too, though it does not learn from them.
+    """
 
     recipe: FinetuneRecipe
     task: str
@@ -49,6 +53,7 @@ class FinetuneJob:
     train: Sequence[Example]
     dev: Sequence[Example]
     out: Path
+    known: Sequence[Example] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,36 +72,46 @@ class Finetuned:
 
 
 def finetune(
-    job: FinetuneJob, *, place: Place | None = None, watch: Watcher | None = None
+    job: FinetuneJob,
+    *,
+    place: Place | None = None,
+    watch: Watcher | None = None,
+    loss: Loss | None = None,
 ) -> Finetuned:
-    """Train, or go on training, and write the model folder with the best weights."""
+    """Train, or go on training, and write the model folder with the best weights.
+
+    `loss` takes the place of the task's own: logits and their batch -> LossSum, whose count is
+    `task.count(batch)`.
+    """
     place = place or Place()
     recipe = job.recipe
-    if not job.dev:
-        raise ConfigError("there are no development rows to choose the best weights by")
-    task = task_from_data(job.task, job.train, loss=recipe.loss, crf=recipe.task.crf)
+    _check(job, place)
+    known = [*job.train, *job.known]
+    task = task_from_data(job.task, known, loss=recipe.loss, crf=recipe.task.crf)
     tables = meta_tables(job.train, recipe.head.meta)
+    columns = auxiliary_from(job.train, recipe.auxiliary, job.task)
     model, tokenizer = build_task_model(
         recipe,
         load_model(job.model),
         task,
         meta_sizes=meta_sizes(tables),
+        auxiliary=columns,
         device=place.device.type,
     )
     rows = {
         name: with_meta(task.features(examples, tokenizer, recipe.length), examples, tables)
         for name, examples in (("train", job.train), ("dev", job.dev))
     }
+    keep_seen(model.model, [*rows["train"], *rows["dev"]])
     place.prepare(model)
     work = FinetuneWork(
         task,
-        rows["train"],
-        batch=recipe.plan.batch,
-        micro_tokens=recipe.plan.micro_tokens,
+        with_auxiliary(rows["train"], job.train, columns),
+        plan=recipe.plan,
         seed=recipe.run.seed,
-        sampler=recipe.plan.sampler,
-        rank=place.ranks.rank,
-        world=place.ranks.world,
+        ranks=place.ranks,
+        auxiliary=columns,
+        loss=loss,
     )
     steps = max(1, round(work.steps_an_epoch * recipe.plan.epochs))
     run = Run(
@@ -112,12 +127,12 @@ def finetune(
         ),
         averaging=AveragingSettings(tail=0.0),
         seed=recipe.run.seed,
-        facts=_facts(job, place),
+        facts=facts(job, place, loss),
         device=place.device,
         ranks=place.ranks,
         precision=place.path.context,
         watch=watch,
-        judge=lambda: _judged(model, rows["dev"], job.dev, place),
+        judge=lambda: _judged(model, rows["dev"], job.dev, place, loss),
         best=recipe.best,
     )
     outcome = train(run)
@@ -126,11 +141,31 @@ def finetune(
     return _finished(job, outcome, steps, model, tokenizer, tables, rows["dev"], place)
 
 
+def _check(job: FinetuneJob, place: Place) -> None:
+    """Refuse what cannot be done before time goes into it."""
+    if not job.dev:
+        raise ConfigError("there are no development rows to choose the best weights by")
+    if place.ranks.world == 1:
+        return
+    from bertsmith.training.ranks_fsdp import FullySharded  # slow to import
+
+    if isinstance(place.ranks, FullySharded):
+        # The loss may hold weights (a CRF's), and figures are made of whole models.
+        raise ConfigError(
+            "fine-tuning keeps all weights on every rank: run.sharding = fsdp is for pre-training; "
+            "set it to ddp"
+        )
+
+
 def _judged(
-    model: TaskModel, features: Sequence[Feature], examples: Sequence[Example], place: Place
+    model: TaskModel,
+    features: Sequence[Feature],
+    examples: Sequence[Example],
+    place: Place,
+    wanted: Loss | None,
 ) -> Evaluation:
     """Loss and figures of the development rows."""
-    found = answer(model, features, device=place.device, precision=place.path.context)
+    found = answer(model, features, device=place.device, precision=place.path.context, loss=wanted)
     loss = found.loss if found.loss is not None else float("nan")
     figures = score(model.task, examples, predictions(model, found, features, examples))
     return Evaluation(
@@ -157,6 +192,7 @@ def _finished(
     said = predictions(model, found, features, job.dev)
     model.task = model.task.tuned(job.dev, said)
     said = predictions(model, found, features, job.dev)
+    put_back_all(model.model)
     if place.ranks.is_first:
         save_task_model(model, tokenizer, job.out, recipe=job.recipe, tables=tables)
     place.ranks.barrier()
@@ -170,15 +206,29 @@ def _finished(
     )
 
 
-def _facts(job: FinetuneJob, place: Place) -> dict[str, Fact]:
+def facts(job: FinetuneJob, place: Place, loss: Loss | None = None) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
     tree = job.recipe.model_dump(mode="json")
     found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
     return {
-        **{name: value for name, value in found.items() if name not in INDIRECT},
+        **{name: value for name, value in found.items() if not name.startswith("run.")},
         "task": job.task,
         "model": job.model,
-        "data.train": digest({"rows": [[*e.texts, repr(e.target)] for e in job.train]}),
-        "data.dev": digest({"rows": [[*e.texts, repr(e.target)] for e in job.dev]}),
+        "data.train": _digest(job.train, job.recipe),
+        "data.dev": _digest(job.dev, job.recipe),
         "precision": place.path.name,
+        **({} if loss is None else {"loss.own": getattr(loss, "__qualname__", repr(loss))}),
     }
+
+
+def _digest(examples: Sequence[Example], recipe: FinetuneRecipe) -> str:
+    """Of all that is read of the rows."""
+    columns = (*recipe.head.meta, *recipe.auxiliary)
+    return digest(
+        {
+            "rows": [
+                [*e.texts, repr(e.target), *(e.extra.get(column) for column in columns)]
+                for e in examples
+            ]
+        }
+    )

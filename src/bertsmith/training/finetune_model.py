@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -15,6 +15,7 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
+from bertsmith.tasks.auxiliary import Auxiliary
 from bertsmith.tasks.model import TaskModel, published_head
 from bertsmith.tasks.task import Task
 from bertsmith.tasks.vector import VectorSettings
@@ -44,6 +45,7 @@ def build_task_model(
     task: Task,
     *,
     meta_sizes: Mapping[str, int],
+    auxiliary: Sequence[Auxiliary] = (),
     device: str = "cpu",
 ) -> tuple[TaskModel, Tokenizer]:
     """The module to train, and its tokenizer with the recipe's special tokens."""
@@ -65,6 +67,7 @@ def build_task_model(
         head=recipe.head,
         pool=recipe.length.pool,
         meta_sizes=meta_sizes,
+        auxiliary=auxiliary,
         random=random,
     )
     if recipe.encoder.frozen:

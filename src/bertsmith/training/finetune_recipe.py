@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from bertsmith.config import Settings
+from bertsmith.tasks.auxiliary import AuxiliarySettings
 from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.vector import Layers, Pooling
 from bertsmith.training.best import BestSettings
 from bertsmith.training.optimizers import AdamWSettings
-from bertsmith.training.precision import Wanted
+from bertsmith.training.run_settings import RunSettings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0)]
@@ -59,14 +61,6 @@ class TaskSettings(Settings):
     crf: bool = False  # tagging: learn which tags follow each other
 
 
-class FinetuneRun(Settings):
-    """What does not belong to the method."""
-
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    precision: Wanted = "auto"
-    threads: Count | None = None
-
-
 class FinetuneRecipe(Settings):
     """Everything that decides what is learned, and how."""
 
@@ -76,8 +70,9 @@ class FinetuneRecipe(Settings):
     vector: TextVectorSettings = TextVectorSettings()
     head: HeadSettings = HeadSettings()
     loss: LossSettings = CrossEntropySettings()
+    auxiliary: Mapping[str, AuxiliarySettings] = {}  # further columns to learn, by name
     encoder: EncoderSettings = EncoderSettings()
     optimizer: AdamWSettings = AdamWSettings(lr=1e-4)
     plan: PlanSettings = PlanSettings()
     best: BestSettings = BestSettings()
-    run: FinetuneRun = FinetuneRun()
+    run: RunSettings = RunSettings()

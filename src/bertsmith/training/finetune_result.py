@@ -45,6 +45,7 @@ def save_task_model(
         "vector": model.settings.model_dump(mode="json"),
         "head_settings": recipe.head.model_dump(mode="json"),
         "meta": {column: dict(table) for column, table in tables.items()},
+        "auxiliary": {one.column: one.to_json() for one in model.columns},
     }
     with result_folder(out) as staging:
         save_model(_plain(model.model), tokenizer, staging, labels=labels_of(model.task))
@@ -55,8 +56,8 @@ def save_task_model(
 
 def labels_of(task: Task) -> Labels:
     """Labels and kind of problem as config.json spells them."""
-    if not task.labels and task.name != "regress":
-        return NO_LABELS
+    if task.name == "answer":
+        return NO_LABELS  # a span head always has two outputs
     names = task.labels or ("LABEL_0",)
     return Labels(names=names, problem=PROBLEMS.get(task.name))
 

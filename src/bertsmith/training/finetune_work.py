@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,13 @@ from torch import nn
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.answering import cut_up
+from bertsmith.tasks.auxiliary import Auxiliary, auxiliary_counts
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model import TaskModel
-from bertsmith.tasks.task import Task
-from bertsmith.training.work import Scored
+from bertsmith.tasks.task import Loss, Task
+from bertsmith.training.finetune_recipe import PlanSettings
+from bertsmith.training.work import Ranks, Scored
 
 Numbers = NDArray[np.int64]
 PART = "task"
@@ -36,23 +37,25 @@ class FinetuneWork:
         task: Task,
         features: Sequence[Feature],
         *,
-        batch: int,
-        micro_tokens: int,
+        plan: PlanSettings,
         seed: int,
-        sampler: Literal["shuffle", "balanced"] = "shuffle",
-        rank: int = 0,
-        world: int = 1,
+        ranks: Ranks,
+        auxiliary: Sequence[Auxiliary] = (),
+        loss: Loss | None = None,
     ) -> None:
+        """`loss` takes the place of the task's own."""
         runs = groupby(features, key=lambda feature: feature.example)
         self._examples = [list(run) for _, run in runs]
         if not self._examples:
             raise ConfigError("there is no example to train on")
         self._task = task
-        self._batch = batch
-        self._micro_tokens = micro_tokens
+        self._columns = tuple(auxiliary)
+        self._loss = loss or task.loss
+        self._batch = plan.batch
+        self._micro_tokens = plan.micro_tokens
         self._seed = seed
-        self._rank, self._world = rank, world
-        self._classes = _classes(self._examples) if sampler == "balanced" else None
+        self._rank, self._world = ranks.rank, ranks.world
+        self._classes = _classes(self._examples) if plan.sampler == "balanced" else None
         self._order: tuple[int, Numbers] | None = None
 
     @property
@@ -62,8 +65,8 @@ class FinetuneWork:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """One part."""
-        return {PART: 1.0}
+        """The task's part, and one for each auxiliary target under the name of its column."""
+        return {PART: 1.0, **{one.column: one.weight for one in self._columns}}
 
     def micro_batches(self, step: int, share: float) -> list[TaskBatch]:
         """This rank's micro-batches of a step."""
@@ -80,15 +83,24 @@ class FinetuneWork:
 
     def counts(self, batch: TaskBatch) -> dict[str, int]:
         """Predictions, known before the pass."""
-        return {PART: self._task.count(batch)}
+        return {
+            PART: self._task.count(batch),
+            **auxiliary_counts(self._columns, batch.auxiliary),
+        }
 
     def loss(
         self, model: nn.Module, batch: TaskBatch
     ) -> tuple[Mapping[str, LossSum], Mapping[str, Scored]]:
-        """The task's loss."""
+        """The task's loss, and those of the auxiliary targets."""
         if not isinstance(model, TaskModel):
             raise TypeError(f"fine-tuning trains a TaskModel, not {type(model)}")
-        return {PART: model.task.loss(model(batch), batch)}, {}
+        if not self._columns:
+            return {PART: self._loss(model(batch), batch)}, {}
+        logits, further = model.with_auxiliary(batch)
+        parts = {PART: self._loss(logits, batch)}
+        for number, (column, rows) in enumerate(zip(self._columns, further, strict=True)):
+            parts[column.column] = column.loss(rows, batch.auxiliary[:, number])
+        return parts, {}
 
     def tokens(self, batch: TaskBatch) -> int:
         """The real tokens of a micro-batch."""

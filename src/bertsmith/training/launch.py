@@ -81,6 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The launcher itself; its exit code is that of the rank that failed first."""
     options = _options(arguments)
     logging.basicConfig(format="%(message)s", level=logging.INFO)
+    for tries in range(options.restarts + 1):
+        code, again = _one_try(options, tries)
+        if not again:
+            break
+    return code
+
+
+def _one_try(options: argparse.Namespace, tries: int) -> tuple[int, bool]:
+    """Run all ranks to their end; the exit code, and whether starting them again may help."""
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -93,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         role="rank",
         rdzv_backend="c10d",
         rdzv_endpoint=f"{_LOCAL}:0",
-        max_restarts=options.restarts,
+        max_restarts=0,  # torch would also repeat what a rank refused with a reason
         local_addr=_LOCAL,
         shutdown_timeout=options.grace,
     )
@@ -101,17 +110,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elastic_launch(settings, sys.executable)(*options.command)
     except SignalException as received:
         log.info("%s was passed on, and all ranks have ended", received.sigval.name)
-        return STOPPED
+        return STOPPED, False
     except ChildFailedError as fault:
         rank, failure = root_cause(fault.failures)
-        how = failure.signal_name() if failure.exitcode < 0 else f"code {failure.exitcode}"
+        killed = failure.exitcode < 0 or failure.exitcode in _CONSEQUENCES
+        again = killed and tries < options.restarts
         log.error(
-            "rank %d (process %d) ended first, with %s; all other ranks were stopped%s",
-            *(rank, failure.pid, how),
-            f" after {options.restarts} restarts" if options.restarts else "",
+            "rank %d (process %d) ended first, with %s; all other ranks were stopped%s%s",
+            *(rank, failure.pid),
+            failure.signal_name() if failure.exitcode < 0 else f"code {failure.exitcode}",
+            f" after {tries} restarts" if tries else "",
+            "; starting all again from the last checkpoint" if again else "",
         )
-        return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
-    return 0
+        return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode, again
+    return 0, False
 
 
 def root_cause(failures: Mapping[int, ProcessFailure]) -> tuple[int, ProcessFailure]:

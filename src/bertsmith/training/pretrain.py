@@ -14,8 +14,8 @@ from bertsmith.objectives.learner import Learner
 from bertsmith.staged import write_staged
 from bertsmith.training.agreement import on_first
 from bertsmith.training.loop import train
+from bertsmith.training.place import Place
 from bertsmith.training.pretrain_model import build_learner
-from bertsmith.training.pretrain_place import Place
 from bertsmith.training.pretrain_result import save_result
 from bertsmith.training.pretrain_work import PretrainWork
 from bertsmith.training.progress import Watcher

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
+from bertsmith.training.place import find_place
 from bertsmith.training.pretrain import Job, pretrain
-from bertsmith.training.pretrain_place import find_place
 from bertsmith.training.progress import Progress
 from bertsmith.training.recipe import load_recipe
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings, overridden, read_layers, validated
+from bertsmith.config import Settings, validated
 from bertsmith.data.inputs import PAIRED, InputSettings
 from bertsmith.data.pair_plans import PairTask
-from bertsmith.errors import ConfigError, unknown
 from bertsmith.objectives.settings import MaskSettings, ObjectiveWeights
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.batching import BatchSettings
@@ -20,14 +19,12 @@ from bertsmith.training.evaluate import EvaluationSettings
 from bertsmith.training.log import LogSettings
 from bertsmith.training.model_settings import ModelSettings
 from bertsmith.training.optimizers import AdamWSettings, OptimizerSettings
-from bertsmith.training.precision import Wanted
-from bertsmith.training.ranks import RankSettings
+from bertsmith.training.recipe_files import Shelf
+from bertsmith.training.run_settings import RunSettings
 from bertsmith.training.schedule import LinearSettings, ScheduleSettings
 
-HOME = Path(__file__).parents[1] / "recipes" / "pretrain"
 PAIR_TASKS: dict[str, PairTask] = {"nsp": "next_sentence", "sop": "sentence_order"}
-# Of each pair only one can hold: what an override names takes the place of the other.
-EITHER_OR = (("schedule", "steps", "budget"), ("batch", "sequences", "tokens"))
+SHELF = Shelf("pretrain", (("schedule", "steps", "budget"), ("batch", "sequences", "tokens")))
 
 
 class About(Settings):
@@ -48,15 +45,6 @@ class GeneratorSettings(Settings):
     """The small masked LM that replaces tokens for a discriminator (ELECTRA)."""
 
     width: Annotated[float, Field(gt=0, le=1)] = 0.25  # as a share of the discriminator's
-
-
-class RunSettings(RankSettings):
-    """What does not belong to the method: seed, number format, cores, processes."""
-
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    precision: Wanted = "auto"
-    threads: Annotated[int, Field(ge=1)] | None = None
-    devices: Annotated[int, Field(ge=1)] = 1
 
 
 class PretrainRecipe(Settings):
@@ -113,43 +101,18 @@ class PretrainRecipe(Settings):
 
 def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRecipe:
     """A recipe by name or path, with settings given as "section.key=value" laid over it."""
-    path = find_recipe(str(named))
-    tree = read_layers(path, lambda name, folder: find_recipe(name, beside=folder))
-    for override in overrides:
-        for section, one, other in EITHER_OR:
-            for key, rival in ((one, other), (other, one)):
-                if override.replace(" ", "").startswith(f"{section}.{key}="):
-                    tree = _without(tree, section, rival)
-        tree = overridden(tree, [override])
-    source = str(named) if not overrides else f"{named} with {', '.join(overrides)}"
+    tree, source = SHELF.tree(named, overrides)
     return validated(PretrainRecipe, _without_zeros(tree), source)
 
 
-def find_recipe(named: str, *, beside: Path | None = None) -> Path:
-    """The file of a recipe, by name or by path; paths inside recipes count from `beside`."""
-    known = shipped()
-    if named in known:
-        return known[named]
-    path = Path(named).expanduser()
-    if beside is not None and not path.is_absolute():
-        path = beside / path
-    if path.is_file():
-        return path
-    if path.suffix == ".toml" or len(path.parts) > 1:
-        raise ConfigError(f"there is no recipe file {path}; `bertsmith recipes` lists known names")
-    raise unknown("recipe", named, known)
+def find_recipe(named: str) -> Path:
+    """The file of a recipe, by name or by path."""
+    return SHELF.find(named)
 
 
 def shipped() -> dict[str, Path]:
     """The recipes that come with the package, by name."""
-    return {path.stem: path for path in sorted(HOME.glob("*.toml"), key=lambda path: path.stem)}
-
-
-def _without(tree: Mapping[str, Any], section: str, key: str) -> dict[str, Any]:
-    table = tree.get(section)
-    if not isinstance(table, Mapping):
-        return dict(tree)
-    return {**tree, section: {name: value for name, value in table.items() if name != key}}
+    return SHELF.shipped()
 
 
 def _without_zeros(tree: Mapping[str, Any]) -> dict[str, Any]:

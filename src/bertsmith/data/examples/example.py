@@ -67,6 +67,7 @@ class Example:
     `texts` is one text, a pair, or several fields; for multiple choice the context, then the
     choices; for questions the question, then the context. `line` is where its record begins,
     counted from 1; `id` the file's own, else the line. `target` None: the row has no label.
+    `units` are the words as the file divides texts[0], () if it does not; a `Tagged` has its own.
     """
 
     source: str
@@ -75,3 +76,9 @@ class Example:
     texts: tuple[str, ...]
     target: Target | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    units: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for messages."""
+        return f"{self.source}, line {self.line}"

@@ -212,10 +212,10 @@ def _words(rows: Rows, draft: Draft) -> None:
     field = next((key for key in usual.TAGS if _any(rows, (key,), _strings)), "tags")
     draft.put("label", (field,), "it holds a tag for each word")
     draft.put("task", "tag", "words are tagged")
-    label, words = str(draft.get("label")[0]), str(draft.get("text")[0])
-    tags = [value for row in rows if _strings(value := row.get(label)) and isinstance(value, list)]
-    scheme, why = guess_scheme(tags)
-    draft.put("scheme", scheme, why)
+    words = str(draft.get("text")[0])
+    for label in draft.get("label"):  # one, or none: the rows have no tags
+        tags = [v for row in rows if _strings(v := row.get(str(label))) and isinstance(v, list)]
+        draft.put("scheme", *guess_scheme(tags))
     put_joiner([plain(word) for row in rows for word in _list(row.get(words))], draft)
 
 

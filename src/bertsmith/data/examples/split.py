@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from bertsmith.data.examples.read import OnError, read_examples
 from bertsmith.data.examples.spec import DataSpec
 from bertsmith.data.examples.split_files import SPLIT_RECORD, split_files
 from bertsmith.data.examples.split_record import load_record, make_record, recalled
-from bertsmith.data.examples.stratify import SPLITS, Shares, assign, check_shares
+from bertsmith.data.examples.stratify import SPLITS, Shares, assign, check_shares, usual_group
 from bertsmith.errors import ConfigError, InputFileError
 
 USUAL: Shares = (0.8, 0.1, 0.1)
-GROUPS = ("title", "document")  # what readers call the text that rows were taken from
 
 
 @dataclass(slots=True)
@@ -41,12 +40,14 @@ def load_splits(
     shares: Sequence[float] = USUAL,
     on_error: OnError = "stop",
     saved: Path | None = None,
+    also: Mapping[str, Path] | None = None,
 ) -> Splits:
     """Read a folder of train, dev and test files in any usual spelling, or split one file.
 
     One file is split by labels (scores by quantiles, questions by article); the split is saved,
     by default to FILE.split.json, and used again as long as the file is the same. A folder without
-    a dev file gets one from the training rows, in the same way.
+    a dev file gets one from the training rows, in the same way. `also` names the files of dev or
+    test that lie elsewhere.
     """
     parts = check_shares(shares)
     given = spec or DataSpec()
@@ -54,6 +55,7 @@ def load_splits(
     files = {"train": data}
     if data.is_dir():
         files, unused = split_files(data)
+    files |= also or {}
     splits = Splits()
     if unused:
         splits.notes.append(f"files not used: {', '.join(unused)}")
@@ -158,5 +160,4 @@ def _group(splits: Splits) -> str | None:
     group = splits.specs["train"].group
     if group is not None:
         return group if isinstance(group, str) else f"column {group}"
-    first = splits.train[0].extra
-    return next((name for name in GROUPS if name in first), None)
+    return usual_group(splits.train)

@@ -18,6 +18,7 @@ from bertsmith.data.examples.example import (
 from bertsmith.errors import ConfigError, InputFileError
 
 BINS = 10  # of scores, by quantiles
+GROUPS = ("title", "document")  # what readers call the text that rows were taken from
 SPLITS = ("train", "dev", "test")
 Shares = tuple[float, float, float]
 
@@ -43,6 +44,35 @@ def assign(
     along the way; the first group of each is for training, so that no label is met for the first
     time in a test, and the common ones make up for it.
     """
+    strata = grouped_strata(examples, seed=seed, group=group)
+    whose = [0] * len(examples)
+    given = [0.0, 0.0, 0.0]
+    for groups in strata:
+        for place, members in enumerate(groups):
+            total = sum(given) + len(members)
+            lacking = [share * total - have for share, have in zip(shares, given, strict=True)]
+            chosen = 0 if place == 0 else max(range(3), key=lambda i: lacking[i])
+            given[chosen] += len(members)
+            for number in members:
+                whose[number] = chosen
+    for number, share in enumerate(shares):
+        if share > 0 and given[number] == 0:
+            count = sum(map(len, strata))
+            raise InputFileError(
+                f"{examples[0].source if examples else 'the file'}: {len(examples)} rows in "
+                f"{count} groups are too few for a {SPLITS[number]} part of {share:g}; add "
+                "rows, give a larger share, or give files of their own"
+            )
+    return whose
+
+
+def grouped_strata(
+    examples: Sequence[Example], *, seed: int, group: str | None
+) -> list[list[list[int]]]:
+    """Rows that stay together, by what must be spread evenly: the rarest stratum first.
+
+    The groups of a stratum stand in the order of a hash.
+    """
     groups: dict[str, list[int]] = {}
     for number, example in enumerate(examples):
         groups.setdefault(_group(example, group), []).append(number)
@@ -52,24 +82,14 @@ def assign(
         common = Counter(kinds[number] for number in members).most_common()
         kind = min(kind for kind, count in common if count == common[0][1])
         strata.setdefault(kind, []).append((_hash(seed, name), members))
-    whose = [0] * len(examples)
-    given = [0.0, 0.0, 0.0]
-    for kind in sorted(strata, key=lambda kind: (len(strata[kind]), kind)):
-        for place, (_, members) in enumerate(sorted(strata[kind])):
-            total = sum(given) + len(members)
-            lacking = [share * total - have for share, have in zip(shares, given, strict=True)]
-            chosen = 0 if place == 0 else max(range(3), key=lambda i: lacking[i])
-            given[chosen] += len(members)
-            for number in members:
-                whose[number] = chosen
-    for number, share in enumerate(shares):
-        if share > 0 and given[number] == 0:
-            raise InputFileError(
-                f"{examples[0].source if examples else 'the file'}: {len(examples)} rows in "
-                f"{len(groups)} groups are too few for a {SPLITS[number]} part of {share:g}; add "
-                "rows, give a larger share, or give files of their own"
-            )
-    return whose
+    order = sorted(strata, key=lambda kind: (len(strata[kind]), kind))
+    return [[members for _, members in sorted(strata[kind])] for kind in order]
+
+
+def usual_group(examples: Sequence[Example]) -> str | None:
+    """The further column that tells which text a row was taken from, if readers gave one."""
+    first = examples[0].extra if examples else {}
+    return next((name for name in GROUPS if name in first), None)
 
 
 def _group(example: Example, group: str | None) -> str:

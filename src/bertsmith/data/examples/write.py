@@ -155,7 +155,7 @@ class _Shape:
         row: dict[str, object] = {"id": example.id}
         row |= zip(self._texts, example.texts, strict=True)
         if self._label is not None and example.target is not None:
-            row[self._label] = _value(example.target, example.texts[0])
+            row[self._label] = target_value(example.target, example.texts[0])
         return row | {name: example.extra[name] for name in self._extra}
 
     def _check(self, example: Example) -> None:
@@ -195,7 +195,8 @@ def _cell(target: Target) -> str:
     raise ConfigError("tags and answers do not fit into a table; write JSONL")
 
 
-def _value(target: Target, text: str) -> object:
+def target_value(target: Target, text: str) -> object:
+    """A target as JSON rows spell it."""
     if isinstance(target, Labels):
         return list(target.names)
     if isinstance(target, Score):

@@ -162,6 +162,7 @@ class _Sentence:
             texts=(text,),
             target=target,
             extra={"document": str(document)} if document else {},
+            units=units if target is None else (),
         )
 
 

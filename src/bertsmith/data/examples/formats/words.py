@@ -46,6 +46,7 @@ def read(
             id=id_of(row, spec.id, line),
             texts=(text,),
             target=target,
+            units=units if target is None else (),
         )
 
     return read_objects(lines, account, build)

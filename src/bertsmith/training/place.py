@@ -8,13 +8,14 @@ from pathlib import Path
 import torch
 from torch import distributed, nn
 
+from bertsmith.errors import HardwareError
 from bertsmith.folders.safe import Folder
 from bertsmith.nn.block import Block
 from bertsmith.training.checkpoint import Checkpoints
 from bertsmith.training.checkpoint_files import is_whole, read_manifest
 from bertsmith.training.precision import FP32, PrecisionPath, choose_precision
 from bertsmith.training.ranks import DataParallel, join
-from bertsmith.training.recipe import RunSettings
+from bertsmith.training.run_settings import RunSettings
 from bertsmith.training.work import SingleRank
 
 
@@ -41,16 +42,34 @@ class Place:
             self.ranks.close()
 
 
-def find_place(settings: RunSettings, out: Path) -> Place:
-    """A GPU if there is one, and the number format that the last checkpoint was made with."""
+def find_place(settings: RunSettings, out: Path, *, device: str | None = None) -> Place:
+    """A GPU if there is one, and the number format that the last checkpoint was made with.
+
+    `device` names another place than that.
+    """
+    where = _found_device() if device is None else _named_device(device)
+    path = choose_precision(settings.precision, where, before=recorded_path(out))
+    ranks = join(settings, device=where, sharded=(Block,))
+    return Place(device=where, ranks=ranks, path=path)
+
+
+def _found_device() -> torch.device:
     device = torch.device("cpu")
     if torch.cuda.is_available():
         local = distributed.get_node_local_rank() if is_one_of_many() else 0
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-    path = choose_precision(settings.precision, device, before=recorded_path(out))
-    ranks = join(settings, device=device, sharded=(Block,))
-    return Place(device=device, ranks=ranks, path=path)
+    return device
+
+
+def _named_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as fault:
+        reason = str(fault).partition("\n")[0]
+        raise HardwareError(f"{name!r} cannot be used here: {reason}; try cpu or cuda") from fault
+    return device
 
 
 def is_one_of_many() -> bool:

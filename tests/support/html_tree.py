@@ -27,12 +27,14 @@ class Tree(HTMLParser):
         self.tags: list[tuple[str, tuple[str, ...]]] = []
         self.texts: list[str] = []
         self.values: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag, attributes) -> None:
         self.tags.append((tag, tuple(name for name, _ in attributes)))
         self.values += [value or "" for _, value in attributes]
+        self.attributes += [(name, value or "") for name, value in attributes]
 
     def handle_comment(self, data) -> None:
         self.tags.append(("comment", (data,)))

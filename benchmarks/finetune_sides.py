@@ -1,0 +1,141 @@
+"""The two sides of the fine-tuning benchmark, each run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from finetune import MODEL
+
+HANDFUL = 16
+
+
+def run_child(job: dict[str, Any]) -> dict[str, Any]:
+    rows = json.loads(Path(job["rows"]).read_text())
+    return theirs(job, rows) if job["side"].startswith("transformers") else ours(job, rows)
+
+
+def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
+    """`bertsmith finetune` without its reports; it judges a handful of rows after each epoch."""
+    from bertsmith.data.examples.example import Example, Label
+    from bertsmith.runtime.predictor import load_predictor
+    from bertsmith.training.finetune import FinetuneJob, finetune
+    from bertsmith.training.finetune_recipes import load_finetune_recipe
+    from bertsmith.training.place import find_place
+    from bertsmith.training.precision_memory import keep_freed_memory
+    from bertsmith.training.progress import Progress
+
+    def examples(name: str) -> list[Example]:
+        return [
+            Example(source=name, line=at, id=str(at), texts=(text,), target=Label(label))
+            for at, (text, label) in enumerate(rows[name], start=1)
+        ]
+
+    keep_freed_memory()
+    recipe = load_finetune_recipe(
+        None,
+        [
+            f"length.max_length={job['length']}",
+            f"encoder.attention_dropout={job['attention_dropout']}",
+            f"plan.epochs={job['epochs']}.0",
+            f"plan.batch={job['batch']}",
+            f"optimizer.lr={job['rate']}",
+            f"run.precision={job['precision']}",
+            f"run.seed={job['seed']}",
+        ],
+    )
+    out = Path(job["out"])
+    place = find_place(recipe.run, out)
+    judged = examples("judge")
+    work = FinetuneJob(
+        recipe=recipe,
+        task="classify",
+        model=MODEL,
+        train=examples("train"),
+        dev=judged[:HANDFUL],
+        out=out,
+    )
+    last: list[Progress] = []
+    finetune(work, place=place, watch=last.append)
+    said = load_predictor(out).predict(judged)
+    right = [one.value == row.target.name for one, row in zip(said, judged, strict=True)]
+    return {
+        "seconds": last[-1].seconds,
+        "accuracy": sum(right) / len(right),
+        "path": place.path.name,
+    }
+
+
+def theirs(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
+    """transformers' Trainer with dynamic padding and the fused optimizer."""
+    import numpy as np
+    import torch
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    from bertsmith.folders.names import resolve
+
+    torch.manual_seed(job["seed"])
+    folder = str(resolve(MODEL))
+    labels = sorted({label for _, label in rows["train"]})
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        folder,
+        num_labels=len(labels),
+        attention_probs_dropout_prob=job["attention_dropout"],
+        attn_implementation="sdpa",
+    )
+
+    def encoded(name: str) -> list[dict[str, Any]]:
+        texts = [text for text, _ in rows[name]]
+        ids = tokenizer(texts, truncation=True, max_length=job["length"])["input_ids"]
+        known = [labels.index(label) for _, label in rows[name]]
+        return [{"input_ids": row, "labels": at} for row, at in zip(ids, known, strict=True)]
+
+    marks: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_train_begin(self, *_: Any, **__: Any) -> None:
+            marks.append(time.perf_counter())
+
+        def on_train_end(self, *_: Any, **__: Any) -> None:
+            marks.append(time.perf_counter())
+
+    trainer = Trainer(
+        model=model,
+        args=TrainingArguments(
+            output_dir=job["out"],
+            use_cpu=True,
+            optim="adamw_torch_fused",
+            num_train_epochs=job["epochs"],
+            per_device_train_batch_size=job["batch"],
+            per_device_eval_batch_size=64,
+            learning_rate=job["rate"],
+            warmup_steps=0.06,
+            seed=job["seed"],
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+        ),
+        train_dataset=encoded("train"),
+        data_collator=DataCollatorWithPadding(tokenizer),
+        callbacks=[Clock()],
+    )
+    trainer.train()
+    judged = encoded("judge")
+    said = trainer.predict(judged).predictions.argmax(-1)
+    right = np.array([row["labels"] for row in judged])
+    return {
+        "seconds": marks[1] - marks[0],
+        "accuracy": float((said == right).mean()),
+        "path": "transformers",
+    }

@@ -1,0 +1,177 @@
+"""`bertsmith evaluate`: the figures of a fine-tuned model, or of published answers, on a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertsmith.cli.data_options import Reading
+from bertsmith.cli.options import spread
+from bertsmith.cli.predict import Computing
+from bertsmith.errors import ConfigError, InputFileError
+
+if TYPE_CHECKING:
+    from bertsmith.data.examples.example import Example
+    from bertsmith.runtime.predictor import Predictor
+    from bertsmith.tasks.prediction import Prediction
+
+What = Annotated[
+    list[str], typer.Argument(metavar="DIR FILE", help="A fine-tuned folder, and labeled rows.")
+]
+AnswersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers",
+        metavar="PRED.json",
+        help="Instead of a folder: answers by question id, as SQuAD programs write them.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", help="Write evaluation.json and predictions.jsonl."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
+SHOWN_CLASSES = 40
+CHUNK = 256  # rows between two looks at the clock
+
+
+@spread
+def evaluate(
+    what: What,
+    reading: Reading,
+    computing: Computing,
+    answers: AnswersFile = None,
+    as_json: Json = False,
+    out: Out = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score a fine-tuned model on labeled rows, or published answers on their questions.
+
+    Examples:
+
+        bertsmith evaluate my-model test.tsv
+
+        bertsmith evaluate my-model test.tsv --out judged
+
+        bertsmith evaluate --answers predictions.json dev-v1.1.json
+    """
+    if answers is not None:
+        told = _published(what, answers, reading, quiet=quiet)
+    else:
+        told = _model(what, reading, computing, out, quiet=quiet)
+    if as_json:
+        text = json.dumps(told, ensure_ascii=False, indent=2)
+    else:
+        from bertsmith.cli.evaluate_view import proof_lines
+
+        text = "\n".join(proof_lines(told, most=SHOWN_CLASSES))
+    sys.stdout.write(text + "\n")
+
+
+def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool) -> dict[str, Any]:
+    from bertsmith.cli.evaluate_answers import score_answers
+
+    if len(what) != 1:
+        raise ConfigError(
+            "with --answers, give one file of questions: "
+            "bertsmith evaluate --answers predictions.json dev.json"
+        )
+    return score_answers(
+        answers, Path(what[0]), reading.labeled(), on_error=reading.on_error, quiet=quiet
+    )
+
+
+def _model(
+    what: list[str], reading: Reading, computing: Computing, out: Path | None, *, quiet: bool
+) -> dict[str, Any]:
+    from bertsmith.cli.console import meter
+    from bertsmith.cli.predict import load
+    from bertsmith.tasks.proof import prove
+
+    if len(what) != 2:
+        raise ConfigError(
+            "give a fine-tuned folder and a file of labeled rows: "
+            "bertsmith evaluate my-model test.tsv"
+        )
+    folder, path = what[0], Path(what[1])
+    predictor = load(folder, computing)
+    examples = rows_for(folder, predictor, path, reading, quiet=quiet)
+    said: list[Prediction] = []
+    with meter("evaluate", quiet=quiet) as shown:
+        for _, one in predictor.stream(examples, chunk=CHUNK):
+            said.append(one)
+            shown.update(len(said), len(said) / len(examples))
+    told: dict[str, Any] = {
+        "model": folder,
+        "file": str(path),
+        **prove(predictor.task, examples, said).to_json(),
+    }
+    if out is not None:
+        _write(out, told, examples, said)
+    return told
+
+
+def rows_for(
+    folder: str, predictor: Predictor, path: Path, reading: Reading, *, quiet: bool
+) -> list[Example]:
+    """The labeled rows of a file, read as a model's own data was if it can be."""
+    from bertsmith.cli.predict import say_spec
+    from bertsmith.data.examples.like import spec_like
+    from bertsmith.runtime.trained_spec import trained_spec
+
+    spec = spec_like(
+        path, reading.labeled(), trained_spec(Path(folder)), predictor.task.name, labeled=True
+    )
+    if predictor.meta_columns:
+        spec = spec.model_copy(update={"extra": (*(spec.extra or ()), *predictor.meta_columns)})
+    spec = _with_labels(spec, predictor)
+    say_spec(path, spec, quiet=quiet)
+    return _labeled(path, spec, reading, quiet=quiet)
+
+
+def _with_labels(spec: Any, predictor: Predictor) -> Any:
+    """Labels that the model does not know make a row unusable, and are named with their place."""
+    labels = predictor.task.labels
+    if spec.label == () or not labels or predictor.task.name not in ("classify", "multilabel"):
+        return spec
+    why = {**spec.why, "labels": "what the model can say"}
+    return spec.model_copy(update={"labels": tuple(labels), "why": why})
+
+
+def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Example]:
+    from bertsmith.cli.console import note
+    from bertsmith.data.examples.read import read_examples
+
+    rows = read_examples(path, spec, on_error=reading.on_error)
+    examples = list(rows)
+    for said in rows.account.notes():
+        note(f"{path.name}: {said}", quiet=quiet)
+    if rows.account.rows_rejected:
+        note(
+            f"{rows.account.rows_rejected:,} of {rows.account.rows_in:,} rows were rejected, in "
+            f"{path}.rejected.jsonl",
+            quiet=quiet,
+        )
+    labeled = [example for example in examples if example.target is not None]
+    if not labeled:
+        raise InputFileError(
+            f"{path}, line 1: no row has a label to compare with; say where it stands with --label"
+        )
+    return labeled
+
+
+def _write(
+    out: Path, told: dict[str, Any], examples: list[Example], said: list[Prediction]
+) -> None:
+    from bertsmith.runtime.judged_rows import write_judged
+    from bertsmith.staged import write_staged
+
+    out.mkdir(parents=True, exist_ok=True)
+    write_judged(out / "predictions.jsonl", examples, said)
+    text = json.dumps(told, ensure_ascii=False, indent=2)
+    write_staged(out / "evaluation.json", text.encode() + b"\n")

@@ -1,0 +1,81 @@
+"""Answers that some program wrote, scored by the official rules on the questions they answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.errors import InputFileError
+
+if TYPE_CHECKING:
+    from bertsmith.data.examples.read import OnError
+    from bertsmith.data.examples.spec import DataSpec
+
+LARGEST = 500_000_000  # bytes
+NAMED = 5
+
+
+def score_answers(
+    answers: Path, questions: Path, spec: DataSpec, *, on_error: OnError, quiet: bool
+) -> dict[str, Any]:
+    """Figures of {id: answer} on a file of questions; an answer that is missing counts 0."""
+    from bertsmith.cli.console import note
+    from bertsmith.data.examples.example import Answers
+    from bertsmith.data.examples.read import read_examples
+    from bertsmith.tasks.metrics import METRICS
+    from bertsmith.tasks.metrics.answers import rules_for
+
+    said = _read(answers)
+    given = spec if spec.task else spec.model_copy(update={"task": "answer"})
+    rows = read_examples(questions, given, on_error=on_error)
+    asked = [example for example in rows if isinstance(example.target, Answers)]
+    if not asked:
+        raise InputFileError(f"{questions}, line 1: no question has answers to compare with")
+    targets = [e.target for e in asked if isinstance(e.target, Answers)]
+    golds = [(*(text for text, _ in one.found), *one.unplaced) for one in targets]
+    ids = {example.id for example in asked}
+    missing = [example.id for example in asked if example.id not in said]
+    unknown = [name for name in said if name not in ids]
+    for names, what in (
+        (missing, "questions have no answer and count 0"),
+        (unknown, "answers are of no question here"),
+    ):
+        if names:
+            some = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+            note(f"{len(names):,} {what} ({some})", quiet=quiet)
+    rules = rules_for(golds)
+    figures = METRICS["answer"].score(golds, [said.get(e.id) for e in asked], (rules,))
+    return {
+        "answers": str(answers),
+        "file": str(questions),
+        "task": "answer",
+        "rules": rules,
+        "rows": len(asked),
+        "missing": len(missing),
+        "unknown": len(unknown),
+        "main": "f1",
+        "figures": figures,
+    }
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputFileError(f"{path} has more than {LARGEST:,} bytes; it holds no answers")
+        told = json.loads(path.read_bytes())
+    except OSError as fault:
+        raise InputFileError(f"cannot read {path}: {fault.strerror or fault}") from fault
+    except (ValueError, RecursionError) as fault:
+        raise InputFileError(
+            f'{path} is not JSON: {fault}; it should be {{"id": "answer", ...}}'
+        ) from fault
+    if not isinstance(told, dict):
+        raise InputFileError(f'{path}: the document must be one object {{"id": "answer", ...}}')
+    for name, value in told.items():
+        if not isinstance(value, str):
+            raise InputFileError(
+                f"{path}, field {name!r}: it is {type(value).__name__}, not a text; write the "
+                'answer, or "" for none'
+            )
+    return told

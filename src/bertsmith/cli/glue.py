@@ -1,0 +1,210 @@
+"""`bertsmith glue`: fine-tune a model on every data set of GLUE and CLUE that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertsmith.cli.console import note
+from bertsmith.cli.options import spread
+from bertsmith.cli.trials_run import Json, Quiet, RunSettings
+from bertsmith.errors import ConfigError, InputFileError, unknown
+
+if TYPE_CHECKING:
+    from bertsmith.training.finetune_trials import Trials
+    from bertsmith.training.glue_sets import Shelf
+    from bertsmith.training.glue_trials import SetRun
+
+What = Annotated[
+    list[str],
+    typer.Argument(metavar="DIR DATA", help="A model folder, and a folder of data sets."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="SET", help="cola, sst2, tnews, squad, ...; repeat."),
+]
+RowCount = Annotated[
+    int | None,
+    typer.Option("--rows", min=2, help="At most so many training and so many development rows."),
+]
+Epochs = Annotated[
+    float | None, typer.Option("--epochs", help="How often each row is read; as the recipes say.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Models and finished rows are kept here; DIR-glue if unset."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which data sets, and how much of them."""
+
+    only: Only = None
+    rows: RowCount = None
+    epochs: Epochs = None
+    out: Out = None
+
+
+@spread
+def glue(
+    what: What, which: Which, settings: RunSettings, as_json: Json = False, quiet: Quiet = False
+) -> None:
+    """Fine-tune a model on every data set of GLUE and CLUE that is there, and print the table.
+
+    DATA holds folders (or files) called as they are published: CoLA, SST-2, tnews_public, ...;
+    each is trained with its recipe. Others with a recipe (squad, conll2003, ...) are run when
+    --only names them. The same command goes on where it was; finished rows are not repeated.
+
+    Examples:
+
+        bertsmith glue my-bert glue_data/
+
+        bertsmith glue my-bert glue_data/ --only cola --only sst2 --rows 2000
+    """
+    from bertsmith.cli.trials_run import (
+        computing,
+        kept_in,
+        run_shown,
+        weights_mark,
+        write_json,
+        write_lines,
+    )
+    from bertsmith.training.glue_sets import find_sets
+    from bertsmith.training.glue_trials import glue_trial
+
+    if len(what) != 2:
+        raise ConfigError(
+            "give a model folder and a folder of data sets: bertsmith glue my-bert glue_data/"
+        )
+    model, data = what[0], Path(what[1])
+    mark = weights_mark(model)
+    shelf = find_sets(data)
+    names = _wanted(shelf, which.only or (), data)
+    out = which.out or Path(f"{Path(model).resolve().name}-glue")
+    note(f"models and finished rows are kept in {out}", quiet=quiet)
+    runs = [_run(name, shelf, model, which, settings, out, mark) for name in names]
+    with kept_in(out) as folder, computing(runs[0].recipe, folder, settings.device) as place:
+        trials = [glue_trial(run, place) for run in runs]
+        done = run_shown(trials, folder, quiet=quiet, go_on=True)
+    told = _told(model, data, done, shelf)
+    if as_json:
+        write_json(told)
+    else:
+        write_lines(_lines(told))
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def _wanted(shelf: Shelf, only: Sequence[str], data: Path) -> list[str]:
+    """The sets to run: those of GLUE and CLUE that are there, or those that were named."""
+    from bertsmith.training.glue_sets import SETS, SUITES
+
+    for name in only:
+        if name not in SETS:
+            raise unknown("data set", name, SETS)
+        if name not in shelf.found:
+            why = shelf.unusable.get(name, f"{data} holds no folder or file of that name")
+            raise InputFileError(f"{name}: {why}")
+    names = list(only) or [name for name in shelf.found if SETS[name].suite in SUITES]
+    if not names:
+        known = ", ".join(name for name, one in SETS.items() if one.suite in SUITES)
+        raise InputFileError(
+            f"{data} holds no data set of GLUE or CLUE; folders are known by these names: {known}"
+        )
+    return list(dict.fromkeys(names))
+
+
+def _run(
+    name: str,
+    shelf: Shelf,
+    model: str,
+    which: Which,
+    settings: RunSettings,
+    out: Path,
+    mark: str,
+) -> SetRun:
+    from bertsmith.training.glue_sets import SETS
+    from bertsmith.training.glue_trials import SetRun
+
+    one = SETS[name]
+    return SetRun(
+        one=one,
+        path=shelf.found[name],
+        recipe=settings.read(None, named=one.recipe or name, epochs=which.epochs),
+        model=model,
+        out=out / name,
+        rows=which.rows,
+        mark=mark,
+    )
+
+
+def _told(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
+    from bertsmith.training.glue_sets import SETS, SUITES
+
+    ran = {one.name for one in done.rows}
+    return {
+        "model": model,
+        "data": str(data),
+        "sets": [{"suite": SETS[one.name].suite, **one.to_json()} for one in done.rows],
+        "failed": dict(done.failed),
+        "absent": {suite: shelf.absent(suite) for suite in SUITES},
+        "unusable": dict(shelf.unusable),
+        "not_run": [name for name in shelf.found if name not in ran and name not in done.failed],
+    }
+
+
+def _lines(told: Mapping[str, Any]) -> list[str]:
+    """The table, a line for each figure; then what is not in it."""
+    from bertsmith.cli.console import duration
+    from bertsmith.cli.trials_view import figure_text, table_lines
+    from bertsmith.training.glue_sets import SETS
+
+    rows = []
+    for run in told["sets"]:
+        for place, figure in enumerate(SETS[run["name"]].figures):
+            counts = run["rows"]
+            published = run["published"].get(figure)
+            cells = [
+                run["name"],
+                f"{counts['train']:,}",
+                f"{counts['dev']:,}",
+                duration(run["seconds"]),
+            ]
+            rows.append(
+                [
+                    *(cells[:3] if place == 0 else ["", "", ""]),
+                    figure,
+                    figure_text(run["figures"].get(figure)),
+                    figure_text((run.get("test") or {}).get(figure)),
+                    figure_text(run["majority"].get(figure)),
+                    f"{published:.3f} ({run['published_rows']})" if published else "-",
+                    cells[3] if place == 0 else "",
+                ]
+            )
+    heads = ["set", "train rows", "dev rows", "figure", "dev", "test", "commonest answer"]
+    lines = table_lines([*heads, "BERT base", "time"], rows) if rows else []
+    if rows:
+        lines.append("BERT base: as published, on the rows in brackets; 110 million weights")
+    return [*lines, *_left_out(told)]
+
+
+def _left_out(told: Mapping[str, Any]) -> list[str]:
+    lines = [f"failed: {name}: {_first(why)}" for name, why in told["failed"].items()]
+    lines += [
+        f"absent from {suite}: {', '.join(names)}"
+        for suite, names in told["absent"].items()
+        if names
+    ]
+    lines += [f"cannot be trained on: {name}: {why}" for name, why in told["unusable"].items()]
+    if told["not_run"]:
+        lines.append(f"there, but not run (name them with --only): {', '.join(told['not_run'])}")
+    return lines
+
+
+def _first(message: str) -> str:
+    return message.partition("\n")[0]

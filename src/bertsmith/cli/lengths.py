@@ -1,0 +1,226 @@
+"""`bertsmith lengths`: how long texts are in tokens, and which part of long ones to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertsmith.cli.data_options import Reading
+from bertsmith.cli.options import spread
+from bertsmith.cli.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bertsmith.training.length_trials import Verdict
+    from bertsmith.training.trial_store import Tried
+
+Data = Annotated[
+    Path, typer.Argument(metavar="FILE|FOLDER", help="Rows, or a folder of train, dev and test.")
+]
+Model = Annotated[
+    str, typer.Option("--model", metavar="MODEL", help="A model folder or name: its tokens count.")
+]
+Compare = Annotated[
+    bool,
+    typer.Option("--compare", help="Train with head, tail, head+tail (and windows); which wins?"),
+]
+WithWindows = Annotated[
+    bool | None,
+    typer.Option(
+        "--windows/--no-windows",
+        help="--compare: also in windows over all; if unset, where texts are 2 to 6 times longer.",
+    ),
+]
+RowCount = Annotated[
+    int, typer.Option("--rows", min=1, help="--compare: training rows; every label in its share.")
+]
+DevRows = Annotated[int, typer.Option("--dev-rows", min=2, help="--compare: development rows.")]
+Epochs = Annotated[float, typer.Option("--epochs", help="--compare: how often each row is read.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="--compare: finished runs are kept here and not repeated."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparing:
+    """How the ways to cut are compared."""
+
+    compare: Compare = False
+    windows: WithWindows = None
+    rows: RowCount = 600
+    dev_rows: DevRows = 400
+    epochs: Epochs = 2.0
+    dev: DevFile = None
+    out: Out = None
+
+
+@spread
+def lengths(
+    data: Data,
+    model: Model,
+    comparing: Comparing,
+    reading: Reading,
+    settings: RunSettings,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show how long the rows are in tokens, and how many each limit would cut.
+
+    With --compare, the same small run (same rows, seed and epochs) is made with each way to cut
+    long texts, and judged on the development rows: which one wins on your labels, and is the
+    difference more than noise?
+
+    Examples:
+
+        bertsmith lengths reviews.csv --model all-MiniLM-L6-v2
+
+        bertsmith lengths imdb/ --model all-MiniLM-L6-v2 --compare --max-length 128
+    """
+    from bertsmith.cli.trials_run import kept_in, write_json, write_lines
+
+    if comparing.compare:
+        with kept_in(comparing.out) as folder:
+            told, lines = _compared(data, model, comparing, reading, settings, folder, quiet=quiet)
+    else:
+        told, lines = _measured(data, model, reading, settings)
+    if as_json:
+        write_json(told)
+    else:
+        write_lines(lines)
+
+
+def _measured(
+    data: Path, model: str, reading: Reading, settings: RunSettings
+) -> tuple[dict[str, Any], list[str]]:
+    """The table of all rows as they lie, labeled or not."""
+    from bertsmith.data.examples.guess import guess
+    from bertsmith.data.examples.read import read_examples
+    from bertsmith.data.examples.split_files import split_files
+    from bertsmith.folders.read import load_tokenizer
+    from bertsmith.tasks.length_table import length_table
+
+    tokenizer = load_tokenizer(model)
+    files = split_files(data)[0] if data.is_dir() else {data.name: data}
+    given, task = reading.spec(), reading.task
+    rows = {}
+    for name, path in files.items():
+        spec = guess(path, given=given)
+        rows[name] = list(read_examples(path, spec, on_error=reading.on_error))
+        task = task or spec.task
+    length = settings.read(task).length
+    table = length_table(rows, tokenizer, windows=length.stride is not None)
+    lines = table.lines(length.max_length)
+    if table.cut(length.max_length):
+        lines.append(f"nearly all rows fit into {table.suggested} tokens (of the limits shown)")
+    return {"data": str(data), "lengths": table.to_json(length.max_length)}, lines
+
+
+def _compared(
+    data: Path,
+    model: str,
+    comparing: Comparing,
+    reading: Reading,
+    settings: RunSettings,
+    folder: Path,
+    *,
+    quiet: bool,
+) -> tuple[dict[str, Any], list[str]]:
+    """The table, the runs, and which one wins."""
+    from dataclasses import replace
+
+    from bertsmith.cli.trials_run import computing, read_splits, run_shown, task_of, weights_mark
+    from bertsmith.data.examples.subset import some_rows
+    from bertsmith.folders.read import load_tokenizer
+    from bertsmith.tasks.length_table import length_table
+    from bertsmith.tasks.table import task_from_data
+    from bertsmith.training.finetune import FinetuneJob
+    from bertsmith.training.finetune_trials import finetune_trial
+    from bertsmith.training.length_trials import length_choices, verdict, window_cost
+
+    mark = weights_mark(model)
+    recipe = settings.read(reading.task, epochs=comparing.epochs)  # mistakes come before reading
+    splits = read_splits(data, reading, recipe, folder, dev=comparing.dev, quiet=quiet)
+    task = task_of(splits, data)
+    recipe = settings.read(task, epochs=comparing.epochs)
+    table = length_table(splits, load_tokenizer(model))
+    limit = recipe.length.max_length
+    told: dict[str, Any] = {"data": str(data), "lengths": table.to_json(limit), "compare": None}
+    lines = table.lines(limit)
+    fields = len(splits.train[0].texts)
+    choices = length_choices(
+        recipe.length, table, task=task, fields=fields, windows=comparing.windows
+    )
+    if not choices:
+        return told, [*lines, f"no row is longer than {limit} tokens: there is nothing to compare"]
+    job = FinetuneJob(
+        recipe=recipe,
+        task=task,
+        model=model,
+        train=some_rows(splits.train, comparing.rows, seed=recipe.run.seed),
+        dev=some_rows(splits.dev, comparing.dev_rows, seed=recipe.run.seed),
+        out=folder / RUNS,
+        known=() if task == "regress" else splits.train,
+    )
+    with computing(recipe, folder, settings.device) as place:
+        trials = [
+            finetune_trial(
+                name,
+                replace(
+                    job,
+                    recipe=recipe.model_copy(update={"length": length}),
+                    out=job.out / name,
+                ),
+                place,
+                mark=mark,
+                cost=window_cost(table, limit) if name == "windows" else 1.0,
+            )
+            for name, length in choices.items()
+        ]
+        tried = run_shown(trials, folder, quiet=quiet).rows
+    asked = task_from_data(task, [*job.train, *job.known], loss=recipe.loss)
+    found = verdict(asked, job.dev, tried, figure=recipe.best.figure)
+    told["compare"] = {
+        "max_length": limit,
+        "rows": {"train": len(job.train), "dev": len(job.dev)},
+        "epochs": recipe.plan.epochs,
+        "seed": recipe.run.seed,
+        "runs": [one.to_json() for one in tried],
+        **found.to_json(),
+    }
+    head = f"max length {limit}, {len(job.train):,} training rows, {recipe.plan.epochs:g} epochs; "
+    head += f"figures of {len(job.dev):,} development rows:"
+    return told, [*lines, "", head, *_table(task, tried, found), *found.words()]
+
+
+def _table(task: str, tried: Sequence[Tried], found: Verdict) -> list[str]:
+    from bertsmith.cli.console import duration
+    from bertsmith.cli.trials_view import figure_text, shown_figures, table_lines
+
+    names = shown_figures(task, tried[0].figures, found.figure)
+    heads = [
+        "",
+        *names,
+        "time",
+        "behind the best by",
+        "95 % of draws",
+        "p",
+        "noise?",
+    ]
+    rows = []
+    for one in tried:
+        cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]
+        cells.append(duration(one.seconds))
+        if one.name == found.best:
+            cells += ["best", "", "", ""]
+        else:
+            told = found.against[one.name]
+            gap = told.difference
+            cells += [f"{gap.value:+.4f}", f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.p:.3f}"]
+            cells.append("more" if told.winner == 1 else "within")
+        rows.append(cells)
+    return table_lines(heads, rows)

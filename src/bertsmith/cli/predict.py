@@ -1,0 +1,267 @@
+"""`bertsmith predict`: what a fine-tuned model says of a text, or of each row of a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertsmith.cli.data_options import Reading
+from bertsmith.cli.options import spread
+from bertsmith.errors import ConfigError, InputFileError
+
+if TYPE_CHECKING:
+    from bertsmith.data.examples.spec import DataSpec
+    from bertsmith.runtime.predict_file import Source
+    from bertsmith.runtime.predictor import Predictor
+
+Model = Annotated[
+    list[str],
+    typer.Argument(metavar="DIR FILE|TEXT", help="A fine-tuned folder, then what to ask."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="For a file: .jsonl, .csv or .tsv; without it, JSONL to stdout."),
+]
+Pair = Annotated[
+    list[str] | None,
+    typer.Option("--pair", metavar="TEXT", help="A text beside the first one; repeat for choices."),
+]
+Json = Annotated[bool, typer.Option("--json", help="For a text: all that is known, as JSON.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
+Together = Annotated[
+    bool,
+    typer.Option("--ensemble", help="Average all runs of the folder (finetune --seeds, --folds)."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
+ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", ".conll", ".bio", ".gz", ".zst")
+SHOWN_LABELS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computing:
+    """What it is computed on."""
+
+    threads: Threads = None
+    device: Device = "cpu"
+    ensemble: Together = False
+
+
+@spread
+def predict(
+    what: Model,
+    reading: Reading,
+    computing: Computing,
+    out: Out = None,
+    pair: Pair = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what a fine-tuned model makes of a text, or of every row of a file.
+
+    A file may have any size; all of its columns are kept, rows stay in order, and the same command
+    goes on after it was stopped.
+
+    Examples:
+
+        bertsmith predict my-model "a fine film"
+
+        bertsmith predict my-model reviews.csv --out answers.csv
+
+        bertsmith predict qa-model "Who wrote it?" --pair "It was written by Ada."
+
+        cat texts.txt | bertsmith predict my-model -
+    """
+    folder, asked = _asked(what)
+    predictor = load(folder, computing)
+    path = Path(asked)
+    if asked == "-":
+        by_lines = reading.by_lines or reading.format is None
+        with _spooled() as spooled:
+            _file(predictor, folder, spooled, reading, out, quiet=quiet, by_lines=by_lines)
+    elif not pair and _is_file(asked):
+        _file(predictor, folder, path, reading, out, quiet=quiet, by_lines=reading.by_lines)
+    elif out is not None:
+        raise InputFileError(f"{asked}: there is no such file, and --out is for files of rows")
+    else:
+        _one(predictor, folder, (asked, *(pair or ())), as_json=as_json)
+
+
+def _asked(what: list[str]) -> tuple[str, str]:
+    if len(what) != 2:
+        raise ConfigError(
+            "give a fine-tuned folder, and a file or a text in quotes: "
+            'bertsmith predict my-model "a text"'
+        )
+    return what[0], what[1]
+
+
+def _is_file(asked: str) -> bool:
+    """Whether this names a file of rows; a name of one that is missing is no text to ask about."""
+    try:
+        if Path(asked).is_file():
+            return True
+        if Path(asked).is_dir():
+            raise InputFileError(f"{asked} is a folder; give a file of rows, or a text")
+    except OSError:  # a text too long for a name
+        return False
+    if asked.lower().endswith(ENDINGS) and " " not in asked:
+        raise InputFileError(f"{asked}: there is no such file")
+    return False
+
+
+def load(folder: str, computing: Computing) -> Predictor:
+    """The predictor of a folder, on the cores that were asked for."""
+    import torch
+
+    from bertsmith.hardware.environment import thread_count
+    from bertsmith.runtime.ensemble import load_ensemble
+    from bertsmith.runtime.predictor import load_predictor
+
+    torch.set_num_threads(computing.threads or thread_count())
+    if computing.ensemble:
+        return load_ensemble([folder], device=computing.device)
+    return load_predictor(folder, device=computing.device)
+
+
+@contextmanager
+def _spooled() -> Iterator[Path]:
+    """Standard input as a file: it is looked over before it is answered."""
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="bertsmith-") as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
+def _file(
+    predictor: Predictor,
+    folder: str,
+    path: Path,
+    reading: Reading,
+    out: Path | None,
+    *,
+    quiet: bool,
+    by_lines: bool,
+) -> None:
+    from bertsmith.cli.console import note
+    from bertsmith.data.examples.like import spec_like, whole_lines
+    from bertsmith.runtime.predict_file import look_over, predicted_lines
+    from bertsmith.runtime.prediction_lines import kind_of
+    from bertsmith.runtime.trained_spec import trained_spec
+
+    kind = kind_of(out) if out is not None else "jsonl"  # a wrong name is said before the work
+    if by_lines:
+        given = reading.spec()
+        spec = whole_lines(given, "one text a line")
+        if len(_texts_of(folder)) > 1:
+            raise ConfigError(
+                f"{folder} reads {len(_texts_of(folder))} texts of each row; give them as a table "
+                "or as JSON, with --format"
+            )
+    else:
+        spec = spec_like(
+            path, reading.spec(), trained_spec(Path(folder)), predictor.task.name, labeled=False
+        )
+    say_spec(path, spec, quiet=quiet)
+    source = look_over(
+        path, spec, predictor, on_error=reading.on_error, every_column=kind != "jsonl"
+    )
+    for said in source.account.notes():
+        note(f"{path.name}: {said}", quiet=quiet)
+    if out is None:
+        for lines in predicted_lines(predictor, source):
+            sys.stdout.buffer.write(lines.encode())
+            sys.stdout.buffer.flush()
+    else:
+        _to_file(predictor, folder, source, out, quiet=quiet)
+
+
+def _texts_of(folder: str) -> tuple[object, ...]:
+    from bertsmith.runtime.trained_spec import trained_spec
+
+    spec = trained_spec(Path(folder))
+    return (spec.text or ()) if spec is not None else ()
+
+
+def say_spec(path: Path, spec: DataSpec, *, quiet: bool) -> None:
+    """What was guessed of a file and why, on standard error."""
+    if not quiet and path.name != "stdin":
+        sys.stderr.write(f"{path}, read as:\n")
+        sys.stderr.writelines(f"  {line}\n" for line in spec.describe())
+
+
+def _to_file(predictor: Predictor, folder: str, source: Source, out: Path, *, quiet: bool) -> None:
+    from bertsmith.cli.console import meter, note
+    from bertsmith.runtime.ensemble import Ensemble, runs_below
+    from bertsmith.runtime.model_key import model_key
+    from bertsmith.runtime.predict_file import predict_file
+
+    folders = runs_below(Path(folder)) if isinstance(predictor, Ensemble) else [folder]
+
+    try:
+        with meter("predict", quiet=quiet) as shown:
+            done = predict_file(
+                predictor,
+                source,
+                out,
+                model=" ".join(model_key(one) for one in folders),
+                watch=lambda rows, total: shown.update(rows, rows / total if total else None),
+            )
+    except (KeyboardInterrupt, SystemExit):
+        note("stopped; the same command goes on from the last rows that are safe", quiet=quiet)
+        raise
+    if done.replaced:
+        note("what another run left unfinished was of other rows or another model", quiet=quiet)
+    if done.resumed:
+        note(f"went on after {done.resumed:,} rows of a run before", quiet=quiet)
+    account = source.account
+    lines = [f"{out}: {done.rows:,} of {account.rows_in:,} rows predicted"]
+    if account.rows_rejected:
+        lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
+    if done.cut:
+        lines.append(f"longer than the model reads: {done.cut:,}; tokens_cut says by how much")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: bool) -> None:
+    from bertsmith.cli.predict_view import prediction_lines
+
+    _check_count(predictor, texts, len(_texts_of(folder)))
+    said = predictor.predict([texts])[0]
+    if as_json:
+        told = {"texts": list(texts), **said.to_json()}
+        text = json.dumps(told, ensure_ascii=False, indent=2)
+    else:
+        choices = texts[1:] if predictor.task.name == "choose" else ()
+        text = "\n".join(prediction_lines(said, most=SHOWN_LABELS, choices=choices))
+    sys.stdout.write(text + "\n")
+
+
+def _check_count(predictor: Predictor, texts: tuple[str, ...], trained: int) -> None:
+    """Refuse another number of texts than the model was trained on."""
+    if not texts[0].strip():
+        raise ConfigError("the text is empty; give one in quotes")
+    name, count = predictor.task.name, len(texts)
+    if name == "answer" and count != 2:
+        raise ConfigError("the model answers questions: give the context with --pair TEXT")
+    if name == "choose" and count < 3:
+        raise ConfigError("the model chooses: give each choice with --pair TEXT, two or more")
+    if name not in ("answer", "choose") and trained and count != trained:
+        counted = "1 text" if trained == 1 else f"{trained} texts"
+        raise ConfigError(
+            f"the model was trained on {counted} a row, and {count} were given; "
+            "--pair TEXT adds one"
+        )

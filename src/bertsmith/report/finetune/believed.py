@@ -1,0 +1,60 @@
+"""Calibration: whether confidence can be believed, as a plot and a sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bertsmith.report.finetune.figures import percent
+from bertsmith.report.histogram import histogram
+from bertsmith.report.page import paragraph, subheading
+from bertsmith.report.square import Point, square
+from bertsmith.report.values import as_dict, as_float, as_list, part
+
+LARGEST = 13.0  # radius of the bin with the most rows
+CLOSE = 0.02
+
+
+def calibration_plot(proof: dict[str, Any]) -> list[str]:
+    """Confidence against the share that was right, and how often each confidence is met."""
+    told = part(proof, "calibration")
+    bins = [as_dict(one) for one in as_list(told.get("bins"))]
+    if not bins:
+        return []
+    most = max((as_float(one.get("count")) for one in bins), default=1.0) or 1.0
+    points = [_point(one, most) for one in bins]
+    counts = [
+        (as_float(one.get("low")), as_float(one.get("high")), as_float(one.get("count")))
+        for one in bins
+    ]
+    unit = str(told.get("counted", "rows"))
+    return [
+        subheading("Can its confidence be believed?"),
+        paragraph(_words(told)),
+        square(points, low=0.0, high=1.0, names=("confidence", "share that was right")),
+        paragraph(f"How many {unit} have which confidence:", "dim"),
+        histogram(counts, x_name="confidence", low=0.0, high=1.0),
+    ]
+
+
+def _point(one: dict[str, Any], most: float) -> Point:
+    count = as_float(one.get("count"))
+    x, y = as_float(one.get("confidence")), as_float(one.get("right"))
+    size = LARGEST * math.sqrt(max(count, 0.0) / most) if math.isfinite(count) else 0.0
+    words = f"confidence {percent(x)}: {percent(y)} of {count:,.0f} right"
+    return Point(x, y, max(2.0, size), words)
+
+
+def _words(told: dict[str, Any]) -> str:
+    error = as_float(told.get("ece"))
+    sure, right = as_float(told.get("confidence")), as_float(told.get("right"))
+    found = f"Expected calibration error {percent(error)}."
+    if told.get("counted") == "labels of rows":
+        found += f" On average it gives a label {percent(sure)}, and {percent(right)} of them hold."
+    elif math.isfinite(sure) and math.isfinite(right):
+        away = sure - right
+        kind = "about as sure as it is right"
+        if abs(away) > CLOSE:
+            kind = "surer than it is right" if away > 0 else "less sure than it is right"
+        found += f" On average it is {percent(sure)} sure and {percent(right)} right: {kind}."
+    return f"{found} On the dashed line confidence is exactly deserved; below it is too high."

@@ -1,0 +1,84 @@
+"""Figures by name as people read them."""
+
+from __future__ import annotations
+
+import math
+
+from bertsmith.report.chart import shown
+from bertsmith.report.values import as_float
+
+NAMES = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "f1_macro": "F1, mean of classes",
+    "f1_micro": "F1, all decisions",
+    "f1_weighted": "F1, weighted by rows",
+    "mcc": "Matthews' correlation",
+    "subset_accuracy": "rows with exactly the right labels",
+    "average_precision": "average precision",
+    "spearman": "Spearman's correlation",
+    "pearson": "Pearson's correlation",
+    "mse": "mean squared error",
+    "precision": "precision",
+    "recall": "recall",
+    "exact": "exact match",
+    "f1_answerable": "F1, questions with an answer",
+    "exact_answerable": "exact match, questions with an answer",
+    "f1_unanswerable": "F1, questions without one",
+    "exact_unanswerable": "exact match, questions without one",
+    "loss": "loss",
+}
+MAIN = {
+    "multilabel": "F1 over all labels",
+    "tag": "entity F1",
+    "answer": "F1 of answers",
+}
+BASELINES = {"majority": "commonest answer", "words": "word counts"}
+WORDS = {"tag": "commonest tag of a word", "answer": "nearest matching words"}
+NUMBERS = frozenset({"mse", "loss", "nll"})  # without an upper end
+CORRELATIONS = frozenset({"mcc", "spearman", "pearson"})
+NONE = "–"
+
+
+def name_of(figure: str) -> str:
+    """A figure's name in words."""
+    return NAMES.get(figure, figure.replace("_", " "))
+
+
+def main_name(task: object, figure: str) -> str:
+    """The main figure of a task in words."""
+    return MAIN.get(str(task)) or name_of(figure)
+
+
+def baseline_name(task: object, key: str) -> str:
+    """What a baseline does, in words."""
+    if key == "words" and str(task) in WORDS:
+        return WORDS[str(task)]
+    return BASELINES.get(key, key)
+
+
+def said(figure: str, value: object) -> str:
+    """A value of a figure: shares in percent, correlations with three places."""
+    number = as_float(value)
+    if not math.isfinite(number):
+        return NONE
+    if figure in NUMBERS:
+        return shown(number)
+    return f"{number:.3f}" if figure in CORRELATIONS else percent(number)
+
+
+def percent(value: object) -> str:
+    """A share as people say it; its sign never stands on a line of its own."""
+    number = as_float(value)
+    return f"{100 * number:.1f}\u00a0%" if math.isfinite(number) else NONE
+
+
+def counted(value: object) -> str:
+    """A whole number with its thousands apart."""
+    number = as_float(value)
+    return f"{number:,.0f}" if math.isfinite(number) else NONE
+
+
+def plural(value: object, one: str) -> str:
+    """A count with its noun."""
+    return f"{counted(value)} {one if as_float(value) == 1 else one + 's'}"

@@ -1,0 +1,67 @@
+"""The worst errors, each with its text, its truth and where it stands."""
+
+from __future__ import annotations
+
+import math
+from pathlib import PurePath
+from typing import Any
+
+from bertsmith.report.finetune.figures import counted, percent, plural
+from bertsmith.report.page import flowing, folded, paragraph, subheading, text
+from bertsmith.report.values import as_dict, as_float, as_list, part
+
+OPEN = 10  # shown at once; the others on request
+
+
+def worst_errors(proof: dict[str, Any]) -> list[str]:
+    """Cards, the worst first."""
+    told = part(proof, "errors")
+    shown = [as_dict(one) for one in as_list(told.get("shown"))]
+    if not shown:
+        return []
+    cards = [_card(one) for one in shown]
+    sections = [subheading("Worst errors"), paragraph(_words(proof, told, len(cards)), "dim")]
+    sections += cards[:OPEN]
+    if len(cards) > OPEN:
+        sections.append(folded(f"{len(cards) - OPEN} more", cards[OPEN:]))
+    return sections
+
+
+def _words(proof: dict[str, Any], told: dict[str, Any], shown: int) -> str:
+    if proof.get("task") == "regress":
+        return f"The {shown} rows whose numbers are farthest away."
+    wrong = f"{counted(told.get('wrong'))} of {plural(proof.get('rows'), 'row')} are wrong"
+    orders = {
+        "tag": "those with the most entities that differ come first; only these are named",
+        "answer": "those that are surest and share the least with the truth come first",
+    }
+    return f"{wrong}; {orders.get(str(proof.get('task')), 'the surest come first')}."
+
+
+def _card(one: dict[str, Any]) -> str:
+    texts = [flowing(each) for each in as_list(one.get("texts"))]
+    body = "".join(f'<p dir="auto">{each}</p>' for each in texts)
+    said = [f'<span class="truth">truth <b>{text(one.get("truth"))}</b></span>']
+    said.append(f'<span class="answer">said <b>{text(one.get("answer"))}</b></span>')
+    sure = as_float(one.get("confidence"))
+    if math.isfinite(sure):
+        other = as_float(one.get("truth_confidence"))
+        more = f"; {percent(other)} for the truth" if math.isfinite(other) else ""
+        said.append(f'<span class="dim">{text(f"{percent(sure)} sure{more}")}</span>')
+    return (
+        f'<div class="card"><div class="said">{"".join(said)}</div>{body}'
+        f'<span class="place">{text(_place(one))}</span></div>'
+    )
+
+
+def _place(one: dict[str, Any]) -> str:
+    """File, line and id; the folders of somebody's disk do not help a reader."""
+    place = PurePath(str(one.get("place", ""))).name
+    parts = [place]
+    # Many rows may stand on one line of a JSON file, and then only the id tells them apart.
+    if one.get("id") is not None and not place.endswith(f":{one['id']}"):
+        parts.append(f"id {one['id']}")
+    cut = as_float(one.get("tokens_cut"))
+    if cut > 0:
+        parts.append(f"{plural(cut, 'token')} of it not read")
+    return " · ".join(parts)

@@ -1,0 +1,140 @@
+"""Tables of figures: splits beside baselines, seeds, folds, classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from bertsmith.report.finetune.figures import NONE, baseline_name, counted, name_of, percent, said
+from bertsmith.report.page import folded, heading, paragraph, subheading, table
+from bertsmith.report.values import as_dict, as_float, as_list, part
+
+MOST_CLASSES = 1_000
+FEW_CLASSES = 25
+WEAKEST = 15
+
+
+def figure_table(record: dict[str, Any]) -> list[str]:
+    """Every figure of every split with the baselines beside it."""
+    splits = [name for name in ("dev", "test") if part(record, name, "figures")]
+    if not splits:
+        return []
+    columns: list[tuple[str, dict[str, Any]]] = []
+    for split in splits:
+        columns.append((split, part(record, split, "figures")))
+        for key, values in part(record, "baselines", split).items():
+            columns.append((f"{split}: {baseline_name(record.get('task'), key)}", as_dict(values)))
+    names = dict.fromkeys(name for _, values in columns for name in values)
+    rows = [[name_of(name), *(said(name, v.get(name)) for _, v in columns)] for name in names]
+    rows.append(["rows", *(counted(part(record, name).get("rows")) for name, _ in columns)])
+    return [heading("Figures"), table(["", *(name for name, _ in columns)], rows)]
+
+
+def repeated_runs(record: dict[str, Any]) -> list[str]:
+    """Seeds and folds: how much a figure moves by chance."""
+    return [*_seeds(record), *_folds(record)]
+
+
+def _seeds(record: dict[str, Any]) -> list[str]:
+    runs = [as_dict(run) for run in as_list(record.get("seeds"))]
+    if not runs:
+        return []
+    names = _figures(runs)
+    rows = [*_rows(runs, names, "seed"), *_spread(part(record, "interval"), names)]
+    sections = [heading("Seeds"), table(["seed", *map(name_of, names)], rows)]
+    words = _moved(runs, names)
+    if record.get("chosen") is not None:
+        words += f" The folder holds the model of seed {record['chosen']}."
+    return [*sections, paragraph(words, "dim")]
+
+
+def _folds(record: dict[str, Any]) -> list[str]:
+    told = part(record, "folds")
+    runs = [as_dict(run) for run in as_list(told.get("runs") or record.get("folds"))]
+    if not runs:
+        return []
+    names = _figures(runs)
+    rows = [*_rows(runs, names, "fold"), *_spread(part(told, "interval"), names)]
+    whole = part(told, "figures")
+    if whole:
+        rows.append(["all rows together", *(said(n, whole.get(n)) for n in names)])
+    words = "Every row is judged by the run that never saw it."
+    return [
+        heading("Folds"),
+        table(["fold", *map(name_of, names)], rows),
+        paragraph(words, "dim"),
+    ]
+
+
+def _figures(runs: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in part(run, "figures")))
+
+
+def _rows(runs: Sequence[dict[str, Any]], names: Sequence[str], key: str) -> list[list[str]]:
+    return [
+        [str(run.get(key, number)), *(said(name, part(run, "figures").get(name)) for name in names)]
+        for number, run in enumerate(runs, start=1)
+    ]
+
+
+def _spread(summary: dict[str, Any], names: Sequence[str]) -> list[list[str]]:
+    """Mean, deviation and interval, where the summary has them by figure."""
+    rows = []
+    for key in ("mean", "deviation"):
+        cells = [said(name, part(summary, name).get(key)) for name in names]
+        if any(cell != NONE for cell in cells):
+            rows.append([key, *cells])
+    cells = []
+    for name in names:
+        low, high = (said(name, part(summary, name).get(key)) for key in ("low", "high"))
+        cells.append(NONE if NONE in (low, high) else f"{low} to {high}")
+    return [*rows, ["95 % interval", *cells]] if any(c != NONE for c in cells) else rows
+
+
+def _moved(runs: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
+    main = names[0] if names else ""
+    values = [as_float(part(run, "figures").get(main)) for run in runs]
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2:
+        return "One seed says nothing about chance."
+    return (
+        f"Nothing but the seed differs between these {len(known)} runs: {name_of(main)} lies "
+        f"between {said(main, min(known))} and {said(main, max(known))}."
+    )
+
+
+def class_table(proof: dict[str, Any]) -> list[str]:
+    """Precision, recall and F1 of each class; of many, the weakest first and all on request."""
+    classes = [as_dict(one) for one in as_list(proof.get("classes"))]
+    if not classes:
+        return []
+    if len(classes) <= FEW_CLASSES:
+        return [subheading("Each class"), _classes(classes)]
+    met = [one for one in classes if as_float(one.get("support")) > 0]
+    weakest = sorted(met, key=lambda one: as_float(one.get("f1")))[:WEAKEST]
+    sections = [subheading(f"The {len(weakest)} weakest classes"), _classes(weakest)]
+    sections.append(folded(f"All {len(classes):,} classes", [_classes(classes[:MOST_CLASSES])]))
+    if len(classes) > MOST_CLASSES:
+        words = f"The page shows {MOST_CLASSES:,} of {len(classes):,}; proof.json has all."
+        sections.append(paragraph(words, "dim"))
+    return sections
+
+
+def _classes(classes: Sequence[dict[str, Any]]) -> str:
+    extra = [
+        (key, name)
+        for key, name in (("average_precision", "average precision"), ("threshold", "threshold"))
+        if any(key in one for one in classes)
+    ]
+    rows = []
+    for one in classes:
+        shares = [percent(one.get(key)) for key in ("precision", "recall", "f1")]
+        counts = [counted(one.get(key)) for key in ("support", "predicted")]
+        more = [
+            percent(one.get(key)) if key != "threshold" else f"{as_float(one.get(key)):.3f}"
+            for key, _ in extra
+        ]
+        rows.append([str(one.get("label")), *shares, *counts, *more])
+    header = ["", "precision", "recall", "F1", "in the data", "given"]
+    return table([*header, *(name for _, name in extra)], rows)

@@ -1,0 +1,56 @@
+"""How it was trained: curves and settings."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bertsmith.report.chart import Curve, chart
+from bertsmith.report.curves import named_curves, points_over_steps
+from bertsmith.report.finetune.figures import name_of
+from bertsmith.report.finetune.summary import main_figure
+from bertsmith.report.page import folded, heading, preformatted, subheading
+from bertsmith.report.values import as_dict, as_list, part
+
+
+def curve_section(record: dict[str, Any]) -> list[str]:
+    """Losses, the main figure on dev, and the learning rate."""
+    rows = [as_dict(row) for row in as_list(record.get("curves"))]
+    train = [row for row in rows if row.get("kind") == "train"]
+    # The last evaluation repeats the best one, unless it is the only one.
+    held_out = [row for row in rows if row.get("kind") == "eval"]
+    held_out = held_out or [row for row in rows if row.get("kind") == "final"]
+    if not train and not held_out:
+        return []
+    losses = [
+        *named_curves(train, "losses", "training: "),
+        *named_curves(held_out, "losses", "dev: ", dots=True),
+    ]
+    sections = [heading("Training"), subheading("Loss"), chart(losses, x_name="step")]
+    main = main_figure(part(record, "dev")) or next(
+        (name for row in held_out for name in part(row, "figures")), ""
+    )
+    figures = points_over_steps(held_out, "figures", main)
+    if figures:
+        curve = Curve(name=name_of(main), points=figures)
+        sections += [subheading(f"On dev: {name_of(main)}"), chart([curve], x_name="step")]
+    rates = points_over_steps(train, "rate")
+    if rates:
+        curve = Curve(name="learning rate", points=rates)
+        sections.append(folded("Learning rate", [chart([curve], x_name="step")]))
+    return sections
+
+
+def settings_section(record: dict[str, Any]) -> list[str]:
+    """The recipe and how the data was read, as they are in the record."""
+    sections = []
+    for title, told in (
+        ("Recipe", record.get("recipe")),
+        ("How the data was read", part(record, "data").get("spec")),
+    ):
+        if told:
+            words = (
+                told if isinstance(told, str) else json.dumps(told, indent=2, ensure_ascii=False)
+            )
+            sections.append(folded(title, [preformatted(words)]))
+    return [heading("Settings"), *sections] if sections else []

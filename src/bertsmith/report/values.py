@@ -1,0 +1,33 @@
+"""Values of a record that somebody else wrote: of the kind asked for, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """A mapping, {} for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """A sequence, [] for anything else."""
+    return value if isinstance(value, list) else list(value) if isinstance(value, tuple) else []
+
+
+def as_float(value: object) -> float:
+    """A number, or the text JSON needs for one that is none; anything else is not a number."""
+    if isinstance(value, int | float | str):
+        try:
+            return float(value)
+        except ValueError:
+            return float("nan")
+    return float("nan")
+
+
+def part(record: object, *keys: str) -> dict[str, Any]:
+    """The mapping under a path of keys, {} where the path ends early."""
+    found = as_dict(record)
+    for key in keys:
+        found = as_dict(found.get(key))
+    return found

@@ -1,0 +1,92 @@
+"""Ensemble: several fine-tuned models that answer as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertsmith.data.examples.example import Example
+from bertsmith.errors import ConfigError, FolderError
+from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.tasks.answering import Answered
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.joint import joint_logits, joint_task
+from bertsmith.tasks.task import Task
+
+RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder
+FIGURES = "figures.json"  # in the folder of each of them that is finished
+
+
+class Ensemble(Predictor):
+    """A Predictor whose probabilities are the mean of several models'.
+
+    Models that read rows (tags, answers) average logits, so they must divide texts alike; others
+    may have different encoders, vocabularies and lengths.
+    """
+
+    def __init__(self, members: Sequence[Predictor]) -> None:
+        if not members:
+            raise ConfigError("an ensemble has one model or more")
+        self.members = tuple(members)
+        first = self.members[0]
+        self.model, self.device = first.model, first.device
+        self.tokenizer, self.lengths = first.tokenizer, first.lengths
+        self._joint = joint_task([one.task for one in self.members])
+        if self._joint.reads == "rows":
+            _check_alike(self.members)
+
+    @property
+    def task(self) -> Task:
+        """What the models answer, with the mean of their thresholds."""
+        return self._joint
+
+    @property
+    def meta_columns(self) -> tuple[str, ...]:
+        """Columns beside the texts that any of the models reads."""
+        return tuple(dict.fromkeys(c for one in self.members for c in one.meta_columns))
+
+    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
+        """All passages that the models read, and what they say of them together."""
+        found = [one.answered(examples) for one in self.members]
+        logits = joint_logits([one.task for one in self.members], [one.logits for _, one in found])
+        features = list(found[0][0])
+        if self.task.reads == "text":
+            # Decoding only asks them what was cut: that of the model that reads least.
+            features = [feature for some, _ in found for feature in some]
+        return features, Answered(logits=logits, loss=None)
+
+
+def load_ensemble(names: Sequence[str | Path], *, device: str = "cpu") -> Ensemble:
+    """The ensemble of fine-tuned folders; one folder stands for the runs below it."""
+    folders = [Path(name) for name in names]
+    if len(folders) == 1:
+        folders = runs_below(folders[0])
+    return Ensemble([load_predictor(folder, device=device) for folder in folders])
+
+
+def runs_below(out: Path) -> list[Path]:
+    """The finished runs of a folder that was made with several seeds or folds."""
+    for kind in RUNS:
+        found = [path.parent for path in (out / kind).glob(f"*/{FIGURES}")]
+        if found:
+            return sorted(found, key=lambda path: (len(path.name), path.name))
+    raise FolderError(
+        f"{out} holds no runs to average; `bertsmith finetune DATA --model M --out DIR --seeds 5` "
+        "makes them, or name several folders"
+    )
+
+
+def has_runs(out: Path) -> bool:
+    """Whether a folder was made with several seeds or folds."""
+    return any(any((out / kind).glob(f"*/{FIGURES}")) for kind in RUNS)
+
+
+def _check_alike(members: Sequence[Predictor]) -> None:
+    first = members[0]
+    files = first.tokenizer.files()
+    for other in members[1:]:
+        if other.tokenizer.files() != files or other.lengths != first.lengths:
+            raise ConfigError(
+                f"models for {first.task.name} average what they say of each token: all must have "
+                "the same vocabulary and the same length settings"
+            )

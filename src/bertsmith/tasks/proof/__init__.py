@@ -1,0 +1,11 @@
+"""The proof of a fine-tuned model: what it gets right, where it fails, and what less would get.
+
+`prove(task, examples, predictions)` looks at labeled rows and what was said of them; `baselines`
+says what the commonest answer and a bag of words score on the same rows. Both become JSON that a
+report is drawn from; nothing here knows how it will look.
+"""
+
+from bertsmith.tasks.proof.baseline_figures import baselines
+from bertsmith.tasks.proof.proof import Proof, prove
+
+__all__ = ["Proof", "baselines", "prove"]

@@ -1,0 +1,81 @@
+"""What the commonest answer and a bag of words score on the rows that a model was scored on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bertsmith.data.examples.example import Answers, Choice, Example, Label, Labels, Score, Tagged
+from bertsmith.errors import ConfigError, TextError, unknown
+from bertsmith.tasks.metrics import METRICS
+from bertsmith.tasks.metrics.baselines import MAJORITY, WORDS
+
+Sides = tuple[list[Sequence[str]], Any]
+
+
+def baselines(
+    task: str, train: Sequence[Example], examples: Sequence[Example]
+) -> dict[str, dict[str, float]]:
+    """Figures of `majority` and `words`, fitted on training rows; rows without a label are passed.
+
+    A figure that does not exist (a constant has no correlation) is left out.
+    """
+    if task not in METRICS:
+        raise unknown("task", task, METRICS)
+    known = [example for example in train if example.target is not None]
+    asked = [example for example in examples if example.target is not None]
+    if not known or not asked:
+        what = "training rows" if not known else "rows to score"
+        raise ConfigError(f"there are no labeled {what}; a baseline needs both kinds")
+    labels = _labels(task, [*known, *asked])
+    texts, targets = _sides(known, labels)
+    new, truth = _sides(asked, labels)
+    found = {}
+    for name, table in (("majority", MAJORITY), ("words", WORDS)):
+        said = table[task](texts, targets, new, labels)
+        figures = METRICS[task].score(truth, said, labels)
+        found[name] = {key: value for key, value in figures.items() if math.isfinite(value)}
+    return found
+
+
+def _labels(task: str, examples: Sequence[Example]) -> tuple[str, ...]:
+    """Every label of these rows by name; () where the metric asks for none."""
+    found: set[str] = set()
+    for example in examples:
+        if isinstance(example.target, Label):
+            found.add(example.target.name)
+        elif isinstance(example.target, Labels):
+            found.update(example.target.names)
+        elif isinstance(example.target, Tagged):
+            found.update(example.target.tags)
+    return tuple(sorted(found))
+
+
+def _sides(examples: Sequence[Example], labels: tuple[str, ...]) -> Sides:
+    """Texts and targets as `MAJORITY`, `WORDS` and `METRICS` take them."""
+    place = {label: number for number, label in enumerate(labels)}
+    texts: list[Sequence[str]] = []
+    targets: list[Any] = []
+    for example in examples:
+        target = example.target
+        texts.append(example.texts)
+        if isinstance(target, Label):
+            targets.append(place[target.name])
+        elif isinstance(target, Labels):
+            targets.append([label in target.names for label in labels])
+        elif isinstance(target, Score):
+            targets.append(target.value)
+        elif isinstance(target, Choice):
+            targets.append(target.index)
+        elif isinstance(target, Tagged):
+            texts[-1] = [example.texts[0][start:end] for start, end in target.units]
+            targets.append(list(target.tags))
+        elif isinstance(target, Answers):
+            targets.append([*(text for text, _ in target.found), *target.unplaced])
+        else:
+            raise TextError(f"{example.source}, line {example.line}: there is no target to score")
+    listed = isinstance(examples[0].target, Tagged | Answers)
+    return texts, targets if listed else np.array(targets)

@@ -1,0 +1,90 @@
+"""What finished runs came to, a file each, so that none of them is made twice."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertsmith.errors import ConfigError
+from bertsmith.staged import write_staged
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.proof.plain import plain
+
+log = logging.getLogger(__name__)
+
+NAME = re.compile(r"[\w.+-]+")
+Figures = Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What a finished run came to: figures of the development rows (None: there is no such)."""
+
+    name: str
+    figures: Figures
+    seconds: float
+    more: Mapping[str, Any] = field(default_factory=dict)  # plain values that belong to it
+    answers: Sequence[Prediction] = ()  # to the development rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; the answers are left out."""
+        told = {"name": self.name, "figures": self.figures, "seconds": round(self.seconds, 3)}
+        return dict(plain({**told, **self.more}))
+
+
+def _path(store: Path, name: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} cannot name a run: use letters, digits, ., +, - and _")
+    return store / f"{name}.json"
+
+
+def write_tried(store: Path, tried: Tried, key: str) -> None:
+    """Remember a finished run under the key of all that decided it."""
+    store.mkdir(parents=True, exist_ok=True)
+    told = {
+        "key": key,
+        "figures": tried.figures,
+        "seconds": tried.seconds,
+        "more": tried.more,
+        "answers": [one.to_json() for one in tried.answers],
+    }
+    text = json.dumps(plain(told), ensure_ascii=False)
+    write_staged(_path(store, tried.name), text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def read_tried(store: Path, name: str, key: str) -> Tried | None:
+    """What is known of a run with this key; None if it is to be made."""
+    path = _path(store, name)
+    try:
+        told = json.loads(path.read_bytes())
+        if told["key"] != key:
+            return None
+        return Tried(
+            name=name,
+            figures=dict(told["figures"]),
+            seconds=float(told["seconds"]),
+            more=told["more"],
+            answers=tuple(_prediction(one) for one in told["answers"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        log.warning("%s is damaged; the run is made again", path)
+        return None
+
+
+def _prediction(told: Mapping[str, Any]) -> Prediction:
+    """What is compared of an answer: its value, probabilities and tags."""
+    value = told["prediction"]
+    return Prediction(
+        value=tuple(value) if isinstance(value, list) else value,
+        probabilities=told.get("probabilities", {}),
+        confidence=told.get("confidence"),
+        cut=told.get("tokens_cut", 0),
+        tags=tuple(told.get("tags", ())),
+    )

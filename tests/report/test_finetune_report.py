@@ -1,0 +1,185 @@
+"""The report of a fine-tuned model: what it comes down to first, and every section it can have."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from finetune_record import finetune_record
+from html_tree import Tree
+from proof_cases import CASES, classify_case
+
+from bertsmith.report.finetune import finetune_page, write_finetune_report
+from bertsmith.report.finetune.figures import percent, plural, said
+from bertsmith.report.finetune.summary import headline, is_beaten
+
+EVERYWHERE = ("Figures", "Seeds", "Folds", "Worst errors", "The data", "Training", "Settings")
+SPECIAL = {
+    "classify": ("Each class", "What is taken for what", "Can its confidence be believed?"),
+    "multilabel": ("Each class", "Can its confidence be believed?"),
+    "regress": ("Truth and answer",),
+    "tag": (
+        "Each class",
+        "What is taken for what",
+        "How entities are wrong",
+        "Can its confidence be believed?",
+    ),
+    "answer": ("By question word", "Answers and silence", "Can its confidence be believed?"),
+    "choose": ("Each class", "What is taken for what", "Can its confidence be believed?"),
+}
+
+
+@pytest.fixture(scope="module")
+def record() -> dict:
+    return finetune_record()
+
+
+def headings(page: str) -> list[str]:
+    pieces = page.replace("<h3>", "<h2>").replace("</h3>", "</h2>").split("<h2>")[1:]
+    return [piece.partition("</h2>")[0] for piece in pieces]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_task_has_its_sections(name) -> None:
+    found = headings(finetune_page(finetune_record(name), title="mine"))
+    for title in (*EVERYWHERE, *SPECIAL[name]):
+        assert title in found, title
+    others = {title for titles in SPECIAL.values() for title in titles} - set(SPECIAL[name])
+    assert not others & set(found)
+
+
+def test_the_first_sentence_says_how_good_and_what_less_would_get() -> None:
+    told = {
+        "task": "classify",
+        "dev": {
+            "rows": 872,
+            "main": "accuracy",
+            "figures": {"accuracy": 0.9213, "mcc": 0.84},
+            "classes": [{"label": "neg", "support": 428}, {"label": "pos", "support": 444}],
+        },
+        "baselines": {"dev": {"majority": {"accuracy": 444 / 872}, "words": {"accuracy": 0.803}}},
+    }
+    assert headline(told) == (
+        "92.1\u00a0% right on 872 dev rows; always saying “pos” gets 50.9\u00a0%, "
+        "word counts get 80.3\u00a0%."
+    )
+    del told["baselines"]
+    assert headline(told) == "92.1\u00a0% right on 872 dev rows."
+    # Whatever the majority was, a label that does not have that share is not named.
+    told["baselines"] = {"dev": {"majority": {"accuracy": 0.4}}}
+    assert "the commonest answer gets 40.0\u00a0%" in headline(told)
+    assert headline({}) == ""
+
+
+def test_test_rows_count_more_than_dev_rows(record) -> None:
+    assert "test rows" in headline(record)
+    assert "The same of dev" in finetune_page(record, title="x")
+    alone = {**record, "test": None}
+    assert "dev rows" in headline(alone)
+    page = finetune_page(alone, title="x")
+    assert "The same of" not in page
+    assert "also chose the best weights" in page
+
+
+def test_whatever_is_missing_is_left_out(record) -> None:
+    for key in record:
+        less = {k: v for k, v in record.items() if k != key}
+        empty = {**record, key: None}
+        assert finetune_page(less, title="x") == finetune_page(empty, title="x")
+    bare = finetune_page({}, title="x")
+    assert headings(bare) == []
+    assert "Seeds" not in headings(finetune_page({**record, "seeds": None}, title="x"))
+    proof = copy.deepcopy(record)
+    for key in ("confusion", "calibration", "errors", "truncation", "classes"):
+        del proof["test"][key]
+    del proof["dev"]
+    found = headings(finetune_page(proof, title="x"))
+    for title in (*SPECIAL["classify"], "Worst errors", "What truncation cost"):
+        assert title not in found
+
+
+def test_the_page_shows_the_figures_of_the_record(record) -> None:
+    words = " ".join(Tree(finetune_page(record, title="x")).texts)
+    for split in ("dev", "test"):
+        assert percent(record[split]["figures"]["accuracy"]) in words
+        assert said("mcc", record[split]["figures"]["mcc"]) in words
+    for row in record["test"]["confusion"]["counts"]:
+        assert all(str(count) in words for count in row)
+    worst = record["test"]["errors"]["shown"][0]
+    assert worst["texts"][0] in words
+    assert worst["place"] in words
+    assert percent(record["test"]["calibration"]["ece"]) in words
+    assert "83 s" in words
+    assert "/home/a" not in words
+
+
+def test_many_classes_show_the_weakest_first() -> None:
+    labels = [f"label {n:02}" for n in range(40)]
+    page = finetune_page(finetune_record("classify", classify_case(800, labels)), title="x")
+    assert "The 15 weakest classes" in headings(page)
+    assert "All 40 classes" in page
+    assert len(page) < 400_000
+
+
+def test_nothing_cut_and_everything_cut_are_said(record) -> None:
+    told = copy.deepcopy(record)
+    told["test"]["truncation"] = {"rows_cut": 0, "share": 0.0, "tokens_cut": 0, "cut": None}
+    assert "every row was read to its end" in finetune_page(told, title="x")
+    told["test"]["truncation"] = {
+        "rows_cut": 100,
+        "share": 1.0,
+        "tokens_cut": 500,
+        "most_tokens_cut": 9,
+        "cut": {"accuracy": 0.5},
+        "whole": None,
+    }
+    assert "there is nothing to compare with" in finetune_page(told, title="x")
+
+
+def test_the_report_is_written_whole_beside_the_model(tmp_path, record) -> None:
+    path = write_finetune_report(tmp_path, record)
+    assert path == tmp_path / "report.html"
+    assert path.read_text(encoding="utf-8") == finetune_page(record, title=tmp_path.name)
+
+
+def test_figures_are_said_as_people_say_them() -> None:
+    assert percent(0.9213) == "92.1\u00a0%"
+    assert percent(None) == "–"
+    assert said("mcc", 0.27) == "0.270"
+    assert said("mse", 1234.5) == "1,234"
+    assert said("accuracy", "nan") == "–"
+    assert plural(1, "row") == "1 row"
+    assert plural(2_000, "row") == "2,000 rows"
+
+
+def test_one_evaluation_at_the_end_is_drawn(record) -> None:
+    final = {"kind": "final", "step": 25, "figures": {"accuracy": 0.5}, "losses": {"task": 1.0}}
+    page = finetune_page({"dev": record["dev"], "curves": [final]}, title="x")
+    assert "On dev: accuracy" in headings(page)
+
+
+def test_each_task_says_what_its_words_baseline_is() -> None:
+    said_first = {name: headline(finetune_record(name)) for name in ("tag", "answer", "multilabel")}
+    assert "Entity F1" in said_first["tag"]
+    assert "the commonest tag of a word gets" in said_first["tag"]
+    assert "nearest matching words get" in said_first["answer"]
+    assert "F1 over all labels" in said_first["multilabel"]
+
+
+def test_a_model_that_words_beat_is_not_praised(record) -> None:
+    assert not is_beaten(record)
+    weak = copy.deepcopy(record)
+    weak["test"]["figures"]["accuracy"] = weak["baselines"]["test"]["words"]["accuracy"]
+    assert is_beaten(weak)
+    assert "not worth its cost" in finetune_page(weak, title="x")
+    assert "not worth its cost" not in finetune_page(record, title="x")
+    numbers = {"dev": {"main": "mse", "figures": {"mse": 0.5}}}
+    assert is_beaten({**numbers, "baselines": {"dev": {"words": {"mse": 0.4}}}})
+    assert not is_beaten({**numbers, "baselines": {"dev": {"words": {"mse": 0.6}}}})
+    assert not is_beaten(numbers)
+
+
+def test_rows_of_one_line_are_told_apart_by_their_id() -> None:
+    shown = {"place": "/x/squad.json:1", "id": "57ab", "texts": ["t"], "truth": "a", "answer": "b"}
+    page = finetune_page({"dev": {"figures": {"f1": 1.0}, "errors": {"shown": [shown]}}}, title="x")
+    assert "squad.json:1 · id 57ab" in page

@@ -1,0 +1,98 @@
+"""A tiny model folder and rows it can learn in seconds, for tests of fine-tuning."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tiny_models import shrunk
+from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
+
+from bertsmith.data.examples.example import (
+    Answers,
+    Choice,
+    Example,
+    Label,
+    Labels,
+    Score,
+    Tagged,
+    Target,
+)
+from bertsmith.folders.write import save_model
+from bertsmith.models.build import build
+from bertsmith.training.finetune import FinetuneJob
+from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, PlanSettings
+from bertsmith.training.optimizers import AdamWSettings
+
+RECIPE = FinetuneRecipe(
+    plan=PlanSettings(epochs=6, batch=8),
+    optimizer=AdamWSettings(lr=3e-3),
+    encoder=EncoderSettings(dropout=0.0),
+)
+SHORT = RECIPE.model_copy(update={"plan": PlanSettings(epochs=1, batch=8)})
+
+
+def tiny_folder(path: Path) -> str:
+    """A model folder that knows a dozen words, untrained."""
+    spec = shrunk("bert", vocab_size=len(SPECIAL) + len(TASK_WORDS), hidden=32, heads=2, rows=64)
+    model = build("bert", spec, generator=torch.Generator().manual_seed(1))
+    save_model(model, word_tokenizer(), path)
+    return str(path)
+
+
+def has_bird(words: list[str]) -> Label:
+    return Label("yes" if "bird" in words or "tree" in words else "no")
+
+
+def marked_birds(words: list[str]) -> Tagged:
+    text = " ".join(words)
+    starts = [len(" ".join(words[:n])) + bool(n) for n in range(len(words))]
+    units = tuple((at, at + len(word)) for at, word in zip(starts, words, strict=True))
+    assert all(text[a:b] == word for (a, b), word in zip(units, words, strict=True))
+    return Tagged(units, tuple("B-bird" if word == "bird" else "O" for word in words))
+
+
+def bird_place(words: list[str]) -> Answers:
+    text = " ".join(words)
+    return Answers((("bird", text.index("bird")),) if "bird" in words else ())
+
+
+TARGETS: dict[str, Callable[[list[str]], Target]] = {
+    "classify": has_bird,
+    "multilabel": lambda words: Labels(tuple(n for n in ("bird", "tree") if n in words)),
+    "regress": lambda words: Score(10.0 * words.count("bird") + len(words)),
+    "tag": marked_birds,
+    "answer": bird_place,
+    "choose": lambda words: Choice(len(words) % 2),
+}
+
+
+def rows(count: int, task: str = "classify", seed: int = 0) -> list[Example]:
+    """Texts of a few words; none is told twice within a few hundred."""
+    rng = random.Random(seed)
+    found = []
+    for number in range(count):
+        words = rng.choices(TASK_WORDS, k=rng.randint(3, 9))
+        texts = [" ".join(words)]
+        if task == "answer":
+            texts.insert(0, "bird")
+        if task == "choose":
+            texts += ["blue bird", "green stone"][:: -1 if len(words) % 2 else 1]
+        found.append(row(number, texts, TARGETS[task](words)))
+    return found
+
+
+def tiny_job(source: str, out: Path, task: str = "classify", **changes: Any) -> FinetuneJob:
+    made = FinetuneJob(
+        recipe=RECIPE,
+        task=task,
+        model=source,
+        train=rows(160, task),
+        dev=rows(60, task, seed=1),
+        out=out,
+    )
+    return replace(made, **changes)

@@ -1,0 +1,180 @@
+"""Several small runs: made once, remembered as long as nothing changes, told as they go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
+
+from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.training.finetune import FinetuneJob, finetune
+from bertsmith.training.finetune_trials import (
+    Look,
+    Trial,
+    finetune_trial,
+    job_key,
+    run_trials,
+)
+from bertsmith.training.place import Place
+from bertsmith.training.progress import Progress, Watcher
+from bertsmith.training.run import Outcome
+from bertsmith.training.trial_store import Tried, read_tried, write_tried
+
+LOOK = Progress(
+    step=1,
+    steps=2,
+    share=0.5,
+    rate=0.0,
+    tokens=1,
+    tokens_per_second=1.0,
+    seconds=1.0,
+    left=1.0,
+    losses={},
+    accuracy={},
+)
+
+
+class Counted:
+    """A trial that counts how often each of its runs was made."""
+
+    def __init__(self, *names: str, fault: Exception | None = None) -> None:
+        self.made: list[str] = []
+        self.names, self.fault = names, fault
+
+    def trial(self, key: str = "1") -> Trial:
+        return Trial(keys=dict.fromkeys(self.names, key), run=self.run)
+
+    def run(self, names: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried]:
+        if self.fault:
+            raise self.fault
+        if watch:
+            watch(LOOK)
+        self.made += names
+        return {name: Tried(name=name, figures={"accuracy": 0.5}, seconds=1.0) for name in names}
+
+
+def test_finished_runs_are_not_repeated_until_something_changes(tmp_path: Path) -> None:
+    one, two = Counted("a"), Counted("b", "c")
+    looks: list[Look] = []
+    first = run_trials([one.trial(), two.trial()], tmp_path, watch=looks.append)
+    assert [row.name for row in first.rows] == ["a", "b", "c"]
+    assert [(look.number, look.of, look.share) for look in looks] == [(1, 2, 0.25), (2, 2, 0.75)]
+    assert run_trials([one.trial(), two.trial()], tmp_path).rows == first.rows
+    assert one.made == ["a"]
+    assert two.made == ["b", "c"]
+    run_trials([one.trial("2"), two.trial()], tmp_path)
+    assert one.made == ["a", "a"]
+    (tmp_path / "finished" / "c.json").unlink()
+    run_trials([two.trial()], tmp_path)
+    assert two.made == ["b", "c", "c"]  # b was there
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key": "1"}', b"\xff\xfe"])
+def test_a_damaged_file_means_the_run_is_made_again(tmp_path: Path, damage: bytes) -> None:
+    one = Counted("a")
+    run_trials([one.trial()], tmp_path)
+    (tmp_path / "finished" / "a.json").write_bytes(damage)
+    run_trials([one.trial()], tmp_path)
+    assert one.made == ["a", "a"]
+
+
+def test_an_error_ends_all_or_is_told_beside_the_others(tmp_path: Path) -> None:
+    bad, good = Counted("bad", fault=InputFileError("no such rows")), Counted("good")
+    with pytest.raises(InputFileError):
+        run_trials([bad.trial(), good.trial()], tmp_path)
+    done = run_trials([bad.trial(), good.trial()], tmp_path, go_on=True)
+    assert done.failed == {"bad": "no such rows"}
+    assert [row.name for row in done.rows] == ["good"]
+
+
+def test_a_stopped_run_ends_the_rest_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    stop = Outcome(status="stopped", step=3, tokens=9, seconds=1.0, signal="SIGTERM")
+    stopped = Trial(keys={"b": "1"}, run=lambda names, watch: stop)
+    after = Counted("c")
+    done = run_trials([Counted("a").trial(), stopped, after.trial()], tmp_path)
+    assert done.stopped is stop
+    assert [row.name for row in done.rows] == ["a"]
+    assert after.made == []
+
+
+@pytest.mark.parametrize("names", [(), ("a", "a"), ("../a",), ("a b",)])
+def test_names_are_checked(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError):
+        run_trials([Counted(name).trial() for name in names], tmp_path)
+
+
+def test_answers_come_back_as_they_were(tmp_path: Path) -> None:
+    said = [
+        Prediction(value="yes", probabilities={"yes": 0.75, "no": 0.25}, confidence=0.75, cut=3),
+        Prediction(value=("a", "b"), probabilities={"a": 0.5}),
+        Prediction(value=1.2345678901234567),
+        Prediction(value=2, confidence=0.5),
+    ]
+    figures = {"accuracy": 0.1 + 0.2, "mcc": float("nan")}
+    tried = Tried(name="x", figures=figures, seconds=1.5, more={"n": 1}, answers=said)
+    write_tried(tmp_path, tried, "key")
+    found = read_tried(tmp_path, "x", "key")
+    assert found is not None
+    assert list(found.answers) == said
+    assert found.figures == {"accuracy": 0.1 + 0.2, "mcc": None}
+    assert (found.seconds, found.more) == (1.5, {"n": 1})
+    assert read_tried(tmp_path, "x", "other") is None
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_folder(tmp_path_factory.mktemp("trials") / "model")
+
+
+def small(source: str, out: Path) -> FinetuneJob:
+    return tiny_job(source, out, recipe=SHORT, train=rows(40), dev=rows(20, seed=1))
+
+
+def test_a_run_of_fine_tuning_leaves_its_row_and_no_model(source: str, tmp_path: Path) -> None:
+    job = small(source, tmp_path / "runs" / "one")
+    done = run_trials([finetune_trial("one", job, Place())], tmp_path)
+    assert not job.out.exists()
+    assert len(done.rows[0].answers) == 20
+    assert 0 <= (done.rows[0].figures["accuracy"] or 0) <= 1
+    again = run_trials([finetune_trial("one", job, Place())], tmp_path)
+    assert again.rows[0].figures == done.rows[0].figures
+    assert again.rows[0].answers == tuple(
+        replace(one, confidence=round(one.confidence or 0, 6), probabilities=_rounded(one))
+        for one in done.rows[0].answers
+    )
+
+
+def test_what_a_stopped_run_with_other_settings_left_is_no_obstacle(
+    source: str, tmp_path: Path
+) -> None:
+    job = small(source, tmp_path / "runs" / "one")
+    longer = SHORT.model_copy(update={"plan": SHORT.plan.model_copy(update={"epochs": 2})})
+    finetune(replace(job, recipe=longer))
+    (job.out / "trial.key").write_text(job_key(replace(job, recipe=longer), Place()))
+    done = run_trials([finetune_trial("one", job, Place())], tmp_path)
+    fresh = run_trials([finetune_trial("one", job, Place())], tmp_path / "fresh")
+    assert done.rows[0].answers == fresh.rows[0].answers
+
+
+def _rounded(one: Prediction) -> dict[str, float]:
+    return {label: round(value, 6) for label, value in one.probabilities.items()}
+
+
+def test_the_key_follows_all_that_decides_a_result(source: str, tmp_path: Path) -> None:
+    job = small(source, tmp_path / "one")
+    key = job_key(job, Place())
+    assert key == job_key(replace(job, out=tmp_path / "elsewhere"), Place())
+    rate = SHORT.model_copy(update={"optimizer": SHORT.optimizer.model_copy(update={"lr": 1e-5})})
+    seed = SHORT.model_copy(update={"run": SHORT.run.model_copy(update={"seed": 5})})
+    others = [
+        job_key(replace(job, recipe=rate), Place()),
+        job_key(replace(job, recipe=seed), Place()),
+        job_key(replace(job, train=rows(39)), Place()),
+        job_key(replace(job, dev=rows(20, seed=2)), Place()),
+        job_key(job, Place(), mark="other weights"),
+    ]
+    assert len({key, *others}) == 6
