@@ -4,7 +4,7 @@
 
 Both sides begin with all-MiniLM-L6-v2 and get the same rows, batch, rate, length and threads. Each
 run is a process of its own; the sides take turns, round after round, and the best of each counts.
-The clock covers the steps of training; reading, tokenizing and judging are left out on both sides.
+An epoch is as many median steps as it has: reading, tokenizing, judging and saving are left out.
 The Trainer runs with its default dropout (.1, in attention too) and with that of ours, pads each
 batch to its longest row, and has the fused optimizer.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from finetuned_folder import finetuned_folder
+from tiny_finetuning import finetuned_folder
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from finetuned_folder import word_rows
+from tiny_finetuning import rows
 
 from bertsmith.data.examples.example import Label
 
@@ -15,7 +15,7 @@ from bertsmith.data.examples.example import Label
 def labeled(path: Path, *, wrong: int = 0) -> Path:
     """Sixty rows, the first `wrong` of them with the other label."""
     lines = ["text\tlabel"]
-    for number, example in enumerate(word_rows(60, seed=8)):
+    for number, example in enumerate(rows(60, seed=8)):
         assert isinstance(example.target, Label)
         right = example.target.name
         said = {"yes": "no", "no": "yes"}[right] if number < wrong else right

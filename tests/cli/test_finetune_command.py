@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import COMMAND, environment, fresh, run
-from finetuned_folder import source_folder, word_rows
+from tiny_finetuning import rows, tiny_folder
 
 from bertsmith.data.examples.example import Label
 from bertsmith.runtime.predictor import load_predictor
@@ -21,14 +21,14 @@ PROOF = ("model.safetensors", "bertsmith.json", "predictions.dev.jsonl")
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return source_folder(tmp_path_factory.mktemp("source") / "model")
+    return Path(tiny_folder(tmp_path_factory.mktemp("source") / "model"))
 
 
 def table(path: Path, count: int = 160, *, seed: int = 0, columns: str = "text\tlabel") -> Path:
     """Rows of a table whose columns may also be `mood` and `body`, in any order."""
     names = columns.split("\t")
     lines = [columns]
-    for number, example in enumerate(word_rows(count, seed=seed)):
+    for number, example in enumerate(rows(count, seed=seed)):
         assert isinstance(example.target, Label)
         values = {"text": example.texts[0], "label": example.target.name, "id": f"r{number}"}
         values |= {"body": values["text"], "mood": values["label"]}
@@ -84,8 +84,9 @@ def test_a_stopped_command_goes_on_and_ends_the_same(source: Path, tmp_path: Pat
     whole, broken = tmp_path / "whole", tmp_path / "broken"
 
     def command(out: Path) -> list[str]:
-        words = ("finetune", data, "--model", source, "--out", out, *FAST, "--set")
-        return [*map(str, words), "plan.evaluations=4"]
+        words = ("finetune", data, "--model", source, "--out", out, *FAST)
+        settings = ("--set", "plan.evaluations=4", "--set", "save.every=30")
+        return [*map(str, words), *settings]
 
     assert fresh(*command(whole)).returncode == 0
     for number, code, step in ((signal.SIGKILL, -9, 30), (signal.SIGTERM, 75, 60)):

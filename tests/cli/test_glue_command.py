@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from finetuned_folder import source_folder, word_rows
+from tiny_finetuning import rows, tiny_folder
 
 from bertsmith.data.examples.example import Label
 from bertsmith.runtime.predictor import load_predictor
@@ -18,7 +18,7 @@ FAST = ("--epochs", "1", "--lr", "3e-3", "--batch", "8", "--precision", "fp32", 
 def labeled(count: int, seed: int) -> list[tuple[str, str]]:
     return [
         (example.texts[0], str(int(example.target.name == "yes")))
-        for example in word_rows(count, seed=seed)
+        for example in rows(count, seed=seed)
         if isinstance(example.target, Label)
     ]
 
@@ -27,7 +27,7 @@ def labeled(count: int, seed: int) -> list[tuple[str, str]]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """CoLA and SST-2 as GLUE writes them, TNEWS as CLUE does, and a set without training rows."""
     home = tmp_path_factory.mktemp("glue")
-    source_folder(home / "model")
+    tiny_folder(home / "model")
     for folder in ("CoLA", "SST-2", "zh/tnews_public", "QNLI", "swag"):
         (home / "data" / folder).mkdir(parents=True)
     for split, count, seed in (("train", 60, 1), ("dev", 24, 2), ("test", 20, 3)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from finetuned_folder import source_folder
+from tiny_finetuning import tiny_folder
 
 FAST = ("--epochs", "5", "--lr", "3e-3", "--batch", "8", "--precision", "fp32", "--threads", "1")
 FILLING = ["red", "green", "blue", "round", "square"]
@@ -16,7 +16,7 @@ FILLING = ["red", "green", "blue", "round", "square"]
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return source_folder(tmp_path_factory.mktemp("lengths") / "model")
+    return Path(tiny_folder(tmp_path_factory.mktemp("lengths") / "model"))
 
 
 def told_at_the_end(path: Path, count: int = 240) -> Path:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from command_line import COMMAND, environment, fresh, run
-from finetuned_folder import word_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiny_finetuning import rows
 
 from bertsmith.data.examples.kept import KeptRows
 from bertsmith.data.examples.read import read_examples
@@ -25,8 +25,8 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.prediction import Prediction
 
 
-def rows(count: int, seed: int = 5) -> list[str]:
-    return [example.texts[0] for example in word_rows(count, seed=seed)]
+def some_texts(count: int, seed: int = 5) -> list[str]:
+    return [example.texts[0] for example in rows(count, seed=seed)]
 
 
 def objects(path: Path) -> list[dict[str, object]]:
@@ -45,7 +45,7 @@ def test_a_text_is_answered_at_once(tiny: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_every_column_is_kept_and_rows_stay_in_order(tiny: Path, tmp_path: Path) -> None:
-    texts = rows(60)
+    texts = some_texts(60)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["key", "text", "remark", "label"])
@@ -70,7 +70,7 @@ def test_every_column_is_kept_and_rows_stay_in_order(tiny: Path, tmp_path: Path)
 def test_json_rows_are_kept_as_they_are_written(tiny: Path, tmp_path: Path) -> None:
     written = [
         f'{{"text": "{text}", "n": 1.0, "big": 12345678901234567890, "deep": {{"a": [1e3]}}}}'
-        for text in rows(5)
+        for text in some_texts(5)
     ]
     source = tmp_path / "in.jsonl"
     source.write_text("\n".join(written) + "\n", encoding="utf-8")
@@ -82,7 +82,7 @@ def test_json_rows_are_kept_as_they_are_written(tiny: Path, tmp_path: Path) -> N
 
 
 def test_a_list_and_a_packed_file_are_read_too(tiny: Path, tmp_path: Path) -> None:
-    listed = [{"text": text, "place": number} for number, text in enumerate(rows(7))]
+    listed = [{"text": text, "place": number} for number, text in enumerate(some_texts(7))]
     source = tmp_path / "in.json.gz"
     source.write_bytes(gzip.compress(json.dumps(listed, indent=2).encode()))
     assert run("predict", tiny, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
@@ -142,7 +142,7 @@ def test_mistakes_are_named(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tiny: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
-    texts = rows(12_000)
+    texts = some_texts(12_000)
     lines = (f"{number},{text},=1+{number}" for number, text in enumerate(texts))
     source.write_text("\n".join(["key,text,sum", *lines]) + "\n", encoding="utf-8")
     whole, broken = tmp_path / "whole.csv", tmp_path / "broken.csv"
@@ -180,7 +180,7 @@ def test_what_another_file_left_unfinished_is_not_mixed_in(
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", 8)
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in rows(40)))
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in some_texts(40)))
     real, calls = module.PredictionLines.lines, []
 
     def stops(self: module.PredictionLines, some: object) -> str:
@@ -194,9 +194,9 @@ def test_what_another_file_left_unfinished_is_not_mixed_in(
     journal = json.loads((tmp_path / ".out.jsonl.partial" / "journal.json").read_bytes())
     assert journal["rows"] == 16
     monkeypatch.setattr(module.PredictionLines, "lines", real)
-    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in rows(40, seed=9)))
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in some_texts(40, seed=9)))
     assert run("predict", tiny, source, "--out", out, "--quiet") == 0
-    assert [row["text"] for row in objects(out)] == rows(40, seed=9)
+    assert [row["text"] for row in objects(out)] == some_texts(40, seed=9)
 
 
 DANGEROUS = st.text(st.sampled_from("=+-@\t\r\n'\",;x ä\u2028"), max_size=6)

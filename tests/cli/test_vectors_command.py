@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from finetuned_folder import source_folder, word_rows
+from tiny_finetuning import rows, tiny_folder
 
 from bertsmith.data.examples.example import Label
 
@@ -18,9 +18,9 @@ FAST += ("--batch", "16", "--precision", "fp32", "--threads", "1", "--max-length
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("vectors")
-    source_folder(home / "model")
+    tiny_folder(home / "model")
     lines = ["text\tlabel"]
-    for example in word_rows(120):
+    for example in rows(120):
         assert isinstance(example.target, Label)
         lines.append(f"{example.texts[0]}\t{example.target.name}")
     (home / "rows.tsv").write_text("\n".join(lines) + "\n")

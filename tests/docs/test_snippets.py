@@ -116,7 +116,8 @@ def test_snippets_run_as_written(page, shell) -> None:
     namespace: dict[str, object] = {"__name__": "snippet"}
     for block in runnable(page):
         if block.language == "python":
-            exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+            code = "\n" * (block.line - 1) + block.code
+            exec(compile(code, str(page), "exec", dont_inherit=True), namespace)
             continue
         for step in steps(block.code):
             run_step(step, f"{name(page)}:{block.line}", shell)

@@ -24,7 +24,7 @@ from bertsmith.data.examples.example import (
 )
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
-from bertsmith.training.finetune import FinetuneJob
+from bertsmith.training.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, PlanSettings
 from bertsmith.training.optimizers import AdamWSettings
 
@@ -96,3 +96,11 @@ def tiny_job(source: str, out: Path, task: str = "classify", **changes: Any) -> 
         out=out,
     )
     return replace(made, **changes)
+
+
+def finetuned_folder(path: Path, recipe: FinetuneRecipe = RECIPE) -> Path:
+    """A folder that says whether a text has a bird or a tree in it."""
+    source = tiny_folder(path.with_name(path.name + "-source"))
+    labeled = rows(160)
+    finetune(tiny_job(source, path, recipe=recipe, train=labeled, dev=labeled[:40]))
+    return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.head import HeadSettings
 from bertsmith.training.finetune import Finetuned, finetune
 from bertsmith.training.finetune_recipe import EncoderSettings, TaskSettings, TextVectorSettings
+from bertsmith.training.optimizers import AdamWSettings
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress
 
@@ -79,6 +81,21 @@ def test_a_stopped_run_goes_on_to_the_same_weights(source: str, tmp_path: Path) 
     finetune(tiny_job(source, tmp_path / "cut"))
     for name in ("model.safetensors", "bertsmith.json"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_path: Path) -> None:
+    def stop(look: Progress) -> None:
+        if look.step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    job = tiny_job(source, tmp_path, recipe=SHORT)
+    finetune(job, watch=stop)
+    slower = SHORT.model_copy(update={"optimizer": AdamWSettings(lr=1e-3)})
+    changed = replace(job, recipe=slower)
+    with pytest.raises(ConfigError, match=r"optimizer\.lr"):
+        finetune(changed)
+    done = finetune(replace(changed, accept=["optimizer.lr"]))
+    assert done.outcome.status == "finished"
 
 
 def test_a_frozen_encoder_stays_as_it_was(source: str, tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ def test_windows_are_tried_where_texts_are_much_longer() -> None:
     assert all(one.max_length == 32 for one in short.values())
     long = length_choices(given, table(10, 100), task="classify", fields=2)
     assert long["windows"] == LengthSettings(max_length=32, stride=24)
+    tight = LengthSettings(max_length=6)
+    found = length_choices(tight, table(40), task="classify", fields=1, windows=True)
+    assert found["windows"].stride == 2  # beside the special tokens there is room for no more
     for task, fields in (("choose", 2), ("classify", 3)):
         assert "windows" not in length_choices(given, table(100), task=task, fields=fields)
         with pytest.raises(ConfigError, match="windows move over"):

@@ -12,8 +12,12 @@ from safetensors.torch import load_file, save_file
 from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.data.shards import open_corpus
+from bertsmith.data.vocabulary_growth import extend_model
 from bertsmith.errors import FolderError, TensorMismatchError, UnsafeFileError
-from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, add_objective_heads
+from bertsmith.folders.convert import convert
+from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, objective_heads
+from bertsmith.folders.read import load_model
+from bertsmith.folders.write import save_model
 from bertsmith.objectives.learner import Learner
 from bertsmith.training.pretrain import Job, pretrain
 from bertsmith.training.pretrain_model import build_learner
@@ -124,11 +128,22 @@ def test_a_head_that_does_not_fit_is_refused_by_name(copy, corpus) -> None:
         learner("spanbert", corpus, copy)
 
 
-def test_a_broken_head_is_not_written(copy) -> None:
-    (copy / OBJECTIVE_HEADS).unlink()
+def test_with_a_broken_head_nothing_is_written(copy, tmp_path) -> None:
+    loaded = load_model(copy)
+    heads = objective_heads({"sbo.bias": torch.tensor([1.0, torch.nan])})
     with pytest.raises(TensorMismatchError, match=r"sbo\.bias holds values that are not finite"):
-        add_objective_heads(copy, {"sbo.bias": torch.tensor([1.0, torch.nan])})
-    assert not (copy / OBJECTIVE_HEADS).exists()
+        save_model(loaded.model, loaded.tokenizer, tmp_path / "new", beside=heads)
+    assert not (tmp_path / "new").exists()
+
+
+def test_rewriting_a_folder_keeps_its_heads(copy, tmp_path) -> None:
+    before = load_file(copy / OBJECTIVE_HEADS)
+    convert(copy, tmp_path / "clean")
+    extend_model(copy, ["zyzzyva"], tmp_path / "grown")
+    for folder in ("clean", "grown"):
+        after = load_file(tmp_path / folder / OBJECTIVE_HEADS)
+        assert before.keys() == after.keys()
+        assert all(torch.equal(before[name], after[name]) for name in before), folder
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,11 @@ Recipe = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any setting: --set head.dropout=0.2"),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any setting: --set head.dropout=0.2; options of a setting's own win.",
+    ),
 ]
 Dev = Annotated[Path | None, typer.Option("--dev", help="The file of development rows.")]
 Test = Annotated[Path | None, typer.Option("--test", help="The file of test rows.")]
@@ -51,10 +55,14 @@ Epochs = Annotated[float | None, typer.Option("--epochs", help="How often each r
 Rate = Annotated[float | None, typer.Option("--lr", help="The learning rate.")]
 Batch = Annotated[int | None, typer.Option("--batch", min=1, help="Rows in a step.")]
 Seeds = Annotated[
-    int, typer.Option("--seeds", min=1, help="Train so often, with seeds 0, 1, ...; show the mean.")
+    int,
+    typer.Option(
+        "--seeds", min=1, help="Train so often, with this and the next seeds; show the mean."
+    ),
 ]
 Folds = Annotated[
-    int | None, typer.Option("--folds", min=2, help="Cross-validate: every row is judged once.")
+    int | None,
+    typer.Option("--folds", min=2, help="Cross-validate: every training row is judged once."),
 ]
 Precision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
@@ -66,6 +74,10 @@ Threads = Annotated[
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed, another run.")]
 Device = Annotated[
     str | None, typer.Option("--device", help="cpu, cuda, cuda:1; a GPU if there is one.")
+]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option("--accept", metavar="KEY", help="Let a setting differ from the last checkpoint."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 
@@ -91,6 +103,7 @@ class Plan:
     epochs: Epochs = None
     lr: Rate = None
     batch: Batch = None
+    accept: Accept = None
     seeds: Seeds = 1
     folds: Folds = None
 
@@ -156,6 +169,7 @@ def finetune(
         out=out,
         recipe=plan.recipe,
         overrides=[*plan.overrides(), *place.overrides()],
+        accept=plan.accept or [],
         given=reading.labeled(),
         on_error=reading.on_error,
         files={n: p for n, p in (("dev", rows.dev), ("test", rows.test)) if p is not None},

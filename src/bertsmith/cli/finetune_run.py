@@ -33,6 +33,7 @@ class Request:
     out: Path
     recipe: str | None
     overrides: list[str]
+    accept: list[str]
     given: DataSpec
     on_error: OnError
     files: Mapping[str, Path]
@@ -155,6 +156,7 @@ def _job(request: Request, splits: Splits) -> FinetuneJob:
         train=splits.train,
         dev=splits.dev,
         out=request.out,
+        accept=request.accept,
     )
 
 

@@ -106,7 +106,7 @@ def _measured(
 
     tokenizer = load_tokenizer(model)
     files = split_files(data)[0] if data.is_dir() else {data.name: data}
-    given, task = reading.spec(), reading.task
+    given, task = reading.labeled(), reading.task
     rows = {}
     for name, path in files.items():
         spec = guess(path, given=given)

@@ -121,7 +121,7 @@ def read_splits(
 
     splits = load_splits(
         data,
-        with_columns(reading.spec(), recipe),
+        with_columns(reading.labeled(), recipe),
         on_error=reading.on_error,
         saved=out / SPLIT,
         also={"dev": dev} if dev is not None else {},

@@ -31,14 +31,14 @@ MOST = 260  # docstrings of a part: two of them have half of all
 
 def docstring_parts(found: Sequence[Passage]) -> list[Example]:
     """Docstrings with their part, spread evenly over each; names of modules are taken away."""
-    by_part: dict[str, list[str]] = {part: [] for part in _PARTS}
+    by_part: dict[str, dict[str, None]] = {part: {} for part in _PARTS}
     for part, text in _labeled(found):
-        by_part[part].append(text)
+        by_part[part][text] = None  # methods often share one
     rows = []
-    for part, texts in by_part.items():
-        step = max(1.0, len(texts) / MOST)
-        chosen = [texts[int(at * step)] for at in range(int(len(texts) / step))]
-        rows += [(text, part) for text in dict.fromkeys(chosen)]
+    for part, distinct in by_part.items():
+        texts = list(distinct)
+        count = min(len(texts), MOST)
+        rows += [(texts[at * len(texts) // count], part) for at in range(count)]
     return [
         Example(source="docstrings", line=at, id=str(at), texts=(text,), target=Label(part))
         for at, (text, part) in enumerate(rows, start=1)

@@ -61,6 +61,7 @@ def convert(
 
     `from_pickle` allows pickled weights, read by a child process. `step` hears what is going on.
     """
+    from bertsmith.folders.read_beside import read_beside
     from bertsmith.folders.write import save_model
 
     place = resolve(source).resolve()
@@ -77,6 +78,7 @@ def convert(
         sentence=loaded.sentence if folder.sentence is not None else None,
         labels=folder.reading.labels,
         model_type=folder.reading.model_type,
+        beside=read_beside(folder.parts.transformer),
         overwrite=overwrite,
     )
     differences = scales = None

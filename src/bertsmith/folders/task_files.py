@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bertsmith.errors import FolderError, TensorMismatchError
+from bertsmith.errors import FolderError
+from bertsmith.folders.beside import Beside
 from bertsmith.folders.safe import Folder
 from bertsmith.folders.tensors import open_weights_file
-from bertsmith.folders.write import OWN, write_tensors
-from bertsmith.staged import sync, write_staged
+from bertsmith.folders.write import OWN
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,17 +20,10 @@ KEY = "task"
 HEAD = "task_head.safetensors"
 
 
-def add_task(folder: Path, section: Mapping[str, Any], head: Mapping[str, Tensor]) -> None:
-    """Put a task into a model folder that nobody reads yet; `head` is empty for published ones."""
-    for name, tensor in head.items():
-        if not bool(torch.isfinite(tensor.float()).all()):
-            raise TensorMismatchError(f"{name} holds values that are not finite; nothing was saved")
-    if head:
-        write_tensors(folder / HEAD, {name: t.detach().cpu() for name, t in head.items()})
-        sync(folder / HEAD)
-    told = json.loads((folder / OWN).read_bytes())
-    told |= {KEY: {**section, "head": HEAD if head else None}}
-    write_staged(folder / OWN, (json.dumps(told, indent=2) + "\n").encode())
+def task_beside(section: Mapping[str, Any], head: Mapping[str, Tensor]) -> Beside:
+    """A task as it stands beside a model; `head` is empty for published ones."""
+    told = {KEY: {**section, "head": HEAD if head else None}}
+    return Beside(told=told, tensors={HEAD: head} if head else {})
 
 
 def read_task(folder: Folder) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import torch
 
 from bertsmith import __version__
 from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.folders.beside import NOTHING, Beside
 from bertsmith.folders.safe import MEGABYTE
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.sentence_files import sentence_files
@@ -40,12 +41,13 @@ def save_model(
     sentence: SentenceSettings | None = None,
     labels: Labels = NO_LABELS,
     model_type: str | None = None,
+    beside: Beside = NOTHING,
     overwrite: bool = False,
 ) -> None:
     """Write a whole folder or nothing; a folder that stands at `path` is only replaced if asked.
 
     `sentence` adds the files of sentence-transformers; `model_type` keeps an alias of the variant
-    (xlm-roberta of roberta).
+    (xlm-roberta of roberta); `beside` is what training adds to a published model.
     """
     tensors = published_state(model)
     _check_finite(tensors)
@@ -54,8 +56,11 @@ def save_model(
     )
     config["dtype"] = config["torch_dtype"] = _dtype_name(tensors)
     files: dict[str, Any] = {"config.json": config}
-    files[OWN] = {"version": __version__, "variant": model.variant}
+    files[OWN] = {"version": __version__, "variant": model.variant, **beside.told}
     weights = {SINGLE: tensors}
+    for name, part in beside.tensors.items():
+        _check_finite(part)
+        weights[name] = dict(part)
     if sentence is not None:
         files |= sentence_files(sentence, hidden=model.spec.hidden)
         weights |= _dense_weights(sentence)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, FolderError
-from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.runtime.predictor import Predictor, Row, load_predictor
 from bertsmith.tasks.answering import Answered
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.joint import joint_logits, joint_task
@@ -44,6 +44,10 @@ class Ensemble(Predictor):
     def meta_columns(self) -> tuple[str, ...]:
         """Columns beside the texts that any of the models reads."""
         return tuple(dict.fromkeys(c for one in self.members for c in one.meta_columns))
+
+    def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
+        """Not of several models: their further columns may differ."""
+        raise ConfigError("an ensemble answers its task alone; ask one of its models by itself")
 
     def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
         """All passages that the models read, and what they say of them together."""

@@ -45,6 +45,7 @@ def _value(example: Example, column: str) -> str:
     if column not in example.extra:
         raise ConfigError(
             f"{example.place}: there is no column {column!r} for head.meta; "
-            f"further columns of this row: {', '.join(example.extra) or 'none'}"
+            f"further columns of this row: {', '.join(example.extra) or 'none'}. Give rows that "
+            "have it: a file with that column, or from Python an Example with `extra`"
         )
     return example.extra[column]

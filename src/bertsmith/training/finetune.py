@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from bertsmith.tasks.table import task_from_data
 from bertsmith.tasks.task import Loss, score
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.averaging import AveragingSettings
-from bertsmith.training.checkpoint import SaveSettings
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.finetune_model import build_task_model
 from bertsmith.training.finetune_recipe import FinetuneRecipe
@@ -36,15 +35,16 @@ from bertsmith.training.seen_tokens import keep_seen, put_back_all
 
 log = logging.getLogger(__name__)
 
-RECORDED = ("about", "optimizer")
-CHECKPOINTS = 4  # in the whole of training, beside the last one
+# The loop records the optimizer itself; the others change nothing that is learned.
+LEFT_OUT = ("about", "optimizer", "save", "run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneJob:
     """What is to be learned, from what, and where the result goes.
 
-    `known` are rows whose labels the model is to have, too, though it does not learn from them.
+    `known` are rows whose labels the model is to have, too, though it does not learn from them;
+    `accept` names settings whose change since the last checkpoint is wanted.
     """
 
     recipe: FinetuneRecipe
@@ -54,6 +54,7 @@ class FinetuneJob:
     dev: Sequence[Example]
     out: Path
     known: Sequence[Example] = ()
+    accept: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def finetune(
         work=work,
         schedule=LinearSettings(steps=steps, warmup=recipe.plan.warmup),
         optimizer=recipe.optimizer,
-        save=SaveSettings(every=max(1, steps // CHECKPOINTS)),
+        save=recipe.save,
         evaluation=EvaluationSettings(
             held_out=0.0,
             every=max(1, round(work.steps_an_epoch / recipe.plan.evaluations)),
@@ -128,6 +129,7 @@ def finetune(
         averaging=AveragingSettings(tail=0.0),
         seed=recipe.run.seed,
         facts=facts(job, place, loss),
+        accept=frozenset(job.accept),
         device=place.device,
         ranks=place.ranks,
         precision=place.path.context,
@@ -209,9 +211,8 @@ def _finished(
 def facts(job: FinetuneJob, place: Place, loss: Loss | None = None) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
     tree = job.recipe.model_dump(mode="json")
-    found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
     return {
-        **{name: value for name, value in found.items() if not name.startswith("run.")},
+        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
         "task": job.task,
         "model": job.model,
         "data.train": _digest(job.train, job.recipe),

@@ -14,6 +14,7 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.vector import Layers, Pooling
 from bertsmith.training.best import BestSettings
+from bertsmith.training.checkpoint import SaveSettings
 from bertsmith.training.optimizers import AdamWSettings
 from bertsmith.training.run_settings import RunSettings
 
@@ -75,4 +76,5 @@ class FinetuneRecipe(Settings):
     optimizer: AdamWSettings = AdamWSettings(lr=1e-4)
     plan: PlanSettings = PlanSettings()
     best: BestSettings = BestSettings()
+    save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
     run: RunSettings = RunSettings()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from bertsmith.folders.task_files import HEAD, add_task
+from bertsmith.folders.task_files import HEAD, task_beside
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.models.labels import NO_LABELS, Labels
@@ -48,8 +48,13 @@ def save_task_model(
         "auxiliary": {one.column: one.to_json() for one in model.columns},
     }
     with result_folder(out) as staging:
-        save_model(_plain(model.model), tokenizer, staging, labels=labels_of(model.task))
-        add_task(staging, section, head)
+        save_model(
+            _plain(model.model),
+            tokenizer,
+            staging,
+            labels=labels_of(model.task),
+            beside=task_beside(section, head),
+        )
     if not head:
         (out / HEAD).unlink(missing_ok=True)  # of a run with other settings
 

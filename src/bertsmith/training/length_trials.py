@@ -18,6 +18,7 @@ from bertsmith.training.trial_store import Tried
 MUCH_LONGER = 2  # times the max length: then windows over all of it are worth a try
 OFTEN = 95  # per cent of the rows that are not longer than what "much longer" is asked of
 STEP = 0.75  # from window to window, of their length
+SPECIALS = 4  # the most tokens of a window that are no text
 TOO_LONG = 6  # times as long as a cut
 BY_WINDOWS = ("tag", "answer")  # tasks that read all of a text anyway
 KEEPS = ("head", "tail", "head+tail")
@@ -57,7 +58,7 @@ def length_choices(
         long = table.percentile(OFTEN) >= MUCH_LONGER * limit
         windows = possible and long and window_cost(table, limit) <= TOO_LONG
     if windows:
-        stride = given.stride or max(1, int(STEP * limit))
+        stride = given.stride or max(1, min(int(STEP * limit), limit - SPECIALS))
         found["windows"] = plain.model_copy(update={"stride": stride, "budgets": None})
     return found
 

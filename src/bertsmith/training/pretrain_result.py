@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, add_objective_heads
+from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, objective_heads
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.objectives.learner import Learner
@@ -32,9 +32,7 @@ def save_result(learner: Learner, tokenizer: Tokenizer, out: Path, *, write: boo
     if small is not None:
         save_model(small, tokenizer, out / GENERATOR, overwrite=True)
     with result_folder(out) as staging:
-        save_model(model, tokenizer, staging)
-        if own:
-            add_objective_heads(staging, own)
+        save_model(model, tokenizer, staging, beside=objective_heads(own))
     if not own:
         (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives
 
