@@ -3,6 +3,7 @@
 #   make test    every test
 #   make check   format, lint, types, layers, tests: the line to run before a commit
 #   make bench   side by side with other libraries; DATA=folder adds the STS-B comparison
+#   make bench-training DATA=folder   corpora, pre-training, fine-tuning: speed and scores; takes hours
 #   make clean   remove caches and outputs (the virtual environment stays)
 
 SHELL := /bin/sh
@@ -16,7 +17,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -qq --constr
 PYTEST_ARGS ?= -n 2
 DATA ?=
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench bench-training clean
 
 setup: $(SETUP)
 
@@ -57,6 +58,14 @@ ifeq ($(strip $(DATA)),)
 else
 	$(BIN)/python benchmarks/stsb.py "$(DATA)"
 endif
+
+bench-training: $(BENCH)
+	@test -n "$(DATA)" || { echo "give the folder of the data: make bench-training DATA=FOLDER"; exit 2; }
+	$(BIN)/python benchmarks/corpus.py "$(DATA)"
+	$(BIN)/python benchmarks/pretrain.py "$(DATA)" --race 15
+	$(BIN)/python benchmarks/finetune.py "$(DATA)"
+	$(BIN)/python benchmarks/finetune_quality.py "$(DATA)"
+	$(BIN)/python benchmarks/chinese.py "$(DATA)"
 
 clean:
 	rm -rf demo_out bench_out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from child import child
 
 MODEL = "all-MiniLM-L6-v2"
 LENGTH = {"sst2": 128, "bbc": 256}
@@ -108,33 +108,13 @@ def measure(
         for side in order:
             job = {"side": side, **SIDES[side], "rows": str(rows), "length": LENGTH[name]}
             job |= {"epochs": options.epochs, "batch": BATCH, "rate": RATE, "seed": number}
-            answer = child({**job, "out": str(folder / f"{number}-{side}")}, options.threads)
+            answer = child(
+                __file__, {**job, "out": str(folder / f"{number}-{side}")}, options.threads
+            )
             best = found.setdefault(side, {"seconds": float("inf"), "accuracy": []})
             best["seconds"] = min(best["seconds"], answer["seconds"] / options.epochs)
             best["accuracy"].append(answer["accuracy"])
             best["path"] = answer["path"]
-    return found
-
-
-def child(job: dict[str, Any], threads: int) -> dict[str, Any]:
-    variables = os.environ | {
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
-        "BERTSMITH_THREADS": str(threads),
-        "HF_HUB_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "TRANSFORMERS_VERBOSITY": "error",
-    }
-    done = subprocess.run(
-        [sys.executable, __file__, "--child", json.dumps(job)],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(f"{job} failed:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 

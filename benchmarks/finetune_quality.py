@@ -54,7 +54,7 @@ def main() -> int:
     return 0
 
 
-def run(name: str, trial: Trial, data: Path, work: Path) -> dict[str, Any]:
+def run(name: str, trial: Trial, data: Path, work: Path, model: str = MODEL) -> dict[str, Any]:
     """Every seed of a trial; runs that were finished before are read, not repeated."""
     files = work / name / "data"
     if not files.exists():
@@ -64,7 +64,7 @@ def run(name: str, trial: Trial, data: Path, work: Path) -> dict[str, Any]:
     for seed in range(trial.seeds):
         out = work / name / f"seed-{seed}"
         began = time.perf_counter()
-        command = [sys.executable, "-m", "bertsmith", "finetune", str(files), "--model", MODEL]
+        command = [sys.executable, "-m", "bertsmith", "finetune", str(files), "--model", model]
         command += ["--out", str(out), "--recipe", trial.recipe, "--seed", str(seed), "--quiet"]
         if not (out / "proof.json").exists():
             environment = os.environ | {"HF_HUB_OFFLINE": "1"}

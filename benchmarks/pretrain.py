@@ -12,14 +12,14 @@ import argparse
 import csv
 import gzip
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from child import child
 
 SHAPES = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512)}
 STEPS = {"tiny": 30, "mini": 14, "small": 8}
@@ -109,7 +109,9 @@ def speed(
     for number in range(options.rounds):
         for side in SIDES if number % 2 == 0 else SIDES[::-1]:
             job = {"side": side, "size": size, "words": words, "corpus": str(corpus)}
-            answer = child({**job, "steps": steps, "out": str(work / "run")}, options.threads)
+            answer = child(
+                __file__, {**job, "steps": steps, "out": str(work / "run")}, options.threads
+            )
             kind = "processor" if options.processor_time else "seconds"
             seconds = statistics.median(answer[kind][WARM:])
             rate = answer["tokens"] / seconds
@@ -120,28 +122,6 @@ def speed(
         row["ratio"] = round(row["tokens_per_second"] / theirs, 2)
         top = peak(row["path"], options.threads)
         row["mfu"] = round(row["tokens_per_second"] * flops(size, words) / top, 3)
-    return found
-
-
-def child(job: dict[str, Any], threads: int) -> dict[str, Any]:
-    variables = os.environ | {
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
-        "BERTSMITH_THREADS": str(threads),
-        "HF_HUB_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "TRANSFORMERS_VERBOSITY": "error",
-    }
-    done = subprocess.run(
-        [sys.executable, __file__, "--child", json.dumps(job)],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(f"{job} failed:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
@@ -165,9 +145,13 @@ def peak(path: str, threads: int) -> float:
 def race(corpus: Path, words: int, work: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Their loss after so many minutes, ours after a third, on the same held-out text."""
     job = {"size": "mini", "words": words, "corpus": str(corpus), "minutes": options.race}
-    theirs = child({**job, "side": "race theirs", "out": str(work / "theirs")}, options.threads)
+    theirs = child(
+        __file__, {**job, "side": "race theirs", "out": str(work / "theirs")}, options.threads
+    )
     third = {**job, "minutes": options.race / 3}
-    ours = child({**third, "side": "race ours", "out": str(work / "ours")}, options.threads)
+    ours = child(
+        __file__, {**third, "side": "race ours", "out": str(work / "ours")}, options.threads
+    )
     print(f"\nheld-out loss, mini, {words:,} tokens")
     for name, row in (("transformers", theirs), ("bertsmith fast", ours)):
         print(f"  {name:<14}{row['loss']:>10.4f} after {row['seconds']:.0f} s")
