@@ -54,6 +54,7 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
         None,
         [
             f"length.max_length={job['length']}",
+            f"vector.pooling={job['pooling']}",
             f"encoder.attention_dropout={job['attention_dropout']}",
             f"plan.epochs={job['epochs']}.0",
             f"plan.batch={job['batch']}",

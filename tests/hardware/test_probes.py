@@ -105,12 +105,14 @@ def test_a_system_without_cpuinfo_still_has_a_machine(
 
 @pytest.mark.slow
 def test_plain_fp32_and_the_bf16_paths_are_really_examined() -> None:
-    report = examine(["fp32_gemm", "bf16_onednn", "mkl_bf16"])
-    plain, onednn, mkl = report.findings
+    report = examine(["fp32_gemm", "fp32_onednn", "bf16_onednn", "mkl_bf16"])
+    plain, exact, onednn, mkl = report.findings
     assert plain.works
     assert plain.speedup == pytest.approx(1.0)
     assert plain.error is not None
     assert plain.error < 1e-5
+    assert exact.status in ("works", "absent")
+    assert not exact.works or exact.error < 1e-5
     for finding in (onednn, mkl):  # right, or a finding: never a crash of this process
         assert finding.works or finding.status.startswith("crashed") or finding.status == "absent"
         if finding.works:

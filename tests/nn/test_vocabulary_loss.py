@@ -6,8 +6,8 @@ from rounded_products import Rounded
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertsmith.nn import bf16_linear
-from bertsmith.nn.bf16_linear import mark
+from bertsmith.nn import products
+from bertsmith.nn.products import mark
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 
 ROW = 4  # bytes of a logit
@@ -48,7 +48,7 @@ def test_loss_and_gradients_are_those_of_plain_cross_entropy(rows_a_chunk: int) 
 def test_wide_vocabularies_go_through_blocks_and_give_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bf16_linear, "BLOCK", 32)
+    monkeypatch.setattr(products, "BLOCK", 32)
     test_loss_and_gradients_are_those_of_plain_cross_entropy(30)
 
 

@@ -45,6 +45,10 @@ def test_the_header_has_the_figures_in_the_form_of_model_hubs(name) -> None:
     assert "license" not in found
 
 
+def test_a_script_is_no_language(record) -> None:
+    assert "language" not in header(model_card({**record, "language": "latin"}))
+
+
 def test_the_hubs_own_reader_takes_it(record) -> None:
     hub = pytest.importorskip("huggingface_hub")
     card = hub.ModelCard(model_card(record, name="mine"))

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from line_server import LineServer
+
 HERE = Path(__file__).parent
 
 
@@ -16,20 +18,14 @@ class RankServer:
     """Talks to one server process; one group at a time."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "rank_server.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._server = LineServer(HERE / "rank_server.py")
+        self.close = self._server.close
 
     def run(self, folder: Path, *, world: int = 2, **order: Any) -> list[dict[str, Any]]:
         """What each rank of a group came to."""
-        assert self._process.stdin is not None
-        line = json.dumps({"folder": str(folder), "world": world, **order})
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        ranks: list[dict[str, Any]] = self._answer()["ranks"]
+        ranks: list[dict[str, Any]] = self._server.ask(folder=str(folder), world=world, **order)[
+            "ranks"
+        ]
         return ranks
 
     def finish(self, folder: Path, *, world: int = 2, **order: Any) -> list[dict[str, Any]]:
@@ -37,20 +33,6 @@ class RankServer:
         ranks = self.run(folder, world=world, **order)
         assert [rank["code"] for rank in ranks] == [0] * world, [rank["error"] for rank in ranks]
         return ranks
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the server of ranks ended"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 def launched(order_file: Path, *, world: int = 2, restarts: int = 0, **order: Any) -> Any:

@@ -18,12 +18,20 @@ from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.models import bert
 from bertsmith.models.build import Model, build
 from bertsmith.models.variant import sized
-from bertsmith.nn.bf16_linear import ProductsLinear, products_of, use_products
 from bertsmith.nn.layout import Layout
+from bertsmith.nn.products import ProductsLinear, products_of, use_products
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.training import precision
-from bertsmith.training.precision import FP32, MKL_BF16, TORCH_BF16, PrecisionPath, choose_precision
+from bertsmith.training.precision import (
+    FP32,
+    MKL_BF16,
+    ONEDNN_FP32,
+    TORCH_BF16,
+    PrecisionPath,
+    choose_precision,
+)
 from bertsmith.training.precision_mkl import MklProducts
+from bertsmith.training.precision_onednn import OneDnnProducts
 
 CPU = torch.device("cpu")
 WORDS = 300
@@ -83,9 +91,31 @@ def test_a_resumed_run_keeps_its_path_or_is_refused(monkeypatch: pytest.MonkeyPa
         choose_precision("auto", CPU, before=TORCH_BF16)
 
 
-def test_fp32_asked_for_runs_no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "examine", lambda _: pytest.fail("a probe was run"))
+def test_fp32_takes_the_faster_library_and_no_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, fp32_onednn=(WORKS, 1.3, 4e-7), bf16_onednn=FAST)
+    assert choose_precision("fp32", CPU).name == ONEDNN_FP32
+    plant(monkeypatch, fp32_onednn=(WORKS, 1.05, 4e-7), bf16_onednn=FAST)
     assert choose_precision("fp32", CPU).name == FP32
+    plant(monkeypatch, fp32_onednn=DEAD, bf16_onednn=FAST)
+    assert choose_precision("fp32", CPU).name == FP32
+
+
+def test_fp32_begun_with_one_library_goes_on_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "examine", lambda _: pytest.fail("a probe was run"))
+    assert choose_precision("fp32", CPU, before=FP32).name == FP32
+    plant(monkeypatch, fp32_onednn=(WORKS, 0.9, 4e-7), bf16_onednn=FAST)
+    for wanted in ("fp32", "auto"):
+        assert choose_precision(wanted, CPU, before=ONEDNN_FP32).name == ONEDNN_FP32
+    plant(monkeypatch, fp32_onednn=DEAD, bf16_onednn=FAST)
+    assert choose_precision("fp32", CPU, before=ONEDNN_FP32).name == FP32  # to be accepted by name
+    with pytest.raises(HardwareError, match="begun with onednn-fp32"):
+        choose_precision("auto", CPU, before=ONEDNN_FP32)
+
+
+def test_bf16_asked_for_is_never_answered_with_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, fp32_onednn=(WORKS, 1.3, 4e-7), bf16_onednn=SLOW)
+    assert choose_precision("bf16", CPU).name == TORCH_BF16
+    assert choose_precision("auto", CPU).name == ONEDNN_FP32
 
 
 def test_on_this_machine_the_choice_never_kills_training() -> None:
@@ -163,6 +193,37 @@ def test_mkl_gives_the_three_products_in_fp32() -> None:
     products.weight_gradient(gradient, rows, into)
     torch.testing.assert_close(into, wanted["weight"] + 1, rtol=1e-5, atol=1e-4)
     assert products.forward(rows[:0], weight, bias).shape == (0, 130)
+
+
+def test_onednn_gives_the_three_products_of_torch() -> None:
+    if not works("fp32_onednn"):
+        pytest.skip("oneDNN's fp32 product does not work on this machine")
+    products = OneDnnProducts()
+    rng = torch.Generator().manual_seed(1)
+    for count in (1, 37, 300):
+        rows = torch.randn(count, 65, generator=rng)
+        weight = torch.randn(130, 65, generator=rng)
+        gradient = torch.randn(count, 260, generator=rng)[:, ::2]
+        bias = torch.randn(130, generator=rng)
+        exact = rows.double(), weight.double(), gradient.double(), bias.double()
+        wanted = (
+            (products.forward(rows, weight, bias), exact[0] @ exact[1].t() + exact[3]),
+            (products.forward(rows, weight, None), exact[0] @ exact[1].t()),
+            (products.rows_gradient(gradient, weight), exact[2] @ exact[1]),
+            (products.weight_gradient(gradient, rows), exact[2].t() @ exact[0]),
+        )
+        for found, right in wanted:
+            assert found.is_contiguous()
+            torch.testing.assert_close(found.double(), right, rtol=1e-4, atol=1e-4)
+    assert products.forward(rows[:0], weight, bias).shape == (0, 130)
+    assert products.rows_gradient(gradient[:0], weight).shape == (0, 65)
+
+
+def test_onednn_trains_as_torch_does() -> None:
+    if not works("fp32_onednn"):
+        pytest.skip("oneDNN's fp32 product does not work on this machine")
+    plain, other = curve(FP32, steps=50), curve(ONEDNN_FP32, steps=50)
+    assert other == pytest.approx(plain, rel=1e-4)
 
 
 @pytest.mark.parametrize(("path", "probe"), [(TORCH_BF16, "bf16_onednn"), (MKL_BF16, "mkl_bf16")])

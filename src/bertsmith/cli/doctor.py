@@ -24,6 +24,7 @@ _WORDS = {
     "fp32": "plain fp32",
     "native-amx": "bertsmith's own kernel (AMX)",
     "native-avx512": "bertsmith's own kernel (AVX-512)",
+    "onednn-fp32": "oneDNN's fp32 products",
     "mkl-bf16": "MKL's bf16 products",
     "torch-bf16": "torch's bf16 products",
 }

@@ -11,7 +11,8 @@ from bertsmith.hardware.report import MachineReport
 PLAIN = "fp32_gemm"
 # Probe -> engine that runs its path. What is not in a table is measured and shown, never chosen.
 INFERENCE = {PLAIN: "eager-fp32", "native_amx": "native-amx", "native_avx512": "native-avx512"}
-TRAINING = {PLAIN: "fp32", "mkl_bf16": "mkl-bf16", "bf16_onednn": "torch-bf16"}
+TRAINING_FP32 = {PLAIN: "fp32", "fp32_onednn": "onednn-fp32"}  # exact: no operand is rounded
+TRAINING = TRAINING_FP32 | {"mkl_bf16": "mkl-bf16", "bf16_onednn": "torch-bf16"}
 
 # Findings that are about something else than a way to multiply on this CPU.
 _NOT_PATHS = frozenset({PLAIN, "threads", "accelerators"})

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertsmith.nn.products import linear_together
 from bertsmith.nn.regroup import Group, Regrouping, spread_all
 
 
@@ -34,24 +35,13 @@ class Attention(nn.Module):
         Probabilities are those of the softmax, before dropout and `head_mask` (H,), and zero
         outside of a text. They and `head_mask` take the plain path, everything else the fused one.
         """
-        asked = hidden if plan.rows is None else hidden.index_select(0, plan.rows)
-        query, key, value = self.query(asked), self.key(hidden), self.value(hidden)
         plain = probabilities or head_mask is not None or plan.distances is not None
         square = None
         if probabilities:
             shape = (plan.texts, self.heads, plan.longest, plan.longest)
             square = hidden.new_zeros(shape)
         contexts = []
-        keys = [group.keys for group in plan.groups]
-        parts = zip(
-            plan.groups,
-            spread_all(query, [group.queries for group in plan.groups]),
-            spread_all(key, keys),
-            spread_all(value, keys),
-            strict=True,
-        )
-        for group, *places in parts:
-            q, k, v = map(self._split, places)
+        for group, (q, k, v) in zip(plan.groups, self._projected(hidden, plan), strict=True):
             if plain:
                 context, weights = self._plain(q, k, v, group, plan.distances, head_mask)
                 if square is not None:
@@ -60,14 +50,29 @@ class Attention(nn.Module):
                 context = self._fused(q, k, v, group)
             contexts.append(group.queries.gather(context.transpose(1, 2).flatten(2)))
         if not contexts:
-            return self.output(query), square  # no rows at all
+            return self.output(hidden[:0]), square  # no rows at all
         joined = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
         return self.output(joined), square
 
-    def _split(self, places: Tensor) -> Tensor:
-        """(b, l, D) -> (b, H, l, K)."""
+    def _projected(self, hidden: Tensor, plan: Regrouping) -> list[tuple[Tensor, ...]]:
+        """Queries (b, H, l, K), keys and values (b, H, m, K) of each group."""
+        keys = [group.keys for group in plan.groups]
+        if plan.rows is None:
+            joined = linear_together(hidden, (self.query, self.key, self.value))
+            return [self._split(places, 3) for places in spread_all(joined, keys)]
+        query = self.query(hidden.index_select(0, plan.rows))
+        asked = spread_all(query, [group.queries for group in plan.groups])
+        joined = linear_together(hidden, (self.key, self.value))
+        return [
+            (*self._split(q, 1), *self._split(kv, 2))
+            for q, kv in zip(asked, spread_all(joined, keys), strict=True)
+        ]
+
+    def _split(self, places: Tensor, count: int) -> tuple[Tensor, ...]:
+        """(b, l, count * D) -> `count` times (b, H, l, K)."""
         texts, width, _ = places.shape
-        return places.view(texts, width, self.heads, -1).transpose(1, 2)
+        heads = places.view(texts, width, count, self.heads, -1).permute(2, 0, 3, 1, 4)
+        return heads.unbind()
 
     def _rate(self) -> float:
         return self.dropout if self.training else 0.0

@@ -31,6 +31,7 @@ METRICS = {
     "recall": "recall",
     "average_precision": "average_precision",
 }
+CODE = re.compile("[a-z]{2,3}")  # ISO 639, as model hubs read it
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -39,7 +40,7 @@ def card_header(record: dict[str, Any], name: str) -> dict[str, Any]:
     task = str(record.get("task"))
     found: dict[str, Any] = {}
     language = record.get("language") or _spec(record).get("language")
-    if language:
+    if language and CODE.fullmatch(str(language)):  # of other texts only the script is known
         found["language"] = [str(language)]
     if record.get("license"):
         found["license"] = str(record["license"])

@@ -1,4 +1,4 @@
-"""How matrices are multiplied in training: fp32, autocast on GPUs, or bf16 products on CPUs.
+"""How matrices are multiplied in training: fp32 or bf16 products on CPUs, autocast on GPUs.
 
 Only a path that a probe has run in a process of its own is ever used: on some machines the first
 bf16 instruction ends the process.
@@ -16,17 +16,25 @@ import torch
 from torch import nn
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choose import LARGEST_ERROR, TRAINING, choose_training_gemm
+from bertsmith.hardware.choose import (
+    LARGEST_ERROR,
+    TRAINING,
+    TRAINING_FP32,
+    choose_training_gemm,
+)
 from bertsmith.hardware.report import MachineReport, examine
-from bertsmith.nn.bf16_linear import Products, TorchProducts, mark, use_products
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
+from bertsmith.nn.products import Products, TorchProducts, mark, use_products
 from bertsmith.training.precision_mkl import MklProducts
+from bertsmith.training.precision_onednn import OneDnnProducts
 
 log = logging.getLogger(__name__)
 
 Wanted = Literal["auto", "fp32", "bf16"]
-FP32, TORCH_BF16, MKL_BF16, AUTOCAST = "fp32", "torch-bf16", "mkl-bf16", "autocast-bf16"
+FP32, ONEDNN_FP32 = "fp32", "onednn-fp32"
+TORCH_BF16, MKL_BF16, AUTOCAST = "torch-bf16", "mkl-bf16", "autocast-bf16"
+_BEGUN = "the run was begun with it"
 SMALLEST_SIDE = 64  # below this, casting the operands costs more than their product
 
 
@@ -75,7 +83,7 @@ def choose_precision(
     """
     if device.type == "cpu":
         return _on_cpu(wanted, before)
-    if wanted == "fp32" or (before == FP32 and wanted == "auto"):
+    if wanted == "fp32" or (wanted == "auto" and before in (FP32, ONEDNN_FP32)):
         return PrecisionPath(name=FP32, reason="asked for", device=device.type)
     if _has_bf16(device):
         return PrecisionPath(name=AUTOCAST, reason="this device has bf16", device=device.type)
@@ -85,13 +93,21 @@ def choose_precision(
 
 
 def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
-    if wanted == "fp32" or (wanted == "auto" and before == FP32):
-        return PrecisionPath(name=FP32, reason="asked for")
-    report = examine(TRAINING)
-    if before is not None and before != FP32:
-        return _kept(before, report)
-    choice = choose_training_gemm(report)
-    if wanted == "bf16" and choice.path == FP32:
+    if before == FP32 and wanted != "bf16":
+        return PrecisionPath(name=FP32, reason=_BEGUN)
+    paths = TRAINING_FP32 if wanted == "fp32" else TRAINING
+    report = examine(paths)
+    if before is not None and wanted in ("auto", _format(before)):
+        if _is_right(before, report):
+            return PrecisionPath(name=before, reason=_BEGUN)
+        if wanted != "fp32":  # which has a path everywhere; that it is another must be accepted
+            raise HardwareError(
+                f"the run was begun with {before} products, which do not work on this machine; go "
+                "on where they do, or ask for run.precision=fp32 and accept the change of "
+                "precision by name"
+            )
+    choice = choose_training_gemm(report, paths)
+    if wanted == "bf16" and _format(choice.path) == "fp32":
         # The user insists: right is enough, faster or not.
         right = [path for path in (TORCH_BF16, MKL_BF16) if _is_right(path, report)]
         if not right:
@@ -103,13 +119,9 @@ def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
     return PrecisionPath(name=choice.path, reason=choice.reason)
 
 
-def _kept(before: str, report: MachineReport) -> PrecisionPath:
-    if _is_right(before, report):
-        return PrecisionPath(name=before, reason="the run was begun with it")
-    raise HardwareError(
-        f"the run was begun with {before} products, which do not work on this machine; go on where "
-        "they do, or ask for run.precision=fp32 and accept the change of precision by name"
-    )
+def _format(path: str) -> Wanted:
+    """The setting that leads to a path."""
+    return "fp32" if path in (FP32, ONEDNN_FP32) else "bf16"
 
 
 def _is_right(path: str, report: MachineReport) -> bool:
@@ -137,4 +149,6 @@ def _mark_tokens(products: Products, module: nn.Module, _: tuple[Any, ...]) -> N
 def _products(name: str) -> Products | None:
     if name == TORCH_BF16:
         return TorchProducts(torch.bfloat16, TORCH_BF16)
+    if name == ONEDNN_FP32:
+        return OneDnnProducts()
     return MklProducts() if name == MKL_BF16 else None

@@ -167,6 +167,15 @@ def test_cells_that_a_spreadsheet_would_compute_are_neutral_and_come_back(tmp_pa
     assert shape(list(read_examples(path))) == shape(rows)
 
 
+def test_names_of_columns_are_guarded_and_come_back_too(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [example(n, ("a b",), Label("x"), **{"=site": "s", "-1": "t"}) for n in range(3)]
+    spec = write_examples(path, rows, "csv")
+    assert path.read_text().partition("\n")[0].count(",'=site,'-1") == 1
+    assert [dict(e.extra) for e in read_examples(path, spec)] == [{"=site": "s", "-1": "t"}] * 3
+    assert {"=site", "-1"} < set(guess(path).columns)
+
+
 def test_an_apostrophe_of_another_writer_is_text(tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,label\n'=a,'-1\n'@b,'-1\n")

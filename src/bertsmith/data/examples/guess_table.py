@@ -13,6 +13,7 @@ from bertsmith.data.examples.profile import profile
 from bertsmith.data.examples.records import plain_records, quoted_records
 from bertsmith.data.examples.sample import ROWS, Sample
 from bertsmith.data.examples.source import SourceLines
+from bertsmith.data.examples.spreadsheet import unguarded
 
 DELIMITERS = ("\t", ",", ";", "|")
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
@@ -71,9 +72,11 @@ def guess_table(sample: Sample, draft: Draft) -> tuple[list[str] | None, Table]:
         return None, rows
     # The header decides how wide a row must be, even if the rows of the sample differ.
     names = first
-    draft.put("columns", tuple(names), "the first row")
     if OWN_ID in names:
         draft.put("guarded", True, f"the column {OWN_ID} says that bertsmith wrote this table")
+    if draft.get("guarded"):
+        names = [unguarded(name) for name in names]
+    draft.put("columns", tuple(names), "the first row")
     return names, [row for row in reading.rows[1:] if len(row) == len(names)]
 
 

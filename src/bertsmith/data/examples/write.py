@@ -22,12 +22,12 @@ from bertsmith.data.examples.example import (
 )
 from bertsmith.data.examples.reject import shown
 from bertsmith.data.examples.spec import DataSpec, Form, Task
+from bertsmith.data.examples.spreadsheet import guarded
 from bertsmith.errors import ConfigError
 from bertsmith.staged import StagedFile
 
 Kind = Literal["csv", "tsv", "jsonl"]
 SEPARATOR = "|"
-DANGEROUS = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet would compute, or already guarded
 TO_QUOTE = re.compile(r'[",\r\n]')
 NAMES: Mapping[type, tuple[Task, str]] = {
     Label: ("classify", "label"),
@@ -65,8 +65,7 @@ def write_examples(path: Path, examples: Iterable[Example], kind: Kind) -> DataS
 
 def csv_line(cells: Sequence[str]) -> str:
     """A row of CSV; cells that a spreadsheet would compute begin with an apostrophe."""
-    guarded = (f"'{cell}" if DANGEROUS.match(cell) else cell for cell in cells)
-    return ",".join(_quoted(cell) for cell in guarded) + "\n"
+    return ",".join(_quoted(guarded(cell)) for cell in cells) + "\n"
 
 
 def _quoted(cell: str) -> str:

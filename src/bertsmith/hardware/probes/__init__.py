@@ -29,6 +29,7 @@ class Probe:
 
 PROBES: dict[str, Probe] = {
     "fp32_gemm": Probe(module=f"{_HERE}.fp32_gemm", about="plain fp32 in torch", tolerance=1e-5),
+    "fp32_onednn": Probe(module=f"{_HERE}.fp32_onednn", about="fp32 by oneDNN", tolerance=1e-5),
     "bf16_onednn": Probe(
         module=f"{_HERE}.bf16_onednn", about="bf16 in torch (oneDNN)", tolerance=2e-2
     ),

@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Iterator
 
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Example, Tagged
-from bertsmith.data.examples.formats.objects import Row, id_of, missing, read_objects, text_of
+from bertsmith.data.examples.formats.marked import read_marked
 from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.source import SourceLines
@@ -21,28 +21,7 @@ def read(
     lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a CLUENER file; the second number of a place is that of its last character."""
-    text_field = str((spec.text or ("text",))[0])
-    field = str(spec.label[0]) if spec.label else None
-
-    def build(line: int, row: Row) -> Example:
-        text = text_of(row, text_field, keep_empty=spec.empty == "keep")
-        target = None
-        if field is not None:
-            if field not in row:
-                raise missing(row, field)
-            marking = Marking(
-                text, field=field, place=f"line {line}", overlap=spec.overlap, account=account
-            )
-            target = _mark(row[field], field, spec, marking)
-        return Example(
-            source=lines.name,
-            line=line,
-            id=id_of(row, spec.id, line),
-            texts=(text,),
-            target=target,
-        )
-
-    return read_objects(lines, account, build)
+    return read_marked(lines, spec, account, _mark)
 
 
 def _mark(value: object, field: str, spec: DataSpec, marking: Marking) -> Tagged:

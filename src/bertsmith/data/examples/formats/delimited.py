@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from bertsmith.data.examples.account import Account
@@ -12,12 +11,12 @@ from bertsmith.data.examples.records import Record, plain_records, quoted_record
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import DataSpec
+from bertsmith.data.examples.spreadsheet import unguarded
 from bertsmith.data.examples.targets import label_reader, marked_labels
 from bertsmith.data.examples.text_checks import check_texts
 from bertsmith.errors import ConfigError, InputFileError
 
 Cells = list[str]
-GUARD = re.compile(r"'+[=+\-@\t\r]")  # an apostrophe that keeps a spreadsheet from computing
 
 
 def read(
@@ -64,7 +63,7 @@ def _header(
         if isinstance(cells, BadRowError):
             raise InputFileError(str(cells.at(lines.name, line, "")))
         if cells != [""]:
-            return cells
+            return [unguarded(cell) for cell in cells] if spec.guarded else cells
     raise InputFileError(f"{lines.name}, line 1, column 1: the file is empty; give one with rows")
 
 
@@ -93,7 +92,7 @@ def _builder(
 
     def build(line: int, cells: Cells) -> Example:
         if guarded:
-            cells = [cell[1:] if GUARD.match(cell) else cell for cell in cells]
+            cells = [unguarded(cell) for cell in cells]
         texts = (cells[single],) if single is not None else tuple(cells[i] for i in where.text)
         for text in texts:
             if not text or "\0" in text or text.isspace():

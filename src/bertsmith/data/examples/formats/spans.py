@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Example, Tagged
-from bertsmith.data.examples.formats.objects import Row, id_of, missing, read_objects, text_of
+from bertsmith.data.examples.formats.marked import read_marked
 from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.source import SourceLines
@@ -24,32 +24,10 @@ def read(
     lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of texts with spans."""
-    text_field = str((spec.text or ("text",))[0])
-    field = str(spec.label[0]) if spec.label else None
-
-    def build(line: int, row: Row) -> Example:
-        text = text_of(row, text_field, keep_empty=spec.empty == "keep")
-        target = None
-        if field is not None:
-            marking = Marking(
-                text, field=field, place=f"line {line}", overlap=spec.overlap, account=account
-            )
-            target = _mark(row, field, spec, marking)
-        return Example(
-            source=lines.name,
-            line=line,
-            id=id_of(row, spec.id, line),
-            texts=(text,),
-            target=target,
-        )
-
-    return read_objects(lines, account, build)
+    return read_marked(lines, spec, account, _mark)
 
 
-def _mark(row: Row, field: str, spec: DataSpec, marking: Marking) -> Tagged:
-    if field not in row:
-        raise missing(row, field)
-    values = row[field]
+def _mark(values: object, field: str, spec: DataSpec, marking: Marking) -> Tagged:
     if not isinstance(values, list):
         raise BadRowError(
             f"it is {kind_of(values)}, not a list of spans",

