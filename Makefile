@@ -25,10 +25,11 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "bertsmith needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The build backend is installed first and pinned, so that nothing is fetched behind pip's back.
+# Build backends (ours, and those of jieba and seqeval, which come as source) are installed first and
+# pinned, so that nothing is fetched behind pip's back.
 $(SETUP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV); the first time takes a few minutes"
-	$(INSTALL) hatchling editables
+	$(INSTALL) hatchling editables setuptools setuptools_scm
 	$(INSTALL) --no-build-isolation --editable '.[test,check]'
 	@touch $@
 

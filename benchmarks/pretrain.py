@@ -143,18 +143,21 @@ def peak(path: str, threads: int) -> float:
 
 
 def race(corpus: Path, words: int, work: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Their loss after so many minutes, ours after a third, on the same held-out text."""
+    """Their loss after so many minutes, ours after less than a third, on the same held-out text."""
     job = {"size": "mini", "words": words, "corpus": str(corpus), "minutes": options.race}
     theirs = child(
         __file__, {**job, "side": "race theirs", "out": str(work / "theirs")}, options.threads
     )
-    third = {**job, "minutes": options.race / 3}
+    # Starting, judging and saving come on top of the budget, and belong to the third.
+    less = {**job, "minutes": 0.85 * options.race / 3}
     ours = child(
-        __file__, {**third, "side": "race ours", "out": str(work / "ours")}, options.threads
+        __file__, {**less, "side": "race ours", "out": str(work / "ours")}, options.threads
     )
+    holds = ours["loss"] <= theirs["loss"] and ours["seconds"] <= theirs["seconds"] / 3
     print(f"\nheld-out loss, mini, {words:,} tokens")
     for name, row in (("transformers", theirs), ("bertsmith fast", ours)):
         print(f"  {name:<14}{row['loss']:>10.4f} after {row['seconds']:.0f} s")
+    print(f"  no worse in a third of the time: {'holds' if holds else 'MISSED'}")
     return {"transformers": theirs, "bertsmith": ours}
 
 
