@@ -22,6 +22,7 @@ from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.head import HeadSettings
+from bertsmith.training.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.finetune import Finetuned, finetune
 from bertsmith.training.finetune_recipe import EncoderSettings, TaskSettings, TextVectorSettings
 from bertsmith.training.optimizers import AdamWSettings
@@ -81,6 +82,20 @@ def test_a_stopped_run_goes_on_to_the_same_weights(source: str, tmp_path: Path) 
     finetune(tiny_job(source, tmp_path / "cut"))
     for name in ("model.safetensors", "bertsmith.json"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_a_finished_run_keeps_one_checkpoint_and_is_not_made_again(
+    source: str, tmp_path: Path
+) -> None:
+    often = SHORT.model_copy(update={"save": SaveSettings(every=2)})
+    job = tiny_job(source, tmp_path, recipe=often)
+    done = finetune(job)
+    (kept,) = (tmp_path / CHECKPOINTS).iterdir()
+    assert kept.name == f"step-{done.steps:08d}"
+    steps: list[int] = []
+    again = finetune(job, watch=lambda look: steps.append(look.step))
+    assert steps == []
+    assert again.dev_figures == done.dev_figures
 
 
 def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_path: Path) -> None:

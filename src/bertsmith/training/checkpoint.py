@@ -37,6 +37,7 @@ from bertsmith.training.work import Ranks, SingleRank
 
 log = logging.getLogger(__name__)
 
+CHECKPOINTS = "checkpoints"  # their folder, in that of a run
 _NAME = re.compile(r"step-(\d{8,})")
 _LEFTOVER = re.compile(r"\.step-\d{8,}\.(new|trash)-[0-9a-f]+")
 _OTHER = 1 << 16  # about the bytes that headers, state and manifest take
@@ -117,6 +118,16 @@ class Checkpoints:
         if rotate:
             on_first(self._ranks, lambda: self._rotate(step))
         return path
+
+    def keep_newest(self) -> None:
+        """Let all others go: of a run whose result is written, one is enough."""
+        on_first(self._ranks, self._keep_newest)
+
+    def _keep_newest(self) -> None:
+        *older, newest = self.steps() or [0]
+        if is_whole(self.path(newest)):
+            for step in older:
+                self._discard(self.path(step))
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints, whole or not, oldest first."""

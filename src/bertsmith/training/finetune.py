@@ -20,6 +20,7 @@ from bertsmith.tasks.table import task_from_data
 from bertsmith.tasks.task import Loss, score
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.averaging import AveragingSettings
+from bertsmith.training.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.finetune_model import build_task_model
 from bertsmith.training.finetune_recipe import FinetuneRecipe
@@ -198,6 +199,7 @@ def _finished(
     if place.ranks.is_first:
         save_task_model(model, tokenizer, job.out, recipe=job.recipe, tables=tables)
     place.ranks.barrier()
+    Checkpoints(job.out / CHECKPOINTS, ranks=place.ranks).keep_newest()
     return Finetuned(
         outcome=outcome,
         steps=steps,

@@ -11,7 +11,7 @@ from torch import distributed, nn
 from bertsmith.errors import HardwareError
 from bertsmith.folders.safe import Folder
 from bertsmith.nn.block import Block
-from bertsmith.training.checkpoint import Checkpoints
+from bertsmith.training.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoint_files import is_whole, read_manifest
 from bertsmith.training.precision import FP32, PrecisionPath, choose_precision
 from bertsmith.training.ranks import DataParallel, join
@@ -79,7 +79,7 @@ def is_one_of_many() -> bool:
 
 def recorded_path(out: Path) -> str | None:
     """How the newest whole checkpoint of a run was multiplied, if there is one."""
-    checkpoints = Checkpoints(out / "checkpoints")
+    checkpoints = Checkpoints(out / CHECKPOINTS)
     for step in reversed(checkpoints.steps()):
         path = checkpoints.path(step)
         if is_whole(path):

@@ -13,7 +13,7 @@ from bertsmith.errors import DivergedError, FolderError, TensorMismatchError
 from bertsmith.training.agreement import on_first, together
 from bertsmith.training.averaging import TailAverage
 from bertsmith.training.best import BestWeights
-from bertsmith.training.checkpoint import Checkpoints, Found
+from bertsmith.training.checkpoint import CHECKPOINTS, Checkpoints, Found
 from bertsmith.training.checkpoint_files import Content, Groups, read_document
 from bertsmith.training.checkpoint_layouts import Stored, layout_for, open_stored
 from bertsmith.training.guard import broken
@@ -39,7 +39,7 @@ class Saver:
         self._average = average
         self._best = best
         self._checkpoints = Checkpoints(
-            run.folder / "checkpoints", keep=run.save.keep, ranks=run.ranks
+            run.folder / CHECKPOINTS, keep=run.save.keep, ranks=run.ranks
         )
         self.facts = run_facts(run)
 
