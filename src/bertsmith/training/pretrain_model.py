@@ -19,6 +19,7 @@ from bertsmith.folders.objective_heads import (
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.tensors import listed
 from bertsmith.models.build import Model, build
+from bertsmith.models.neighbors import look_at_neighbors
 from bertsmith.models.spec import Learned, Spec
 from bertsmith.models.variants import find
 from bertsmith.objectives import OBJECTIVES
@@ -54,6 +55,10 @@ def build_learner(
         small = _built(
             variant, narrowed(model.spec, recipe.generator.width), ["masked_lm"], generator, None
         )
+    if recipe.model.start == "neighbors":
+        for fresh in (model if source is None else None, small):
+            if fresh is not None:
+                look_at_neighbors(fresh.encoder)
     objectives = [OBJECTIVES[name] for name in recipe.objectives]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.run.seed)  # for heads that objectives bring along
