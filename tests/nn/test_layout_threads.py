@@ -7,7 +7,7 @@ import sys
 import pytest
 from fresh_python import run_fresh
 
-PROGRAM = """
+PROGRAM = '''
 import os, threading
 import numpy as np
 import torch
@@ -16,19 +16,25 @@ from bertsmith.nn.layout import Layout
 def workers():
     return len(os.listdir("/proc/self/task"))
 
-def in_a_thread(work):
-    thread = threading.Thread(target=work)
+def started_by(work):
+    """Workers beside the thread itself, counted in it: they go when it ends, sooner or later."""
+    found = []
+
+    def run():
+        before = workers()
+        work()
+        found.append(workers() - before)
+
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
+    return found[0]
 
 torch.set_num_threads(2)
 torch.randn(512, 512) @ torch.randn(512, 512)
-before = workers()
-in_a_thread(lambda: Layout.of([5, 3, 9] * 40))
-print(workers() - before)
-in_a_thread(lambda: torch.ones(60, dtype=torch.long).repeat_interleave(torch.arange(60)))
-print(workers() - before)
-"""
+print(started_by(lambda: Layout.of([5, 3, 9] * 40)))
+print(started_by(lambda: torch.ones(60, dtype=torch.long).repeat_interleave(torch.arange(60))))
+'''
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
