@@ -81,6 +81,13 @@ def test_a_truncated_or_missing_file_is_named_on_opening(corpus, tmp_path, file)
         open_corpus(copy)
 
 
+def test_a_path_that_holds_no_corpus_is_told_what_to_give(tmp_path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("missing", "file"):
+        with pytest.raises(FolderError, match="give the folder that `bertsmith corpus build`"):
+            open_corpus(tmp_path / name)
+
+
 def test_every_flipped_bit_is_found(corpus, tmp_path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(corpus.path, copy)

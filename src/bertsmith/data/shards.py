@@ -76,7 +76,7 @@ class Corpus:
 
 def open_corpus(path: Path) -> Corpus:
     """A corpus ready to be read; sizes and borders are checked, hashes only by `verify`."""
-    folder = Folder.at(Path(path))
+    folder = Folder.at(Path(path), wanted="the folder that `bertsmith corpus build` wrote")
     manifest = _manifest(folder)
     kind = TOKEN_TYPES[manifest["token_type"]]
     tokens = _array(folder, "tokens.bin", kind, manifest)

@@ -66,17 +66,20 @@ class Folder:
     root: Path
 
     @classmethod
-    def at(cls, path: Path) -> Folder:
-        """The folder at `path`, which the user chose, so links on the way to it are followed."""
+    def at(cls, path: Path, *, wanted: str = "the folder that holds config.json") -> Folder:
+        """The folder at `path`, which the user chose, so links on the way to it are followed.
+
+        `wanted` says in errors what to give instead.
+        """
         try:
             real = path.resolve(strict=True)
             is_folder = real.is_dir()
         except (OSError, ValueError, RuntimeError) as fault:
-            raise FolderError(f"no model folder at {str(path)!r}: {_reason(fault)}") from fault
-        if not is_folder:
             raise FolderError(
-                f"{str(path)!r} is not a folder; give the folder that holds config.json"
-            )
+                f"no folder at {str(path)!r}: {_reason(fault)}; give {wanted}"
+            ) from fault
+        if not is_folder:
+            raise FolderError(f"{str(path)!r} is not a folder; give {wanted}")
         return cls(real, real)
 
     def part(self, name: str, *, source: str = "modules.json") -> Folder:
