@@ -13,10 +13,10 @@ def test_a_label_comes_with_its_rivals() -> None:
 
 
 def test_other_answers_are_spelled_as_their_task_has_them() -> None:
-    spans = (Span(0, 3, "PER", "Ada"), Span(9, 15, "LOC", "London"))
+    spans = (Span(0, 3, "PER", "Ada", 0.25), Span(9, 15, "LOC", "London"))
     tags = ("B-PER", "O", "B-LOC")
     assert prediction_lines(Prediction(value=spans, tags=tags), most=5) == [
-        "PER\tAda\t0-3",
+        "PER\tAda\t0-3 (0.2500)",
         "LOC\tLondon\t9-15",
     ]
     assert prediction_lines(Prediction(value=(), tags=("O",)), most=5) == ["no span was found"]

@@ -90,6 +90,23 @@ def test_one_batch_is_learned_by_heart_and_its_spans_come_back(
     assert score(task, examples, found)["f1"] == 1.0
 
 
+def test_a_span_is_as_certain_as_its_least_certain_tag() -> None:
+    task = Tag(labels=BIO)
+    example = row(0, ["john john saw john"])
+    features = task.features([example], TOKENIZER, LengthSettings())
+    chances = [[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [1.0, 1e-9, 1e-9], [0.01, 0.99, 1e-9]]
+    (found,) = task.decode([np.log(chances)], features, [example])
+    assert found.tags == ("B-PER", "I-PER", "O", "B-PER")
+    first, second = found.value
+    # Tags after O and at the start cannot be I, so what they take is shared by the legal ones.
+    legal = 0.8 * 0.6 / (0.8 + 0.1 * 0.4)
+    assert first.confidence == pytest.approx(legal, abs=1e-6)
+    assert second.confidence == pytest.approx(0.99, abs=1e-6)
+    assert found.to_json()["prediction"][0]["confidence"] == round(first.confidence, 6)
+    assert first == replace(first, confidence=None)
+    assert "confidence" not in replace(first, confidence=None).to_json()
+
+
 def test_the_scores_of_a_crf_are_trained_stored_and_read_in_decoding() -> None:
     examples = marked(ENGLISH)
     task = tag_from(examples, CrossEntropySettings(), crf=True)

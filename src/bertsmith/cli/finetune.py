@@ -66,7 +66,7 @@ Folds = Annotated[
 ]
 Precision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
-    typer.Option("--precision", help="auto: the fastest path proven here; fp32: nothing is rounded."),
+    typer.Option("--precision", help="auto: the fastest path proven here; fp32: nothing rounded."),
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")

@@ -18,7 +18,7 @@ def prediction_lines(said: Prediction, *, most: int, choices: Sequence[str] = ()
         lines = _answer(said, value, most)
     elif isinstance(value, tuple) and (said.tags or any(isinstance(one, Span) for one in value)):
         lines = [
-            f"{one.label}\t{one.text}\t{one.start}-{one.end}"
+            f"{one.label}\t{one.text}\t{one.start}-{one.end}" + _sure(one.confidence)
             for one in value
             if isinstance(one, Span)
         ] or ["no span was found"]
@@ -50,7 +50,10 @@ def _answer(said: Prediction, value: object, most: int) -> list[str]:
 
     if not isinstance(value, Answer):
         raise TypeError(f"not an answer: {value!r}")
-    sure = f" ({said.confidence:.4f})" if said.confidence is not None else ""
-    lines = [f"{value.text or 'no answer'}{sure}"]
+    lines = [f"{value.text or 'no answer'}{_sure(said.confidence)}"]
     lines += [f"  or: {one.text or 'no answer'}" for one in said.others[: most - 1]]
     return lines
+
+
+def _sure(confidence: float | None) -> str:
+    return "" if confidence is None else f" ({confidence:.4f})"

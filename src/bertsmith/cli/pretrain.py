@@ -45,7 +45,7 @@ Devices = Annotated[
 ]
 Precision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
-    typer.Option("--precision", help="auto: the fastest path proven here; fp32: nothing is rounded."),
+    typer.Option("--precision", help="auto: the fastest path proven here; fp32: nothing rounded."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed, another run.")]
 Threads = Annotated[

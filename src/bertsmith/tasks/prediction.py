@@ -9,12 +9,26 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A labeled piece of the text: `text == input[start:end]`."""
+    """A labeled piece of the text: `text == input[start:end]`.
+
+    The confidence is the chance of its least certain tag: it cannot be right more often than that.
+    Spans are equal if they say the same, however certainly.
+    """
 
     start: int
     end: int
     label: str
     text: str
+    confidence: float | None = field(default=None, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; a span that nobody predicted has no confidence."""
+        found = asdict(self)
+        if self.confidence is None:
+            del found["confidence"]
+        else:
+            found["confidence"] = round(self.confidence, 6)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +66,7 @@ class Prediction:
         if isinstance(value, Answer):
             value = asdict(value)
         elif isinstance(value, tuple):
-            value = [asdict(one) if isinstance(one, Span) else one for one in value]
+            value = [one.to_json() if isinstance(one, Span) else one for one in value]
         found: dict[str, Any] = {"prediction": value}
         if self.confidence is not None:
             found["confidence"] = round(self.confidence, 6)

@@ -96,7 +96,8 @@ class Tag:
     ) -> list[Prediction]:
         """The best legal tags of each example; a unit that no token stands for is outside.
 
-        The confidence is the mean chance of the tags that were read: the share to expect right.
+        The confidence is the mean chance of the tags that were read: the share to expect right;
+        that of a span is the chance of its least certain tag.
         """
         owners, units, rows = _in_order(logits, features, self.outputs)
         tags, chances = best_paths(rows, _sizes(owners, units), self._steps())
@@ -107,13 +108,14 @@ class Tag:
         for number, example in enumerate(examples):
             here = slice(borders[number], borders[number + 1])
             places = example_units(example)
-            said = [OUTSIDE] * len(places)
-            for unit, tag in zip(units[here].tolist(), tags[here].tolist(), strict=True):
-                said[unit] = self.labels[tag]
+            said, sure = [OUTSIDE] * len(places), [1.0] * len(places)
+            read_here = (part[here].tolist() for part in (units, tags, chances))
+            for unit, tag, chance in zip(*read_here, strict=True):
+                said[unit], sure[unit] = self.labels[tag], chance
             read = here.stop - here.start
             found.append(
                 Prediction(
-                    value=tag_spans(example.texts[0], places, said, bio=bio),
+                    value=tag_spans(example.texts[0], places, said, bio=bio, chances=sure),
                     tags=tuple(said),
                     confidence=float(chances[here].mean()) if read else None,
                     # A unit of control characters has no token to count.

@@ -53,12 +53,23 @@ def legal_steps(labels: Sequence[str]) -> Steps:
 
 
 def tag_spans(
-    text: str, units: Sequence[tuple[int, int]], tags: Sequence[str], *, bio: bool
+    text: str,
+    units: Sequence[tuple[int, int]],
+    tags: Sequence[str],
+    *,
+    bio: bool,
+    chances: Sequence[float] | None = None,
 ) -> tuple[Span, ...]:
-    """The pieces of a text that tags mark; with labels that are not BIO, every unit is one."""
-    found = spans(tags) if bio else _single(tags)
-    placed = [(units[first][0], units[last - 1][1], kind) for kind, first, last in found]
-    return tuple(Span(start, end, kind, text[start:end]) for start, end, kind in placed)
+    """The pieces of a text that tags mark; with labels that are not BIO, every unit is one.
+
+    `chances` are those of the tags, if a model said them.
+    """
+    found = []
+    for kind, first, last in spans(tags) if bio else _single(tags):
+        start, end = units[first][0], units[last - 1][1]
+        sure = None if chances is None else min(chances[first:last])
+        found.append(Span(start, end, kind, text[start:end], sure))
+    return tuple(found)
 
 
 def _single(tags: Sequence[str]) -> list[tuple[str, int, int]]:
