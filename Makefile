@@ -66,6 +66,7 @@ bench-training: $(BENCH)
 	$(BIN)/python benchmarks/pretrain.py "$(DATA)" --race 15
 	$(BIN)/python benchmarks/finetune.py "$(DATA)"
 	$(BIN)/python benchmarks/finetune_quality.py "$(DATA)"
+	$(BIN)/python benchmarks/finetune_peer.py "$(DATA)"
 	$(BIN)/python benchmarks/chinese.py "$(DATA)"
 
 clean:

@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,37 @@ def lines(source: Path, target: Path, rows: int | None = None, *, header: bool =
 
 
 def sst2(data: Path, out: Path) -> None:
-    lines(data / "sst2" / "train.tsv", out / "train.tsv", 20_000)
-    lines(data / "sst2" / "dev.tsv", out / "dev.tsv", 1_000)
+    """20,000 rows to learn from, whole sentences first; 1,000 other sentences to choose by.
+
+    Most rows are phrases of other rows: a random draw to choose by would stand in what was learned.
+    """
+    rows = {}
+    for name in ("train.tsv", "dev.tsv"):
+        for line in (data / "sst2" / name).read_text(encoding="utf-8").splitlines()[1:]:
+            text, _, label = line.rpartition("\t")
+            rows[" ".join(text.split())] = label
+    sentences = whole_sentences(rows)
+    draw = random.Random(0)
+    draw.shuffle(sentences)
+    dev, known = sentences[:1_000], sentences[1_000:]
+    held = "\n".join(f" {text} " for text in dev)
+    phrases = sorted(rows.keys() - set(sentences))
+    phrases = [text for text in phrases if f" {text} " not in held]
+    train = known + draw.sample(phrases, 20_000 - len(known))
+    for name, texts in (("train", train), ("dev", dev)):
+        body = "".join(f"{text}\t{rows[text]}\n" for text in texts)
+        (out / f"{name}.tsv").write_text(f"sentence\tlabel\n{body}", encoding="utf-8")
     lines(data / "sst2" / "test.tsv", out / "test.tsv")
+
+
+def whole_sentences(texts: Iterable[str]) -> list[str]:
+    """Texts that stand in no other."""
+    found, joined = [], ""
+    for text in sorted(texts, key=lambda text: (-len(text), text)):
+        if f" {text} " not in joined:
+            found.append(text)
+            joined += f" {text} \n"
+    return found
 
 
 def cola(data: Path, out: Path) -> None:

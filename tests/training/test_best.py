@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from toy_training import ToyModel, final_state, saved_tensors, toy_run
 
 from bertsmith.errors import ConfigError
+from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.best import BestSettings, BestWeights
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.layer_rates import depths
@@ -53,6 +56,32 @@ def test_the_weights_of_the_best_evaluation_are_left_in_the_model(tmp_path: Path
     assert not torch.equal(other.dense.weight, model.dense.weight)
 
 
+@pytest.mark.parametrize(("of_mean", "kept"), [(0.95, "average"), (0.6, "last")])
+def test_the_mean_of_the_last_weights_competes_with_the_best(
+    tmp_path: Path, of_mean: float, kept: str
+) -> None:
+    run, model = judged_run(
+        tmp_path, {4: 0.5, 8: 0.9, 12: 0.7}, averaging=AveragingSettings(tail=0.5, every=1)
+    )
+    judge, at_the_end = run.judge, []
+
+    def judge_mean_after_last() -> Evaluation:
+        found = judge()
+        if found.figures["accuracy"] == 0.7:
+            at_the_end.append(found)
+        return told(of_mean) if len(at_the_end) == 2 else found
+
+    outcome = train(replace(run, judge=judge_mean_after_last))
+    assert outcome.evaluation.figures["accuracy"] == max(0.9, of_mean)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert (result["chosen"], result["best"]["weights"]) == ("best", kept)
+    stored = saved_tensors(
+        tmp_path / "checkpoints" / "step-00000012", {"average": "average", "last": "best"}[kept]
+    )
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter.detach(), stored[name])
+
+
 def test_waiting_ends_a_run_early(tmp_path: Path) -> None:
     values = {0: 0.5, 4: 0.9, 8: 0.5, 12: 1.0}
     run, _ = judged_run(tmp_path, values, best=BestSettings(patience=1))
@@ -76,8 +105,6 @@ def test_a_stopped_run_keeps_its_best(tmp_path: Path) -> None:
         watch(look)
         if look.step == 6:
             os.kill(os.getpid(), signal.SIGTERM)
-
-    from dataclasses import replace
 
     assert train(replace(first, watch=stopping)).status == "stopped"
     second, _ = judged_run(tmp_path / "stopped", values)

@@ -31,8 +31,8 @@ class BestWeights:
         self._settings = settings
         self._kept: dict[str, Tensor] = {}
         self.facts: dict[str, Any] = {}
-        """{}, or of the best one: step, figure, value, evaluation; evaluations `waited` since, and
-        the step of the last one `offered`."""
+        """{}, or of the best one: step, whose weights, figure, value, evaluation; evaluations
+        `waited` since, and the step of the last one `offered`."""
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -45,9 +45,14 @@ class BestWeights:
         patience = self._settings.patience if self._settings else None
         return patience is not None and self.facts.get("waited", 0) >= patience
 
-    def offer(self, step: int, found: Evaluation) -> None:
-        """Keep the weights of now if their figure is the best so far."""
-        if self._settings is None or self.facts.get("offered") == step:
+    def offer(self, step: int, found: Evaluation, *, weights: str = "last") -> None:
+        """Keep the weights in the model if their figure is the best so far.
+
+        The `last` ones of a step are judged once; their mean may follow at the same step.
+        """
+        if self._settings is None:
+            return
+        if weights == "last" and self.facts.get("offered") == step:
             return
         name = self._settings.figure or next(iter(found.figures))
         if name not in found.figures:
@@ -57,7 +62,8 @@ class BestWeights:
             self.facts = {**self.facts, "waited": self.facts["waited"] + 1, "offered": step}
             return
         self._kept = {name: w.detach().clone() for name, w in self._weights().items()}
-        self.facts = {"step": step, "figure": name, "value": value, "waited": 0, "offered": step}
+        self.facts = {"step": step, "weights": weights, "figure": name, "value": value}
+        self.facts |= {"waited": 0, "offered": step}
         # Perplexities follow from losses, and may be infinite, which JSON does not know.
         self.facts["evaluation"] = {
             key: part for key, part in found.to_json().items() if key != "perplexity"

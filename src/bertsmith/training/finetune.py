@@ -19,7 +19,6 @@ from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.table import task_from_data
 from bertsmith.tasks.task import Loss, score
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.finetune_model import build_task_model
@@ -37,7 +36,7 @@ from bertsmith.training.seen_tokens import keep_seen, put_back_all
 log = logging.getLogger(__name__)
 
 # The loop records the optimizer itself; the others change nothing that is learned.
-LEFT_OUT = ("about", "optimizer", "save", "run")
+LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +126,7 @@ def finetune(
             held_out=0.0,
             every=max(1, round(work.steps_an_epoch / recipe.plan.evaluations)),
         ),
-        averaging=AveragingSettings(tail=0.0),
+        averaging=recipe.averaging,
         seed=recipe.run.seed,
         facts=facts(job, place, loss),
         accept=frozenset(job.accept),

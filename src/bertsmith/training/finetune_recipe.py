@@ -13,6 +13,7 @@ from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.vector import Layers, Pooling
+from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.best import BestSettings
 from bertsmith.training.checkpoint import SaveSettings
 from bertsmith.training.optimizers import AdamWSettings
@@ -75,6 +76,7 @@ class FinetuneRecipe(Settings):
     encoder: EncoderSettings = EncoderSettings()
     optimizer: AdamWSettings = AdamWSettings(lr=1e-4)
     plan: PlanSettings = PlanSettings()
+    averaging: AveragingSettings = AveragingSettings(tail=0.0)
     best: BestSettings = BestSettings()
     save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
     run: RunSettings = RunSettings()

@@ -1,4 +1,4 @@
-"""The end of a run: held-out figures of the last weights and their mean, the better in place."""
+"""The end of a run: held-out figures of the last weights and their mean, the best in place."""
 
 from __future__ import annotations
 
@@ -24,22 +24,25 @@ def finish(
 ) -> Outcome:
     """Evaluate last weights and mean, leave the better in the model, and write result.json.
 
-    Where the best weights were kept, these are left in the model.
+    Where the best weights of a run are kept, both compete with those.
     """
     last = _measured(run, journal, "last")
+    if last is not None:
+        best.offer(state.step, last)
     mean: Evaluation | None = None
     chosen: Literal["last", "average", "best"] = "last"
-    if last is not None and run.best is not None:
-        best.offer(state.step, last)
-        best.apply()
-        chosen = "best"
-    elif average.count:
+    if average.count:
         before = average.apply()
         mean = _measured(run, journal, "average")
+        if mean is not None:
+            best.offer(state.step, mean, weights="average")
         if last is None or mean is None or mean.total <= last.total:
             chosen = "average"
         else:
             average.restore(before)
+    if last is not None and run.best is not None:
+        best.apply()
+        chosen = "best"
     outcome = Outcome(
         status="finished",
         step=state.step,
@@ -50,7 +53,7 @@ def finish(
         best=best.evaluation,
         chosen=chosen,
     )
-    result = _result(outcome, best.facts.get("step"))
+    result = _result(outcome, {name: best.facts.get(name) for name in ("step", "weights")})
     journal.write("end", result)
     journal.sync()
     on_first(run.ranks, lambda: _write(run.folder / RESULT, result))
@@ -67,7 +70,7 @@ def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
     return found
 
 
-def _result(outcome: Outcome, step: int | None) -> dict[str, Any]:
+def _result(outcome: Outcome, kept: dict[str, Any]) -> dict[str, Any]:
     return {
         "step": outcome.step,
         "tokens": outcome.tokens,
@@ -75,7 +78,7 @@ def _result(outcome: Outcome, step: int | None) -> dict[str, Any]:
         "chosen": outcome.chosen,
         "last": outcome.last.to_json() if outcome.last else None,
         "average": outcome.average.to_json() if outcome.average else None,
-        "best": {"step": step, **outcome.best.to_json()} if outcome.best else None,
+        "best": {**kept, **outcome.best.to_json()} if outcome.best else None,
     }
 
 

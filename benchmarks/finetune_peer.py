@@ -1,0 +1,89 @@
+"""What transformers' Trainer reaches on the rows and with the settings of `finetune_quality.py`.
+
+    python benchmarks/finetune_peer.py FOLDER [--only sst2 bbc] [--seeds 2]
+
+The same rows, rate, batch, epochs and length from the same weights; its own dropout, head and
+padding. It is judged after its last step, as its examples are, and by the test rows alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from child import child
+from finetune_quality import TRIALS
+
+COLUMNS = {"sst2": ("sentence", "label", "tsv"), "bbc": ("text", "category", "csv")}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="folder with sst2/ and bbc/")
+    parser.add_argument("--only", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--work", type=Path, default=Path("bench_out/quality"))
+    options = parser.parse_args()
+    for name in options.only:
+        files = options.work / name / "data"
+        if not files.exists():
+            files.mkdir(parents=True)
+            TRIALS[name].prepare(options.data, files)
+        found = reached(name, files, options)
+        each = ", ".join(f"{value:.4f}" for value in found)
+        print(f"{name:<10}transformers: accuracy {sum(found) / len(found):.4f} (seeds: {each})")
+        sys.stdout.flush()
+    return 0
+
+
+def reached(name: str, files: Path, options: argparse.Namespace) -> list[float]:
+    """Accuracy on the test rows, seed by seed."""
+    out = files.parent / "transformers"
+    out.mkdir(exist_ok=True)
+    rows = out / "rows.json"
+    rows.write_text(
+        json.dumps({"train": read(files, name, "train"), "judge": read(files, name, "test")})
+    )
+    found = []
+    for seed in range(options.seeds):
+        kept = out / f"seed-{seed}.json"
+        if not kept.exists():
+            job = {"side": "transformers", "attention_dropout": 0.1, "rows": str(rows)}
+            job |= {"out": str(out / "run"), "seed": seed, **settings(name)}
+            script = str(Path(__file__).with_name("finetune.py"))
+            kept.write_text(json.dumps(child(script, job, options.threads)))
+        found.append(json.loads(kept.read_text())["accuracy"])
+    return found
+
+
+def settings(name: str) -> dict[str, Any]:
+    """Those that `bertsmith finetune` takes for this set."""
+    from bertsmith.training.finetune_recipes import load_finetune_recipe
+
+    trial = TRIALS[name]
+    changes = [one for one in trial.options if "=" in one]
+    recipe = load_finetune_recipe(trial.recipe, changes)
+    return {
+        "length": recipe.length.max_length,
+        "epochs": recipe.plan.epochs,
+        "batch": recipe.plan.batch,
+        "rate": recipe.optimizer.lr,
+    }
+
+
+def read(files: Path, name: str, part: str) -> list[tuple[str, str]]:
+    text, label, kind = COLUMNS[name]
+    with (files / f"{part}.{kind}").open(encoding="utf-8", newline="") as file:
+        if kind == "csv":
+            return [(row[text], row[label]) for row in csv.DictReader(file)]
+        table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [(row[text], row[label]) for row in table]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
