@@ -81,6 +81,14 @@ def test_test_rows_count_more_than_dev_rows(record) -> None:
     assert "also chose the best weights" in page
 
 
+def test_a_mean_of_weights_is_called_one(record) -> None:
+    assert "best weights at step 90" in finetune_page(record, title="x")
+    averaged = {**record, "training": {**record["training"], "best_weights": "average"}}
+    page = finetune_page(averaged, title="x")
+    assert "the mean of the last weights was the best" in page
+    assert "best weights at step" not in page
+
+
 def test_whatever_is_missing_is_left_out(record) -> None:
     for key in record:
         less = {k: v for k, v in record.items() if k != key}

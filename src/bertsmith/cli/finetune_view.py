@@ -162,7 +162,9 @@ def _made(out: Path, training: Mapping[str, Any]) -> str:
         parts.append(duration(training["seconds"]))
     if training.get("tokens_per_second"):
         parts.append(f"{training['tokens_per_second']:,.0f} tokens/s")
-    if training.get("best_step"):
+    if training.get("best_weights") == "average":
+        parts.append("best: the mean of the last weights")
+    elif training.get("best_step"):
         parts.append(f"best after step {training['best_step']:,}")
     return f"{out}: {', '.join(parts)}"
 

@@ -112,6 +112,7 @@ def _training(making: Making) -> dict[str, Any]:
         "precision": making.precision,
         "threads": making.threads,
         "best_step": best.get("step"),
+        "best_weights": best.get("weights"),
         "seed": making.job.recipe.run.seed,
     }
 

@@ -121,6 +121,8 @@ def _training(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
         more = f", {rounds(epochs)}" if math.isfinite(epochs) else ""
         best = as_float(told.get("best_step"))
         chosen = f"; best weights at step {counted(best)}" if math.isfinite(best) else ""
+        if told.get("best_weights") == "average":
+            chosen = "; the mean of the last weights was the best"
         yield "training", f"{plural(steps, 'step')}{more}{chosen}"
     seconds = as_float(told.get("seconds"))
     if math.isfinite(seconds):
