@@ -121,12 +121,12 @@ def trials(seeds: int) -> dict[str, Trial]:
     }
 
 
-def sentiment(data: Path, out: Path) -> None:
+def sentiment(data: Path, out: Path, _: int) -> None:
     for name in ("train", "dev", "test"):
         shutil.copyfile(data / "chnsenticorp" / f"{name}.tsv", out / f"{name}.tsv")
 
 
-def names(data: Path, out: Path) -> None:
+def names(data: Path, out: Path, _: int) -> None:
     for name in ("train", "dev"):
         shutil.copyfile(data / "cluener" / f"{name}.jsonl", out / f"{name}.jsonl")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from child import child
-from finetune_quality import TRIALS
+from finetune_quality import TRIALS, rows_of
 
 COLUMNS = {"sst2": ("sentence", "label", "tsv"), "bbc": ("text", "category", "csv")}
 
@@ -30,32 +30,28 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("bench_out/quality"))
     options = parser.parse_args()
     for name in options.only:
-        files = options.work / name / "data"
-        if not files.exists():
-            files.mkdir(parents=True)
-            TRIALS[name].prepare(options.data, files)
-        found = reached(name, files, options)
+        found = reached(name, options)
         each = ", ".join(f"{value:.4f}" for value in found)
         print(f"{name:<10}transformers: accuracy {sum(found) / len(found):.4f} (seeds: {each})")
         sys.stdout.flush()
     return 0
 
 
-def reached(name: str, files: Path, options: argparse.Namespace) -> list[float]:
+def reached(name: str, options: argparse.Namespace) -> list[float]:
     """Accuracy on the test rows, seed by seed."""
-    out = files.parent / "transformers"
-    out.mkdir(exist_ok=True)
-    rows = out / "rows.json"
-    rows.write_text(
-        json.dumps({"train": read(files, name, "train"), "judge": read(files, name, "test")})
-    )
+    script = str(Path(__file__).with_name("finetune.py"))
     found = []
     for seed in range(options.seeds):
-        kept = out / f"seed-{seed}.json"
+        out = options.work / name / f"transformers-{seed}"
+        out.mkdir(parents=True, exist_ok=True)
+        kept = out / "found.json"
         if not kept.exists():
+            files = rows_of(name, TRIALS[name], options.data, options.work, seed)
+            rows = out / "rows.json"
+            sides = {"train": read(files, name, "train"), "judge": read(files, name, "test")}
+            rows.write_text(json.dumps(sides))
             job = {"side": "transformers", "attention_dropout": 0.1, "rows": str(rows)}
             job |= {"out": str(out / "run"), "seed": seed, **settings(name)}
-            script = str(Path(__file__).with_name("finetune.py"))
             kept.write_text(json.dumps(child(script, job, options.threads)))
         found.append(json.loads(kept.read_text())["accuracy"])
     return found
