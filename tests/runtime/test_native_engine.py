@@ -47,6 +47,29 @@ def test_rows_equal_the_eager_rows_within_bf16(machine, tier, shape):
         assert relative(mine[first:last], true[first:last]) < CLOSE
 
 
+@pytest.mark.parametrize("tier", ["avx512", "amx-emulated"])
+def test_the_parts_of_pairs_are_told_apart(machine, tier):
+    model = random_model("bert")
+    eager = EagerEngine(model.encoder, device=torch.device("cpu"), dtype=torch.float32)
+    native = NativeEngine(model.encoder, model.spec, tier=tier, streams=1)
+    (plain,) = pack_rows(random_texts([9, 33, 17]), budget=10_000)
+    pairs = replace(plain, segments=(np.arange(len(plain.ids), dtype=np.int32) % 7 > 3) * 1)
+    assert relative(native.rows(pairs), eager.rows(pairs)) < CLOSE
+    assert relative(native.rows(plain), eager.rows(pairs)) > 4 * CLOSE
+
+
+@pytest.mark.parametrize(
+    ("segments", "said"),
+    [([0, 2, 1], "outside of the 2"), ([0, -1, 1], "outside of the 2"), ([0, 1], "like the ids")],
+)
+def test_wrong_segments_never_reach_the_kernel(machine, segments, said):
+    model = random_model("bert")
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    (batch,) = pack_rows(random_texts([3]), budget=10)
+    with pytest.raises(TextError, match=said):
+        native.rows(replace(batch, segments=np.array(segments)))
+
+
 def test_neighbors_in_a_batch_change_nothing(machine):
     model = random_model("bert")
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.data_options import Reading
+from bertsmith.cli.fine_tuned import ExactComputing, load_fine_tuned
 from bertsmith.cli.options import spread
-from bertsmith.cli.predict import Computing
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BY_NAME = ("classify", "multilabel")  # tasks whose models must know the same la
 def compare(
     what: What,
     reading: Reading,
-    computing: Computing,
+    computing: ExactComputing,
     figure: Figure = None,
     samples: Samples = 1_000,
     as_json: Json = False,
@@ -82,17 +82,17 @@ def compare(
     sys.stdout.write(text + "\n")
 
 
-def _loaded(folders: list[str], computing: Computing, *, quiet: bool) -> list[Predictor]:
+def _loaded(folders: list[str], computing: ExactComputing, *, quiet: bool) -> list[Predictor]:
     """Both models; with --ensemble, the folders that hold several runs answer with all of them."""
     from bertsmith.cli.console import note
-    from bertsmith.cli.predict import load
     from bertsmith.runtime.ensemble import Ensemble, has_runs
 
     single = replace(computing, ensemble=False)
     several = [has_runs(Path(folder)) for folder in folders]
     found = []
     for folder, runs in zip(folders, several, strict=True):
-        model = load(folder, computing if runs or not any(several) else single)
+        how = computing if runs or not any(several) else single
+        model = load_fine_tuned(folder, how, quiet=quiet)
         if isinstance(model, Ensemble):
             note(f"{folder}: the mean of {len(model.members)} runs", quiet=quiet)
         found.append(model)

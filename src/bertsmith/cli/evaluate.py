@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.data_options import Reading
+from bertsmith.cli.fine_tuned import ExactComputing, load_fine_tuned
 from bertsmith.cli.options import spread
-from bertsmith.cli.predict import Computing
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ CHUNK = 256  # rows between two looks at the clock
 def evaluate(
     what: What,
     reading: Reading,
-    computing: Computing,
+    computing: ExactComputing,
     answers: AnswersFile = None,
     as_json: Json = False,
     out: Out = None,
@@ -87,10 +87,9 @@ def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool)
 
 
 def _model(
-    what: list[str], reading: Reading, computing: Computing, out: Path | None, *, quiet: bool
+    what: list[str], reading: Reading, computing: ExactComputing, out: Path | None, *, quiet: bool
 ) -> dict[str, Any]:
     from bertsmith.cli.console import meter
-    from bertsmith.cli.predict import load
     from bertsmith.tasks.proof import prove
 
     if len(what) != 2:
@@ -99,7 +98,7 @@ def _model(
             "bertsmith evaluate my-model test.tsv"
         )
     folder, path = what[0], Path(what[1])
-    predictor = load(folder, computing)
+    predictor = load_fine_tuned(folder, computing, quiet=quiet)
     examples = rows_for(folder, predictor, path, reading, quiet=quiet)
     said: list[Prediction] = []
     with meter("evaluate", quiet=quiet) as shown:

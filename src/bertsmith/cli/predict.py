@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bertsmith.cli.data_options import Reading
+from bertsmith.cli.fine_tuned import Computing, load_fine_tuned
 from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, InputFileError
 
@@ -34,26 +34,9 @@ Pair = Annotated[
     typer.Option("--pair", metavar="TEXT", help="A text beside the first one; repeat for choices."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For a text: all that is known, as JSON.")]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
-]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
-Together = Annotated[
-    bool,
-    typer.Option("--ensemble", help="Average all runs of the folder (finetune --seeds, --folds)."),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", ".conll", ".bio", ".gz", ".zst")
 SHOWN_LABELS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Computing:
-    """What it is computed on."""
-
-    threads: Threads = None
-    device: Device = "cpu"
-    ensemble: Together = False
 
 
 @spread
@@ -82,7 +65,7 @@ def predict(
         cat texts.txt | bertsmith predict my-model -
     """
     folder, asked = _asked(what)
-    predictor = load(folder, computing)
+    predictor = load_fine_tuned(folder, computing, quiet=quiet)
     path = Path(asked)
     if asked == "-":
         by_lines = reading.by_lines or reading.format is None
@@ -117,20 +100,6 @@ def _is_file(asked: str) -> bool:
     if asked.lower().endswith(ENDINGS) and " " not in asked:
         raise InputFileError(f"{asked}: there is no such file")
     return False
-
-
-def load(folder: str, computing: Computing) -> Predictor:
-    """The predictor of a folder, on the cores that were asked for."""
-    import torch
-
-    from bertsmith.hardware.environment import thread_count
-    from bertsmith.runtime.ensemble import load_ensemble
-    from bertsmith.runtime.predictor import load_predictor
-
-    torch.set_num_threads(computing.threads or thread_count())
-    if computing.ensemble:
-        return load_ensemble([folder], device=computing.device)
-    return load_predictor(folder, device=computing.device)
 
 
 @contextmanager

@@ -13,11 +13,15 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Some texts as rows: `ids` (T,), `starts` (B + 1,), and the number of each text."""
+    """Some texts as rows: `ids` (T,), `starts` (B + 1,), and the number of each text.
+
+    `segments` (T,) tells the parts of pairs apart; None: all are of the first.
+    """
 
     texts: tuple[int, ...]
     ids: Ids
     starts: Ids
+    segments: Ids | None = None
 
     @property
     def lengths(self) -> tuple[int, ...]:

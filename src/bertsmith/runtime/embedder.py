@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bertsmith.errors import TextError, unknown
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.runtime.batches import pack_rows
-from bertsmith.runtime.engine import run_streams
+from bertsmith.runtime.engine import batch_budget, run_streams
 from bertsmith.runtime.finishing import Finishing, similarity
 from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, Selection, encode_flops
 
@@ -30,7 +30,6 @@ Progress = Callable[[int], None]  # called with the number of texts done so far
 
 CHUNK = 16_384  # texts whose tokens are held at once
 _CHUNK_CHARACTERS = 64_000_000
-_SMALLEST_BATCH = 128  # tokens; smaller ones waste more than a second core wins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +190,10 @@ class Embedder:
             prepared = time.perf_counter()
             engine = self._selection.prepare(flops)
             prepared = time.perf_counter() - prepared
-            budget = min(engine.budget, max(_SMALLEST_BATCH, tokens // engine.streams + 1))
             vectors = np.empty((len(block), self.dimension), dtype=np.float32)
             ended = run_streams(
                 engine,
-                pack_rows(ids, budget=budget),
+                pack_rows(ids, budget=batch_budget(engine, tokens)),
                 lambda batch, rows: self._finish(rows, batch.lengths, skipped),
             )
             for batch, part in ended:

@@ -45,8 +45,18 @@ class EagerEngine:
         with torch.inference_mode():
             ids = torch.from_numpy(batch.ids).to(self._device, torch.long)
             layout = Layout.of(batch.lengths, device=self._device)
-            hidden: Tensor = self._encoder(ids, layout).hidden
+            segments = batch.segments
+            kinds = None if segments is None else torch.from_numpy(segments).to(ids)
+            hidden: Tensor = self._encoder(ids, layout, segments=kinds).hidden
             return hidden.float()
+
+
+_SMALLEST_BATCH = 128  # tokens; smaller ones waste more than a second core wins
+
+
+def batch_budget(engine: Engine, tokens: int) -> int:
+    """Tokens a batch when there are `tokens` in all: little work is still shared by all streams."""
+    return min(engine.budget, max(_SMALLEST_BATCH, tokens // engine.streams + 1))
 
 
 _DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}

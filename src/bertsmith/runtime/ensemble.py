@@ -8,6 +8,7 @@ from pathlib import Path
 from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.runtime.predictor import Predictor, Row, load_predictor
+from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.answering import Answered
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.joint import joint_logits, joint_task
@@ -49,6 +50,10 @@ class Ensemble(Predictor):
         """Not of several models: their further columns may differ."""
         raise ConfigError("an ensemble answers its task alone; ask one of its models by itself")
 
+    def settle(self, tokens: int) -> str:
+        """How each of the models computes about that many tokens, for good."""
+        return "; ".join(one.settle(tokens) for one in self.members)
+
     def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
         """All passages that the models read, and what they say of them together."""
         found = [one.answered(examples) for one in self.members]
@@ -60,12 +65,14 @@ class Ensemble(Predictor):
         return features, Answered(logits=logits, loss=None)
 
 
-def load_ensemble(names: Sequence[str | Path], *, device: str = "cpu") -> Ensemble:
+def load_ensemble(
+    names: Sequence[str | Path], *, device: str = "cpu", precision: Precision = "fp32"
+) -> Ensemble:
     """The ensemble of fine-tuned folders; one folder stands for the runs below it."""
     folders = [Path(name) for name in names]
     if len(folders) == 1:
         folders = runs_below(folders[0])
-    return Ensemble([load_predictor(folder, device=device) for folder in folders])
+    return Ensemble([load_predictor(one, device=device, precision=precision) for one in folders])
 
 
 def runs_below(out: Path) -> list[Path]:

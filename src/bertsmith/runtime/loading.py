@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import torch
 
 from bertsmith.errors import HardwareError, unknown
 from bertsmith.folders.read import load_model
 from bertsmith.runtime.embedder import Embedder
-from bertsmith.runtime.selection import PRECISIONS, Notice, Precision
+from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, weights_dtype
 
 if TYPE_CHECKING:
     from bertsmith.runtime.predictor import Predictor, Row
@@ -21,21 +22,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class Computing(TypedDict):
+    """What a model is computed with, as `load` was told."""
+
+    device: str
+    precision: Precision
+    threads: int | None
+    notice: Notice
+
+
 class LoadedModel(Embedder):
     """A model that gives vectors, and answers if its folder was fine-tuned."""
 
     source: str | Path = ""
-    device: str = "cpu"
-    _predictor: Predictor | None = None
+    computing: Computing
 
-    @property
+    @cached_property
     def predictor(self) -> Predictor:
         """What answers, made when it is first asked for; a plain folder has none and says so."""
-        if self._predictor is None:
-            from bertsmith.runtime.predictor import load_predictor  # who embeds need not wait
+        from bertsmith.runtime.predictor import load_predictor  # who embeds need not wait
 
-            self._predictor = load_predictor(self.source, device=self.device)
-        return self._predictor
+        return load_predictor(self.source, **self.computing)
 
     def predict(self, rows: Iterable[Row]) -> list[Prediction]:
         """An answer for each text, or tuple of texts, by a fine-tuned folder."""
@@ -60,19 +67,12 @@ def load(
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
     place = _device(device)
-    loaded = load_model(name, device=str(place), dtype=_dtype(place, precision))
+    loaded = load_model(name, device=str(place), dtype=weights_dtype(place, precision))
     if loaded.folder.sentence is None:
         log.info("%s does not say how to pool; using the mean of its rows", loaded.folder.path)
-    found = LoadedModel(
-        loaded.model,
-        loaded.tokenizer,
-        loaded.sentence,
-        device=place,
-        precision=precision,
-        threads=threads,
-        notice=notice,
-    )
-    found.source, found.device = name, str(place)
+    computing = Computing(device=str(place), precision=precision, threads=threads, notice=notice)
+    found = LoadedModel(loaded.model, loaded.tokenizer, loaded.sentence, **computing)
+    found.source, found.computing = name, computing
     return found
 
 
@@ -91,15 +91,3 @@ def _device(name: str) -> torch.device:
         there = ", ".join(kind for kind, found in backends.items() if found)
         raise HardwareError(f"there is no {device.type} device here; there is: {there}")
     return device
-
-
-def _dtype(device: torch.device, precision: Precision) -> torch.dtype:
-    """The dtype of the weights; on a CPU they stay fp32 and the engine does its own rounding."""
-    if device.type == "cpu":
-        if precision == "fp16":
-            raise HardwareError("fp16 is for GPUs; on a CPU use auto, bf16 or fp32")
-        return torch.float32
-    if precision == "auto":
-        half = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        return torch.bfloat16 if half else torch.float32
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]

@@ -22,6 +22,7 @@ from bertsmith.tasks.prediction import Prediction
 
 CHUNK = 1_024  # rows between two points that a killed run can go on from
 MOST_COLUMNS = 2_000
+BYTES_A_TOKEN = 4  # about, in English and in Chinese
 Watch = Callable[[int, int], None]
 """Called with the rows that are done and the rows there are."""
 Triple = tuple[Example, Kept, Prediction]
@@ -100,7 +101,8 @@ def predict_file(
     """
     lines = PredictionLines(kind_of(out), predictor.task.name, source.columns)
     total = source.account.rows_ok
-    with GrowingFile(out, _key(source, out, model)) as file:
+    way = predictor.settle(source.path.stat().st_size // BYTES_A_TOKEN)
+    with GrowingFile(out, _key(source, out, f"{model} by {way}")) as file:
         resumed = file.rows
         if not file.rows:
             file.append(lines.header().encode(), 0)

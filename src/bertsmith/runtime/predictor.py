@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,12 @@ import torch
 
 from bertsmith.config import validated
 from bertsmith.data.examples.example import Example
-from bertsmith.errors import ConfigError, FolderError, TensorMismatchError, TextError
+from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMismatchError, TextError
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.task_files import HEAD, read_task, read_task_head
+from bertsmith.runtime.answering import answer_on
+from bertsmith.runtime.engine import EagerEngine, Engine
+from bertsmith.runtime.selection import Notice, Precision, Selection, encode_flops, weights_dtype
 from bertsmith.tasks.answering import Answered, answer, answer_auxiliary
 from bertsmith.tasks.auxiliary import auxiliary_from_json
 from bertsmith.tasks.feature import Feature
@@ -26,6 +31,8 @@ from bertsmith.tasks.table import task_from_json
 from bertsmith.tasks.task import Task
 from bertsmith.tasks.vector import VectorSettings
 from bertsmith.text.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
 
 CHUNK = 2_048  # examples in memory at a time
 Row = str | Sequence[str] | Example
@@ -42,12 +49,31 @@ class Predictor:
         lengths: LengthSettings,
         tables: MetaTables,
         device: torch.device | None = None,
+        precision: Precision = "fp32",
+        threads: int | None = None,
+        notice: Notice = log.info,
     ) -> None:
+        """`precision`, `threads` and `notice` as in `bertsmith.load`, exact by default."""
         self.device = device or torch.device("cpu")
         self.model = model.to(self.device).eval()
         self.tokenizer = tokenizer
         self.lengths = lengths
         self._tables = tables
+        self._dtype = weights_dtype(self.device, precision)
+        if precision == "bf16" and self.device.type == "cpu" and not model.reads_last:
+            raise HardwareError(
+                "the bf16 path of a CPU gives the last layer alone, and this model reads others; "
+                "use auto or fp32"
+            )
+        self._selection = Selection(
+            model.model,
+            device=self.device,
+            precision=precision if model.reads_last else "fp32",
+            threads=threads,
+            notice=notice,
+        )
+        self._work = 0.0  # operations so far: much of it pays for a faster engine
+        self._settled = ""
 
     @property
     def task(self) -> Task:
@@ -90,11 +116,49 @@ class Predictor:
         """The passages of examples and what the model says of them, not yet put into words."""
         features = self.task.features(examples, self.tokenizer, self.lengths)
         features = with_meta(features, examples, self._tables)
-        return features, answer(self.model, features, device=self.device)
+        engine = self._engine(features)
+        if engine is not None:
+            return features, answer_on(engine, self.model, features)
+        return features, answer(self.model, features, device=self.device, precision=self._rounding)
+
+    def settle(self, tokens: int) -> str:
+        """Choose how to compute about that many tokens, for good; the name of the way.
+
+        Answers computed the same way are equal to the last bit.
+        """
+        if not self._settled:
+            self._prepare(tokens, tokens)
+            self._settled = f"{self._selection.engine.name}, {self._dtype}"
+        return self._settled
+
+    def _engine(self, features: Sequence[Feature]) -> Engine | None:
+        """What is faster than the model as torch runs it, if something is proven to be."""
+        if features and not self._settled:
+            self._prepare(sum(map(len, features)), len(features))
+        engine = self._selection.engine
+        return None if isinstance(engine, EagerEngine) else engine
+
+    def _rounding(self) -> AbstractContextManager[Any]:
+        """What torch computes in; on CPUs, other engines round."""
+        if self._dtype == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, self._dtype)
+
+    def _prepare(self, tokens: int, texts: int) -> None:
+        """Let more work pay for a faster engine, which may be built now."""
+        self._work += encode_flops(self.model.model.spec, tokens, tokens / max(1, texts))
+        self._selection.prepare(self._work)
 
 
-def load_predictor(name: str | Path, *, device: str = "cpu") -> Predictor:
-    """The predictor of a fine-tuned folder."""
+def load_predictor(
+    name: str | Path,
+    *,
+    device: str = "cpu",
+    precision: Precision = "fp32",
+    threads: int | None = None,
+    notice: Notice = log.info,
+) -> Predictor:
+    """The predictor of a fine-tuned folder, exact unless another precision is asked for."""
     loaded = load_model(name, device=device)
     home = loaded.folder.parts.transformer
     section = read_task(home)
@@ -113,6 +177,9 @@ def load_predictor(name: str | Path, *, device: str = "cpu") -> Predictor:
         lengths=_settings(LengthSettings, section, "length", home.path),
         tables=tables,
         device=torch.device(device),
+        precision=precision,
+        threads=threads,
+        notice=notice,
     )
 
 

@@ -39,6 +39,18 @@ def encode_flops(spec: Spec, tokens: int, mean_length: float) -> float:
     return tokens * spec.layers * layer
 
 
+def weights_dtype(device: torch.device, precision: Precision) -> torch.dtype:
+    """The dtype of the weights; on a CPU they stay fp32 and the engine does its own rounding."""
+    if device.type == "cpu":
+        if precision == "fp16":
+            raise HardwareError("fp16 is for GPUs; on a CPU use auto, bf16 or fp32")
+        return torch.float32
+    if precision == "auto":
+        half = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if half else torch.float32
+    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+
+
 class Selection:
     """The engine of one model; starts with what is known and may move to a faster one once."""
 

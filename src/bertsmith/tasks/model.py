@@ -98,7 +98,12 @@ class TaskModel(nn.Module):
 
     def forward(self, batch: TaskBatch) -> Tensor:
         """(E, C), or (U, C) for tasks on rows."""
-        return self._on_rows(batch) if self.task.reads == "rows" else self._on_texts(batch)[0]
+        if self.task.reads == "text":
+            return self._on_texts(batch)[0]
+        at = _asked(batch)
+        every = torch.arange(batch.tokens, device=at.device)
+        rows = None if torch.equal(at, every) else at  # all: as if none were named
+        return self._of_rows(self._encode(batch, rows=rows)[-1], batch)
 
     def with_auxiliary(self, batch: TaskBatch) -> tuple[Tensor, list[Tensor]]:
         """(E, C) of the task, and (E, C) of each auxiliary target."""
@@ -106,31 +111,48 @@ class TaskModel(nn.Module):
         none = batch.meta.new_zeros(len(vectors), 0)
         return logits, [layer(vectors, none) for layer in self.auxiliary]
 
+    def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
+        """What `forward` says of layers (T, D) encoded before: the last, or all that are read."""
+        if self.task.reads == "rows":
+            return self._of_rows(layers[-1].index_select(0, _asked(batch)), batch)
+        if self._reads_firsts:
+            return self._of_firsts(layers[-1].index_select(0, _firsts(batch)), batch)[0]
+        return self._of_texts(layers, batch)[0]
+
+    @property
+    def reads_last(self) -> bool:
+        """Whether the last layer is all that is read."""
+        return self.vector is None or not self.settings.needs_layers
+
+    @property
+    def _reads_firsts(self) -> bool:
+        """Whether a text is its first row of the last layer."""
+        settings = self.settings
+        own = settings.pooling == "first" and settings.layers == "last"
+        return self.published is not None or own
+
     def _on_texts(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Logits (E, C) and the vectors (E, W) that they were made of."""
-        if self.published is not None:
-            firsts = torch.tensor(batch.layout.starts, device=batch.ids.device)
-            hidden = self._encode(batch, rows=firsts)[-1]
-            logits = self._joined(self.model.logits(self.published, hidden), batch)
-            if not self.columns:
-                return logits, hidden
-            pooled = self.model.reads(self.published) == "pooled"
-            vectors = self.model.encoder.pool(hidden) if pooled else hidden
-            return logits, self._joined(vectors, batch)
-        if self.vector is None or self.own is None:
-            raise ConfigError("a task on texts needs a vector and a head")
-        first_only = self.settings.pooling == "first" and self.settings.layers == "last"
-        rows = torch.tensor(batch.layout.starts, device=batch.ids.device) if first_only else None
-        layers = self._encode(batch, rows=rows)
-        if first_only:
-            return self._headed(layers[-1], batch)
-        return self._headed(self.vector(layers, batch.layout.lengths), batch)
+        if self._reads_firsts:
+            return self._of_firsts(self._encode(batch, rows=_firsts(batch))[-1], batch)
+        return self._of_texts(self._encode(batch, rows=None), batch)
 
-    def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
-        """The (T, D) of all layers, encoded before, through the vector and the own head: (E, C)."""
+    def _of_firsts(self, hidden: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+        """First rows of passages (B, D) -> logits (E, C) and vectors (E, D)."""
+        if self.published is None:
+            return self._headed(hidden, batch)
+        logits = self._joined(self.model.logits(self.published, hidden), batch)
+        if not self.columns:
+            return logits, hidden
+        pooled = self.model.reads(self.published) == "pooled"
+        vectors = self.model.encoder.pool(hidden) if pooled else hidden
+        return logits, self._joined(vectors, batch)
+
+    def _of_texts(self, layers: Sequence[Tensor], batch: TaskBatch) -> tuple[Tensor, Tensor]:
+        """Layers (T, D) -> logits (E, C) and vectors (E, W)."""
         if self.vector is None:
-            raise ConfigError("only a model with a vector and a head of its own reads layers")
-        return self._headed(self.vector(layers, batch.layout.lengths), batch)[0]
+            raise ConfigError("a task on texts needs a vector and a head")
+        return self._headed(self.vector(layers, batch.layout.lengths), batch)
 
     def _headed(self, vectors: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Vectors of passages (B, W) -> logits (E, C), and the vectors (E, W) they are made of."""
@@ -140,12 +162,8 @@ class TaskModel(nn.Module):
         meta = batch.meta if len(joined) == batch.examples else batch.meta[batch.owners]
         return self.own(joined, meta), joined
 
-    def _on_rows(self, batch: TaskBatch) -> Tensor:
-        if batch.at is None:
-            raise ConfigError(f"{self.task.name} reads rows, and the batch names none")
-        every = torch.arange(batch.tokens, device=batch.at.device)
-        rows = None if torch.equal(batch.at, every) else batch.at  # all: as if none were named
-        hidden = self._encode(batch, rows=rows)[-1]
+    def _of_rows(self, hidden: Tensor, batch: TaskBatch) -> Tensor:
+        """The rows that were asked for (U, D) -> logits (U, C)."""
         if self.published is not None:
             return self.model.logits(self.published, hidden)
         if self.own is None:
@@ -156,7 +174,7 @@ class TaskModel(nn.Module):
     def _encode(self, batch: TaskBatch, *, rows: Tensor | None) -> tuple[Tensor, ...]:
         """All layers if they are read, else the last alone."""
         segments = batch.segments if self.model.spec.segments > 1 else None
-        want = Want(layers=self.settings.needs_layers and self.vector is not None)
+        want = Want(layers=not self.reads_last)
         encoded = self.model(batch.ids, batch.layout, segments=segments, rows=rows, want=want)
         return encoded.layers or (encoded.hidden,)
 
@@ -168,3 +186,15 @@ class TaskModel(nn.Module):
         empty = vectors.new_zeros(batch.examples, vectors.shape[1])
         kind = "amax" if self.pool == "max" else "mean"
         return empty.scatter_reduce(0, owners, vectors, kind, include_self=False)
+
+
+def _asked(batch: TaskBatch) -> Tensor:
+    """The rows that a head on rows reads: (U,)."""
+    if batch.at is None:
+        raise ConfigError("the task reads rows, and the batch names none")
+    return batch.at
+
+
+def _firsts(batch: TaskBatch) -> Tensor:
+    """The first row of each passage: (B,)."""
+    return torch.tensor(batch.layout.starts, device=batch.ids.device)

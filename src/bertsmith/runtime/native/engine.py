@@ -14,7 +14,7 @@ from bertsmith.errors import HardwareError, TextError
 from bertsmith.models.spec import Learned, Spec
 from bertsmith.nn.block import Block
 from bertsmith.nn.encoder import Encoder
-from bertsmith.runtime.batches import RowBatch
+from bertsmith.runtime.batches import Ids, RowBatch
 from bertsmith.runtime.native.build import library
 from bertsmith.runtime.native.kernel_calls import aligned_bytes, load_kernel
 
@@ -50,6 +50,7 @@ class NativeEngine:
         self.name = f"native-{tier}-bf16"
         self.streams = streams
         self._vocabulary = spec.vocab_size
+        self._segments = spec.segments
         self._longest = spec.longest or 0
         self._hidden = spec.hidden
         self._kernel = load_kernel(library(tier))
@@ -64,19 +65,28 @@ class NativeEngine:
         """The last hidden rows of a batch: -> (T, D)."""
         ids = np.ascontiguousarray(batch.ids, dtype=np.int32)
         starts = np.ascontiguousarray(batch.starts, dtype=np.int32)
+        segments = batch.segments
+        if segments is not None:
+            segments = np.ascontiguousarray(segments, dtype=np.int32)
         longest = int(np.diff(starts).max(initial=0))
-        self._check(ids, longest)
+        self._check(ids, segments, longest)
         hidden = np.empty((len(ids), self._hidden), dtype=np.float32)
         self._kernel.bertsmith_encode(
-            *(self._handle, ids.ctypes.data, None, starts.ctypes.data),
+            *(self._handle, ids.ctypes.data),
+            *(None if segments is None else segments.ctypes.data, starts.ctypes.data),
             *(len(starts) - 1, hidden.ctypes.data, self._scratch(len(ids), longest)),
         )
         return torch.from_numpy(hidden)
 
-    def _check(self, ids: np.ndarray[tuple[int], np.dtype[np.int32]], longest: int) -> None:
+    def _check(self, ids: Ids, segments: Ids | None, longest: int) -> None:
         """The kernel trusts its input, so nothing out of range may reach it."""
-        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < self._vocabulary:
+        if not _within(ids, self._vocabulary):
             raise TextError(f"a token id is outside of the vocabulary of {self._vocabulary}")
+        if segments is not None:
+            if segments.shape != ids.shape:
+                raise TextError(f"segments must be {ids.shape} like the ids, not {segments.shape}")
+            if not _within(segments, self._segments):
+                raise TextError(f"a segment is outside of the {self._segments} of this model")
         if longest > self._longest:
             raise TextError(f"a text of {longest} tokens does not fit {self._longest} positions")
 
@@ -110,6 +120,10 @@ class NativeEngine:
             table = (ctypes.c_void_p * len(parts))(*map(_address, parts))
             self._kernel.bertsmith_fill(handle, number, table)
         return handle
+
+
+def _within(numbers: Ids, limit: int) -> bool:
+    return not len(numbers) or 0 <= int(numbers.min()) <= int(numbers.max()) < limit
 
 
 def _tables(encoder: Encoder) -> list[Tensor | None]:
