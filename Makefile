@@ -1,6 +1,7 @@
 # bertsmith: everything runs from .venv, which `setup` makes once and keeps up to date.
 #   make demo    a first look: three questions to Python's own documentation
 #   make test    every test
+#   make test-long   every test with its long form: hundreds of kills, a million strings; takes hours
 #   make check   format, lint, types, layers, tests: the line to run before a commit
 #   make bench   side by side with other libraries; DATA=folder adds the STS-B comparison
 #   make bench-training DATA=folder   corpora, pre-training, fine-tuning: speed and scores; takes hours
@@ -17,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -qq --constr
 PYTEST_ARGS ?= -n 2
 DATA ?=
 
-.PHONY: setup demo test check bench bench-training clean
+.PHONY: setup demo test test-long check bench bench-training clean
 
 setup: $(SETUP)
 
@@ -42,6 +43,9 @@ demo: $(SETUP)
 
 test: $(SETUP)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-long: $(SETUP)
+	BERTSMITH_LONG=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(SETUP)
 	$(BIN)/ruff format --check .
