@@ -119,7 +119,7 @@ def test_rejected_rows_are_accounted_for(
     assert "2 of 4 rows cannot be used" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.tsv"]
     assert run("predict", tiny, source, "--out", out, "--on-error", "skip") == 0
-    assert "2 of 4 rows predicted" in capsys.readouterr().out
+    assert "2 of 4 rows predicted by eager-fp32" in capsys.readouterr().out
     rejected = objects(tmp_path / "in.tsv.rejected.jsonl")
     assert [row["line"] for row in rejected] == [3, 4]
     text = out.read_text(encoding="utf-8")

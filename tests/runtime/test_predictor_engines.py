@@ -117,13 +117,13 @@ def test_a_settled_predictor_stays_with_its_engine(
     """So that the parts of a file, and a run that goes on, are computed alike."""
     monkeypatch.setattr(selection, "cached", lambda name: None)
     exact = trained(source, tmp_path / "run")
-    assert exact.settle(10**12) == "eager-fp32, torch.float32"
+    assert exact.settle(10**12) == "eager-fp32"
     auto = load_predictor(tmp_path / "run", precision="auto")
-    assert auto.settle(10) == "eager-fp32, torch.float32"
+    assert auto.settle(10) == "eager-fp32"
 
     def prepare(self: selection.Selection, flops: float) -> selection.Engine:
         raise AssertionError("a settled predictor asked for another engine")
 
     monkeypatch.setattr(selection.Selection, "prepare", prepare)
-    assert auto.settle(10**12) == "eager-fp32, torch.float32"
+    assert auto.settle(10**12) == "eager-fp32"
     assert auto.predict(rows(20, seed=5)) == exact.predict(rows(20, seed=5))

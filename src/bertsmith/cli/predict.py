@@ -197,7 +197,7 @@ def _to_file(predictor: Predictor, folder: str, source: Source, out: Path, *, qu
     if done.resumed:
         note(f"went on after {done.resumed:,} rows of a run before", quiet=quiet)
     account = source.account
-    lines = [f"{out}: {done.rows:,} of {account.rows_in:,} rows predicted"]
+    lines = [f"{out}: {done.rows:,} of {account.rows_in:,} rows predicted by {done.engine}"]
     if account.rows_rejected:
         lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
     if done.cut:

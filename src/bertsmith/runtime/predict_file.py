@@ -47,9 +47,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
-    """What came out: `resumed` rows were there from a run before; `cut` rows were too long."""
+    """What came out, and by which engine.
+
+    `resumed` rows were there from a run before; `cut` rows were too long.
+    """
 
     rows: int
+    engine: str
     resumed: int
     cut: int
     replaced: bool
@@ -118,6 +122,7 @@ def predict_file(
         file.finish()
         return Predicted(
             rows=file.rows,
+            engine=way,
             resumed=resumed,
             cut=file.tally.get("cut", 0),
             replaced=file.replaced,

@@ -128,7 +128,8 @@ class Predictor:
         """
         if not self._settled:
             self._prepare(tokens, tokens)
-            self._settled = f"{self._selection.engine.name}, {self._dtype}"
+            rounded = "" if self._dtype == torch.float32 else f" under {self._dtype}"
+            self._settled = self._selection.engine.name + rounded
         return self._settled
 
     def _engine(self, features: Sequence[Feature]) -> Engine | None:
