@@ -112,6 +112,16 @@ def test_a_stopped_run_keeps_its_best(tmp_path: Path) -> None:
     assert final_state(tmp_path / "stopped") == final_state(tmp_path / "straight")
 
 
+def test_of_equal_figures_the_lower_loss_wins() -> None:
+    best = BestWeights(ToyModel(), BestSettings(patience=2))
+    losses = {1: 0.3, 2: 0.1, 3: 0.2, 4: 0.1, 5: math.nan}
+    for step, loss in losses.items():
+        best.offer(step, replace(told(0.9), total=loss))
+    assert (best.facts["step"], best.facts["waited"], best.is_over) == (2, 3, True)
+    best.offer(6, replace(told(0.91), total=5.0))
+    assert (best.facts["step"], best.facts["waited"]) == (6, 0)
+
+
 def test_no_number_beats_nothing_and_a_lower_loss_is_better() -> None:
     model = ToyModel()
     best = BestWeights(model, BestSettings(figure="loss"))

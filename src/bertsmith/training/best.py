@@ -46,8 +46,9 @@ class BestWeights:
         return patience is not None and self.facts.get("waited", 0) >= patience
 
     def offer(self, step: int, found: Evaluation, *, weights: str = "last") -> None:
-        """Keep the weights in the model if their figure is the best so far.
+        """Keep the weights in the model if their figure is the best so far, or equal at less loss.
 
+        Few held-out rows soon agree on one accuracy; the loss still tells which weights are surer.
         The `last` ones of a step are judged once; their mean may follow at the same step.
         """
         if self._settings is None:
@@ -58,7 +59,7 @@ class BestWeights:
         if name not in found.figures:
             raise unknown("figure of this task", name, found.figures)
         value = found.figures[name]
-        if self.facts and not better(name, value, self.facts["value"]):
+        if not self._is_better(name, value, found.total):
             self.facts = {**self.facts, "waited": self.facts["waited"] + 1, "offered": step}
             return
         self._kept = {name: w.detach().clone() for name, w in self._weights().items()}
@@ -68,6 +69,12 @@ class BestWeights:
         self.facts["evaluation"] = {
             key: part for key, part in found.to_json().items() if key != "perplexity"
         }
+
+    def _is_better(self, name: str, value: float, loss: float) -> bool:
+        best = self.evaluation
+        if best is None or better(name, value, self.facts["value"]):
+            return True
+        return value == self.facts["value"] and loss < best.total
 
     @torch.no_grad()
     def apply(self) -> None:
