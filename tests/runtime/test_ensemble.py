@@ -184,3 +184,20 @@ def test_an_ensemble_with_a_crf_gives_legal_tags(source: str, tmp_path: Path) ->
         for tag in one.tags:
             assert not tag.startswith("I-") or before[1:] == tag[1:]
             before = tag
+
+
+def test_the_models_are_computed_as_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+    made: list[object] = []
+
+    def stands_in(name: Path, **settings: object) -> None:
+        asked.append({"name": name.name, **settings})
+
+    monkeypatch.setattr("bertsmith.runtime.ensemble.load_predictor", stands_in)
+    monkeypatch.setattr("bertsmith.runtime.ensemble.Ensemble", made.append)
+    load_ensemble([tmp_path / "a", tmp_path / "b"], precision="auto", threads=1)
+    alike = {"device": "cpu", "precision": "auto", "threads": 1}
+    assert asked == [{"name": "a", **alike}, {"name": "b", **alike}]
+    assert made == [[None, None]]

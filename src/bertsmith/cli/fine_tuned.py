@@ -52,7 +52,12 @@ def load_fine_tuned(folder: str, computing: Computing, *, quiet: bool) -> Predic
 
     torch.set_num_threads(computing.threads or thread_count())
     if computing.ensemble:
-        return load_ensemble([folder], device=computing.device, precision=computing.precision)
+        return load_ensemble(
+            [folder],
+            device=computing.device,
+            precision=computing.precision,
+            threads=computing.threads,
+        )
     return load_predictor(
         folder,
         device=computing.device,

@@ -66,13 +66,22 @@ class Ensemble(Predictor):
 
 
 def load_ensemble(
-    names: Sequence[str | Path], *, device: str = "cpu", precision: Precision = "fp32"
+    names: Sequence[str | Path],
+    *,
+    device: str = "cpu",
+    precision: Precision = "fp32",
+    threads: int | None = None,
 ) -> Ensemble:
     """The ensemble of fine-tuned folders; one folder stands for the runs below it."""
     folders = [Path(name) for name in names]
     if len(folders) == 1:
         folders = runs_below(folders[0])
-    return Ensemble([load_predictor(one, device=device, precision=precision) for one in folders])
+    return Ensemble(
+        [
+            load_predictor(one, device=device, precision=precision, threads=threads)
+            for one in folders
+        ]
+    )
 
 
 def runs_below(out: Path) -> list[Path]:
