@@ -13,6 +13,7 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 import bertsmith
 from bertsmith.errors import HardwareError
+from bertsmith.hardware.choose import choose_inference, is_right
 from bertsmith.hardware.report import examine
 from bertsmith.runtime import selection
 from bertsmith.runtime.answering import answer_on
@@ -68,18 +69,21 @@ def test_an_engine_gives_the_same_logits(
 
 
 @pytest.mark.parametrize("task", ["classify", "answer"])
-def test_bf16_is_near_and_auto_takes_it_where_it_is_proven(
+def test_bf16_is_near_and_auto_takes_it_where_it_is_faster(
     source: str, tmp_path: Path, task: str
 ) -> None:
-    if not examine(list(selection.NATIVE)).findings[1].works:
-        pytest.skip("this machine has no AVX-512 bf16 kernel")
+    found = examine(list(selection.NATIVE))
+    if not any(is_right(finding) for finding in found.findings):
+        pytest.skip("this machine has no bf16 kernel")
     exact = trained(source, tmp_path / "run", task)
     fast = load_predictor(tmp_path / "run", precision="bf16")
     asked = rows(50, task, seed=5)
     mine, plain = fast.answered(asked)[1].logits, exact.answered(asked)[1].logits
     assert 0.0 < largest_difference(mine, plain) < 0.02
     auto = bertsmith.load(tmp_path / "run")
-    assert largest_difference(auto.predictor.answered(asked)[1].logits, mine) == 0.0
+    faster = choose_inference(found).probe in selection.NATIVE
+    expected = mine if faster else plain
+    assert largest_difference(auto.predictor.answered(asked)[1].logits, expected) == 0.0
     told = bertsmith.load(tmp_path / "run", precision="fp32")
     assert told.predict(asked) == exact.predict(asked)
 

@@ -147,6 +147,19 @@ def test_bf16_that_cannot_be_had_is_an_error_with_the_findings(world):
         select("bf16")
 
 
+def test_who_insists_on_bf16_gets_it_also_where_it_is_slower(world):
+    world.known = SLOWER
+    chosen, said = select("bf16")
+    assert chosen.engine.name == "native-avx512-bf16"
+    assert said == ["using native-avx512-bf16: asked for; no faster than fp32 here"]
+
+
+def test_a_path_that_is_too_coarse_is_not_given_to_those_who_insist(world):
+    world.truth = {name: finding(name, error=0.1) for name in SLOWER}
+    with pytest.raises(HardwareError, match="no bf16 path"):
+        select("bf16")
+
+
 def test_work_is_counted_in_multiplications_and_additions():
     spec = random_model("bert").spec
     by_hand = 10 * 3 * (8 * 96**2 + 4 * 96 * 160 + 4 * 96 * 20)

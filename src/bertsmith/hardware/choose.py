@@ -43,6 +43,13 @@ def choose_training_gemm(report: MachineReport, paths: Mapping[str, str] = TRAIN
     return _choose(report, paths)
 
 
+def is_right(finding: Finding | None) -> bool:
+    """Whether a path works and is exact enough, faster or not: for those who insist on it."""
+    if finding is None or not finding.works or finding.error is None:
+        return False
+    return finding.error <= LARGEST_ERROR
+
+
 def _choose(report: MachineReport, paths: Mapping[str, str]) -> Choice:
     refused: dict[str, str] = {}
     fit: list[tuple[float, Finding]] = []

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choose import choose_inference
+from bertsmith.hardware.choose import choose_inference, is_right
 from bertsmith.hardware.environment import thread_count
 from bertsmith.hardware.machine import compiler, this_machine
 from bertsmith.hardware.report import MachineReport, cached, examine
@@ -106,16 +106,22 @@ class Selection:
         if stale or None in known:
             self._notice("looking for a faster path on this machine (once, up to a minute) ...")
         report = examine(NATIVE, fresh=stale)
-        self._take(report, say=self._notice)
+        self._take(report, say=self._notice, insisted=required)
         if required and isinstance(self.engine, EagerEngine):
             said = "; ".join(f"{found.name}: {found.status}" for found in report.findings)
             hint = "" if compiler() else "; a C++ compiler (g++ or clang++) would help"
             raise HardwareError(f"no bf16 path works on this CPU ({said}){hint}")
 
-    def _take(self, report: MachineReport, *, say: Notice) -> bool:
-        """Move to the native engine if the probes speak for it and its library is there."""
+    def _take(self, report: MachineReport, *, say: Notice, insisted: bool = False) -> bool:
+        """Move to the native engine if the probes speak for it and its library is there.
+
+        `insisted`: that it is right is enough, faster or not.
+        """
         choice = choose_inference(report)
-        tier = NATIVE.get(choice.probe)
+        tier, reason = NATIVE.get(choice.probe), choice.reason
+        if tier is None and insisted:
+            tier = next((NATIVE[name] for name in NATIVE if is_right(report.get(name))), None)
+            reason = "asked for; no faster than fp32 here"
         if tier is None:
             return True  # settled: eager it stays
         if not is_built(tier):
@@ -123,5 +129,5 @@ class Selection:
         self.engine = NativeEngine(
             self._model.encoder, self._model.spec, tier=tier, streams=self._threads
         )
-        say(f"using {self.engine.name}: {choice.reason}")
+        say(f"using {self.engine.name}: {reason}")
         return True

@@ -16,12 +16,7 @@ import torch
 from torch import nn
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choose import (
-    LARGEST_ERROR,
-    TRAINING,
-    TRAINING_FP32,
-    choose_training_gemm,
-)
+from bertsmith.hardware.choose import TRAINING, TRAINING_FP32, choose_training_gemm, is_right
 from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
@@ -126,13 +121,7 @@ def _format(path: str) -> Wanted:
 
 def _is_right(path: str, report: MachineReport) -> bool:
     probe = next((name for name, engine in TRAINING.items() if engine == path), "")
-    finding = report.get(probe) if probe else None
-    return (
-        finding is not None
-        and finding.works
-        and finding.error is not None
-        and finding.error <= LARGEST_ERROR
-    )
+    return bool(probe) and is_right(report.get(probe))
 
 
 def _has_bf16(device: torch.device) -> bool:
