@@ -1,6 +1,6 @@
 """What pre-training on Chinese text is worth: the same shape from learned and from random weights.
 
-    python benchmarks/chinese.py FOLDER [--budget 10m] [--size tiny]
+    python benchmarks/chinese.py FOLDER [--budget 15m] [--size tiny]
 
 Commands as a user would type them: a vocabulary, shards, a small BERT with whole words hidden; then
 sentiment (ChnSentiCorp) and names (CLUENER), each with several seeds. Reviews that are judged later
@@ -35,9 +35,9 @@ WORDS = 8_192
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with uer_corpora_zh/, chnsenticorp/ ...")
-    parser.add_argument("--budget", default="10m", help="how long to pre-train")
+    parser.add_argument("--budget", default="15m", help="how long to pre-train")
     parser.add_argument("--size", default="tiny")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--work", type=Path, default=Path("bench_out/chinese"))
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)

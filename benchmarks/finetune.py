@@ -135,6 +135,7 @@ def show(name: str, found: dict[str, dict[str, Any]], epochs: int) -> None:
         ]
         accuracy = sum(row["accuracy"]) / len(row["accuracy"])
         print(f"  {side:<36}{row['seconds']:>9.1f}{accuracy:>10.3f}   {'; '.join(against)}")
+        print(f"  {'':<36}{'seeds':>9}   {', '.join(f'{one:.3f}' for one in row['accuracy'])}")
     sys.stdout.flush()
 
 

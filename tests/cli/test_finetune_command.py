@@ -72,10 +72,27 @@ def test_one_file_becomes_a_proven_model(
     assert set(told["baselines"]["dev"]) == {"majority", "words"}  # type: ignore[call-overload]
     assert told["training"]["steps"] == 60
     assert "attention dropout 0," in told["regulariser"]
+    assert told["head"] == {"kind": "published", "reads": "what heads of this family read"}
     judged = [json.loads(x) for x in (out / "predictions.dev.jsonl").read_text().splitlines()]
     said = load_predictor(out).predict([row["texts"] for row in judged])
     assert [one.value for one in said] == [row["prediction"] for row in judged]
     assert not (tmp_path / "rows.tsv.split.json").exists()
+
+
+def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = table(tmp_path / "rows.tsv", 60)
+    alone = ("--set", "encoder.frozen=true", *FAST, "--epochs", "1")
+
+    def said(out: Path, rate: str) -> str:
+        words = ("finetune", data, "--model", source, "--out", out, *alone, "--lr", rate)
+        assert run(*words) == 0
+        return capsys.readouterr().err
+
+    assert "for which a rate of 0.0001 is little" in said(tmp_path / "slow", "1e-4")
+    assert "is little" not in said(tmp_path / "fast", "1e-2")
+    assert str(record(tmp_path / "fast")["regulariser"]).startswith("the encoder stays as it is")
 
 
 @pytest.mark.slow

@@ -118,6 +118,7 @@ def test_the_page_shows_the_figures_of_the_record(record) -> None:
     assert worst["place"] in words
     assert percent(record["test"]["calibration"]["ece"]) in words
     assert "83 s" in words
+    assert "the mean of all tokens, last layer" in words
     assert "/home/a" not in words
 
 

@@ -84,6 +84,15 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
     assert "no test split" in model_card({**record, "test": None})
 
 
+def test_it_says_whether_other_libraries_have_the_head(record) -> None:
+    own = model_card(record)
+    assert "The head reads the mean of all tokens, last layer." in own
+    assert "is one that transformers does not have" in own
+    published = model_card({**record, "head": {"kind": "published", "reads": "it"}})
+    assert "load in transformers, too" in published
+    assert "does not have" not in published
+
+
 def test_an_empty_record_still_gives_a_card_that_can_be_read() -> None:
     card = model_card({})
     assert header(card)["library_name"] == "bertsmith"

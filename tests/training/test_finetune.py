@@ -24,7 +24,7 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.head import HeadSettings
 from bertsmith.training.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.finetune import Finetuned, finetune
-from bertsmith.training.finetune_recipe import EncoderSettings, TaskSettings, TextVectorSettings
+from bertsmith.training.finetune_recipe import TaskSettings, TextVectorSettings
 from bertsmith.training.optimizers import AdamWSettings
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress
@@ -113,21 +113,16 @@ def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_p
     assert done.outcome.status == "finished"
 
 
-def test_a_frozen_encoder_stays_as_it_was(source: str, tmp_path: Path) -> None:
-    recipe = RECIPE.model_copy(
-        update={
-            "encoder": EncoderSettings(frozen=True, dropout=0.0),
-            "vector": TextVectorSettings(pooling="mean"),
-        }
-    )
-    done = finetune(tiny_job(source, tmp_path / "out", recipe=recipe))
-    before = (Path(source) / "model.safetensors").stat().st_size
-    assert before > 0
-    old, new = load_model(source).model, load_model(tmp_path / "out").model
-    stored = dict(old.named_parameters())
-    for name, parameter in new.named_parameters():
-        assert torch.equal(parameter, stored[name]), name
-    assert figure(done) > 0.5
+@pytest.mark.parametrize(("evaluations", "looks"), [(2, 12), (1, 6), (0.5, 3), (1 / 6, 1)])
+def test_development_rows_are_looked_at_as_often_as_asked(
+    source: str, tmp_path: Path, evaluations: float, looks: int
+) -> None:
+    plan = RECIPE.plan.model_validate({**RECIPE.plan.model_dump(), "evaluations": evaluations})
+    finetune(tiny_job(source, tmp_path, recipe=RECIPE.model_copy(update={"plan": plan})))
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    steps = [line["step"] for line in lines if line["kind"] in ("eval", "final")]
+    assert len(steps) == looks
+    assert steps[-1] == lines[-1]["step"], "the last weights are always judged"
 
 
 def test_transformers_gives_the_same_logits(source: str, tmp_path: Path) -> None:

@@ -6,21 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError
+from bertsmith.folders.read import load_model
+from bertsmith.folders.write import save_model
 from bertsmith.tasks.vector_choices import vector_choices
 from bertsmith.training.finetune import FinetuneJob
 from bertsmith.training.finetune_recipe import EncoderSettings, PlanSettings
 from bertsmith.training.frozen_heads import frozen_heads
-from bertsmith.training.optimizers import AdamWSettings
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress
 
 HEADS = RECIPE.model_copy(
     update={
         "plan": PlanSettings(epochs=6, batch=16),
-        "optimizer": AdamWSettings(lr=2e-2),
         "encoder": EncoderSettings(frozen=True),
     }
 )
@@ -61,6 +62,23 @@ def test_heads_learn_and_the_folder_stays_as_it_was(source: str) -> None:
     assert len(done.answers) == 48
     assert {p.name: p.read_bytes() for p in Path(source).iterdir() if p.is_file()} == before
     assert not Path("unused").exists()
+
+
+def test_the_length_of_vectors_does_not_decide(source: str, tmp_path: Path) -> None:
+    """The same vectors ten times as long lead to the same answers, unless a rate is given."""
+    loaded = load_model(source)
+    norm = loaded.model.encoder.blocks[-1].feed_forward_norm
+    with torch.no_grad():
+        for parameter in norm.parameters():
+            parameter.mul_(10)
+    save_model(loaded.model, loaded.tokenizer, tmp_path / "long")
+    longer, mean = str(tmp_path / "long"), vector_choices(2, ["mean"], ["last"])
+
+    def accuracy(model: str, rate: float | None) -> float:
+        return frozen_heads(job(model), mean, Place(), rate=rate)["mean-last"].figures["accuracy"]  # type: ignore[return-value]
+
+    assert accuracy(longer, None) == pytest.approx(accuracy(source, None), abs=0.05)
+    assert accuracy(source, 1e-4) < accuracy(source, None)
 
 
 @pytest.mark.parametrize("task", ["multilabel", "regress", "choose"])

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.data_options import Reading
-from bertsmith.cli.fine_tuned import ExactComputing, load_fine_tuned
+from bertsmith.cli.fine_tuned import ExactComputing, ask_all, load_fine_tuned
 from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.data.examples.example import Example
     from bertsmith.runtime.predictor import Predictor
-    from bertsmith.tasks.prediction import Prediction
 
 What = Annotated[
     list[str],
@@ -68,7 +66,7 @@ def compare(
     _check(first, second, folders)
     examples = rows_for(folders[0], first, path, reading, quiet=quiet)
     said = [
-        _answers(model, folder, examples, quiet=quiet)
+        ask_all(model, examples, f"ask {Path(folder).name}", quiet=quiet)
         for model, folder in zip((first, second), folders, strict=True)
     ]
     found = compared(first.task, examples, *said, figure=figure, samples=samples)
@@ -97,19 +95,6 @@ def _loaded(folders: list[str], computing: ExactComputing, *, quiet: bool) -> li
             note(f"{folder}: the mean of {len(model.members)} runs", quiet=quiet)
         found.append(model)
     return found
-
-
-def _answers(
-    predictor: Predictor, folder: str, examples: list[Example], *, quiet: bool
-) -> list[Prediction]:
-    from bertsmith.cli.console import meter
-
-    said: list[Prediction] = []
-    with meter(f"ask {Path(folder).name}", quiet=quiet) as shown:
-        for _, one in predictor.stream(examples):
-            said.append(one)
-            shown.update(len(said), len(said) / len(examples))
-    return said
 
 
 def _check(first: Predictor, second: Predictor, folders: list[str]) -> None:

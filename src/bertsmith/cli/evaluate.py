@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.data_options import Reading
-from bertsmith.cli.fine_tuned import ExactComputing, load_fine_tuned
+from bertsmith.cli.fine_tuned import ExactComputing, ask_all, load_fine_tuned
 from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, InputFileError
 
@@ -37,7 +37,6 @@ Out = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 SHOWN_CLASSES = 40
-CHUNK = 256  # rows between two looks at the clock
 
 
 @spread
@@ -89,7 +88,6 @@ def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool)
 def _model(
     what: list[str], reading: Reading, computing: ExactComputing, out: Path | None, *, quiet: bool
 ) -> dict[str, Any]:
-    from bertsmith.cli.console import meter
     from bertsmith.tasks.proof import prove
 
     if len(what) != 2:
@@ -100,11 +98,7 @@ def _model(
     folder, path = what[0], Path(what[1])
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
     examples = rows_for(folder, predictor, path, reading, quiet=quiet)
-    said: list[Prediction] = []
-    with meter("evaluate", quiet=quiet) as shown:
-        for _, one in predictor.stream(examples, chunk=CHUNK):
-            said.append(one)
-            shown.update(len(said), len(said) / len(examples))
+    said = ask_all(predictor, examples, "evaluate", quiet=quiet)
     told: dict[str, Any] = {
         "model": folder,
         "file": str(path),

@@ -1,4 +1,4 @@
-"""A fine-tuned folder as predict, evaluate and compare load it: on what, and how exactly."""
+"""A fine-tuned folder as predict, evaluate and compare load and ask it: on what, how exactly."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from bertsmith.runtime.predictor import Predictor
+    from collections.abc import Sequence
 
+    from bertsmith.data.examples.example import Example
+    from bertsmith.runtime.predictor import Predictor
+    from bertsmith.tasks.prediction import Prediction
+
+CHUNK = 256  # rows between two looks at the clock
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
 ]
@@ -39,6 +44,21 @@ class ExactComputing(Computing):
     """The same for a judgement: no rounding unless it is asked for."""
 
     precision: Precision = "fp32"
+
+
+def ask_all(
+    predictor: Predictor, examples: Sequence[Example], title: str, *, quiet: bool
+) -> list[Prediction]:
+    """What a model says of rows, while a meter shows how far it is."""
+    from bertsmith.cli.console import meter
+
+    said: list[Prediction] = []
+    with meter(title, quiet=quiet) as shown:
+        for _, one in predictor.stream(examples, chunk=CHUNK):
+            said.append(one)
+            if len(said) % CHUNK == 0:  # the answers of a chunk come at once, after all of it
+                shown.update(len(said), len(said) / len(examples))
+    return said
 
 
 def load_fine_tuned(folder: str, computing: Computing, *, quiet: bool) -> Predictor:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bertsmith.training.run import Outcome
 
 SPLIT = "split.json"
+LITTLE_FOR_A_HEAD = 1e-3  # a rate below which a head alone hardly learns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,13 @@ def run(request: Request, *, quiet: bool) -> int:
     quiet = quiet or not first
     try:
         note(f"products: {place.path.name} ({place.path.reason})", quiet=quiet)
+        rate = recipe.optimizer.head_lr or recipe.optimizer.lr
+        if recipe.encoder.frozen and rate < LITTLE_FOR_A_HEAD:
+            note(
+                f"only the head learns (encoder.frozen), for which a rate of {rate:g} is little; "
+                "1e-2 suits short vectors (all-MiniLM-L6-v2), 1e-3 long ones (BERT)",
+                quiet=quiet,
+            )
         splits = _rows(request, recipe, quiet=quiet)
         job = _job(request, splits)
         more = _look(job, splits, quiet=quiet)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
 from bertsmith.cli.evaluate_view import shown
-from bertsmith.cli.pretrain_view import figures, progress_bar
+from bertsmith.cli.pretrain_view import figures, progress_bar, whereabouts
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -107,9 +107,8 @@ class _Bar:
         self._task = bar.add_task("finetune", total=1.0, figures="", step="")
 
     def show(self, look: Progress) -> None:
-        of = "" if look.steps is None else f"/{look.steps:,}"
         self._bar.update(
-            self._task, completed=look.share, step=f"step {look.step:,}{of}", figures=figures(look)
+            self._task, completed=look.share, step=whereabouts(look), figures=figures(look)
         )
 
     def say(self, lines: list[str]) -> None:
@@ -126,8 +125,7 @@ class _Lines:
         if now - self._shown < SECONDS_BETWEEN_LINES:
             return
         self._shown = now
-        of = "" if look.steps is None else f" of {look.steps:,}"
-        self.say([f"step {look.step:,}{of} ({look.share:.0%}): {figures(look)}"])
+        self.say([f"{whereabouts(look)} ({look.share:.0%}): {figures(look)}"])
 
     def say(self, lines: list[str]) -> None:
         sys.stderr.writelines(f"{line}\n" for line in lines)

@@ -31,9 +31,18 @@ def watching(*, quiet: bool) -> Iterator[Watcher | None]:
 
 def figures(look: Progress) -> str:
     """Losses, tokens a second and the time left, on one line."""
-    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in look.losses.items())
-    left = f", {duration(look.left)} left" if look.left < float("inf") else ""
-    return f"{losses}, {look.tokens_per_second:,.0f} tokens/s{left}"
+    parts = [f"{name} {loss:.3f}" for name, loss in look.losses.items()]
+    if look.tokens_per_second:
+        parts.append(f"{look.tokens_per_second:,.0f} tokens/s")
+    if look.left < float("inf"):
+        parts.append(f"{duration(look.left)} left")
+    return ", ".join(parts)
+
+
+def whereabouts(look: Progress) -> str:
+    """The step of how many, or what comes before the first."""
+    of = "" if look.steps is None else f" of {look.steps:,}"
+    return look.phase or f"step {look.step:,}{of}"
 
 
 def held_out_lines(found: Evaluation) -> list[str]:
@@ -56,9 +65,8 @@ class _Bar:
         self._task = bar.add_task("pretrain", total=1.0, figures="", step="")
 
     def __call__(self, look: Progress) -> None:
-        of = "" if look.steps is None else f"/{look.steps:,}"
         self._bar.update(
-            self._task, completed=look.share, step=f"step {look.step:,}{of}", figures=figures(look)
+            self._task, completed=look.share, step=whereabouts(look), figures=figures(look)
         )
 
 
@@ -71,8 +79,7 @@ class _Lines:
         if now - self._shown < SECONDS_BETWEEN_LINES:
             return
         self._shown = now
-        of = "" if look.steps is None else f" of {look.steps:,}"
-        sys.stderr.write(f"step {look.step:,}{of} ({look.share:.0%}): {figures(look)}\n")
+        sys.stderr.write(f"{whereabouts(look)} ({look.share:.0%}): {figures(look)}\n")
         sys.stderr.flush()
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
+from bertsmith.cli.pretrain_view import progress_bar, whereabouts
 
 if TYPE_CHECKING:
     from bertsmith.training.finetune_trials import Look
@@ -29,8 +30,6 @@ def watching(*, quiet: bool) -> Iterator[Callable[[Look], None] | None]:
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        from bertsmith.cli.pretrain_view import progress_bar
-
         with progress_bar() as bar:
             task = bar.add_task("runs", total=1.0, figures="", step="")
 
@@ -53,8 +52,7 @@ def watching(*, quiet: bool) -> Iterator[Callable[[Look], None] | None]:
 
 
 def _where(look: Look) -> str:
-    of = "" if look.run.steps is None else f" of {look.run.steps:,}"
-    return f"{look.number}/{look.of} {look.name}, step {look.run.step:,}{of}"
+    return f"{look.number}/{look.of} {look.name}, {whereabouts(look.run)}"
 
 
 def _left(look: Look) -> str:

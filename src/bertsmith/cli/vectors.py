@@ -52,7 +52,10 @@ Epochs = Annotated[float, typer.Option("--epochs", help="How often each row is r
 FrozenEpochs = Annotated[
     float, typer.Option("--frozen-epochs", help="How often each row is read: frozen.")
 ]
-FrozenRate = Annotated[float, typer.Option("--frozen-lr", help="The learning rate of heads alone.")]
+FrozenRate = Annotated[
+    float | None,
+    typer.Option("--frozen-lr", help="The learning rate of heads alone; by their vectors' size."),
+]
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Finished rows are kept here; DATA-vectors if unset."),
@@ -70,7 +73,7 @@ class Choosing:
     dev_rows: DevRows = 500
     epochs: Epochs = 2.0
     frozen_epochs: FrozenEpochs = 10.0
-    frozen_lr: FrozenRate = 1e-3
+    frozen_lr: FrozenRate = None
     dev: DevFile = None
     out: Out = None
 
@@ -176,8 +179,8 @@ def _trials(
 
     found: list[Trial] = []
     if choosing.only != "trained":
-        recipe = frozen_recipe(job.recipe, epochs=choosing.frozen_epochs, lr=choosing.frozen_lr)
-        found.append(frozen_trial(replace(job, recipe=recipe), choices, place, mark=mark))
+        alone = replace(job, recipe=frozen_recipe(job.recipe, epochs=choosing.frozen_epochs))
+        found.append(frozen_trial(alone, choices, place, rate=choosing.frozen_lr, mark=mark))
     if choosing.only != "frozen":
         # The model's own head is a choice, too, where it has one: what other libraries load.
         plain = not choosing.pooling and not choosing.layers and job.recipe.head.is_plain

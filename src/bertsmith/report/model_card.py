@@ -110,6 +110,9 @@ def _training(record: dict[str, Any]) -> list[str]:
     for key, name in (("precision", "Precision"), ("threads", "Threads")):
         if told.get(key):
             found.append(f"{name}: {words(told[key])}.")
+    reads = part(record, "head").get("reads")
+    if reads:
+        found.append(f"The head reads {words(reads)}.")
     if record.get("regulariser"):
         found.append(f"Regulariser: {words(record['regulariser'])}.")
     if record.get("bertsmith"):
@@ -150,9 +153,21 @@ def _loading(record: dict[str, Any]) -> list[str]:
     return [
         f"```python\n{code}\n```",
         "```sh\nbertsmith predict DIR FILE --out answers.jsonl\nbertsmith evaluate DIR FILE\n```",
-        "`config.json`, `model.safetensors` and the tokenizer files load in transformers, too, "
-        "where it has this architecture.",
+        _elsewhere(record),
     ]
+
+
+def _elsewhere(record: dict[str, Any]) -> str:
+    if part(record, "head").get("kind") == "own":
+        return (
+            "In transformers, `config.json`, `model.safetensors` and the tokenizer files load as "
+            "an encoder; the head, in `task_head.safetensors`, is one that transformers does not "
+            "have."
+        )
+    return (
+        "`config.json`, `model.safetensors` and the tokenizer files load in transformers, too, "
+        "where it has this architecture."
+    )
 
 
 def _own_name(record: dict[str, Any]) -> str:

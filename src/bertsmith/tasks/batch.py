@@ -22,7 +22,8 @@ class TaskBatch:
     rows that a head on rows reads, None for tasks on whole texts; `units` (U,) which unit of its
     example each of them stands for, where a task has some. `targets` is None when something is
     unlabeled; else as the task stores them: one entry an example, or one an `at`. `meta` (E, n) and
-    `auxiliary` (E, m) are of further columns.
+    `auxiliary` (E, m) are of further columns. `vectors` (B, W) take the place of what the encoder
+    would say, where all passages have one.
     """
 
     ids: Tensor
@@ -35,11 +36,12 @@ class TaskBatch:
     targets: Tensor | None
     meta: Tensor
     auxiliary: Tensor
+    vectors: Tensor | None
 
     @property
     def tokens(self) -> int:
-        """T; nothing is padding."""
-        return self.ids.shape[0]
+        """T, those that pass through the encoder; nothing is padding."""
+        return self.ids.shape[0] if self.vectors is None else 0
 
     @property
     def wanted(self) -> Tensor:
@@ -66,6 +68,7 @@ class TaskBatch:
             targets=moved(self.targets),
             meta=self.meta.to(device),
             auxiliary=self.auxiliary.to(device),
+            vectors=moved(self.vectors),
         )
 
 
@@ -86,6 +89,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
     units = [feature.units for feature in features if feature.units is not None]
     asked = features if reads_rows else [firsts[number] for number in order]
     targets = [feature.target for feature in asked if feature.target is not None]
+    vectors = [feature.vector for feature in features if feature.vector is not None]
     return TaskBatch(
         ids=_joined([feature.encoding.ids for feature in features]),
         segments=_joined([feature.encoding.segments for feature in features]),
@@ -97,6 +101,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
         targets=_targets(targets, rows=reads_rows) if len(targets) == len(asked) else None,
         meta=torch.from_numpy(np.stack([firsts[number].meta for number in order])),
         auxiliary=torch.from_numpy(np.stack([firsts[number].auxiliary for number in order])),
+        vectors=torch.from_numpy(np.stack(vectors)) if len(vectors) == len(features) else None,
     )
 
 

@@ -21,6 +21,7 @@ class Feature:
     makes of the label, None if there is none. `at` (U,) are the tokens that a head on rows reads;
     `units` (U,) which unit of the example each of them stands for. `meta` (n,) are the numbers of
     further columns that the head reads, `auxiliary` (m,) those that it is to learn, nan: none.
+    `vector` (W,) is what an encoder that stays as it is has said of the tokens, if it was asked.
     """
 
     encoding: Encoding
@@ -30,6 +31,7 @@ class Feature:
     units: Ints | None = None
     meta: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     auxiliary: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    vector: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.encoding)

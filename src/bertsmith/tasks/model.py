@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,7 @@ class TaskModel(nn.Module):
         """`pool` joins the windows of a text; `random` draws the weights of an own head."""
         super().__init__()
         self.columns = tuple(auxiliary)
+        self.frozen = False
         self.model = model
         self.task = task
         self.settings = vector
@@ -85,6 +87,23 @@ class TaskModel(nn.Module):
         draw_weights(self.own, random)
         self._add_auxiliary(head, width, random)
 
+    def freeze(self) -> None:
+        """Leave the encoder as it is from now on: only what stands above it learns.
+
+        The pooler stands above it: in many folders it begins at random, like the head.
+        """
+        self.frozen = True
+        for name, parameter in self.model.encoder.named_parameters():
+            parameter.requires_grad_(name.startswith("pooler."))
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        """As of any module, but a frozen encoder drops nothing out."""
+        super().train(mode)
+        if self.frozen:
+            self.model.encoder.eval()
+        return self
+
     def _add_auxiliary(
         self, head: HeadSettings, width: int, random: torch.Generator | None
     ) -> None:
@@ -111,13 +130,30 @@ class TaskModel(nn.Module):
         none = batch.meta.new_zeros(len(vectors), 0)
         return logits, [layer(vectors, none) for layer in self.auxiliary]
 
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether `passages` says the same of a text in every epoch."""
+        learns = self.vector is not None and any(True for _ in self.vector.parameters())
+        return self.frozen and self.task.reads == "text" and not learns
+
+    @property
+    def width(self) -> int:
+        """W of what `passages` gives."""
+        return self.model.spec.hidden if self.vector is None else self.vector.width
+
+    def passages(self, batch: TaskBatch) -> Tensor:
+        """What the head, or the pooler before it, reads of each passage: (B, W)."""
+        if self._reads_firsts:
+            return self._encode(batch, rows=_firsts(batch))[-1]
+        return self._vectors(self._encode(batch, rows=None), batch)
+
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """What `forward` says of layers (T, D) encoded before: the last, or all that are read."""
         if self.task.reads == "rows":
             return self._of_rows(layers[-1].index_select(0, _asked(batch)), batch)
         if self._reads_firsts:
             return self._of_firsts(layers[-1].index_select(0, _firsts(batch)), batch)[0]
-        return self._of_texts(layers, batch)[0]
+        return self._headed(self._vectors(layers, batch), batch)[0]
 
     @property
     def reads_last(self) -> bool:
@@ -133,9 +169,10 @@ class TaskModel(nn.Module):
 
     def _on_texts(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Logits (E, C) and the vectors (E, W) that they were made of."""
+        vectors = self.passages(batch) if batch.vectors is None else batch.vectors
         if self._reads_firsts:
-            return self._of_firsts(self._encode(batch, rows=_firsts(batch))[-1], batch)
-        return self._of_texts(self._encode(batch, rows=None), batch)
+            return self._of_firsts(vectors, batch)
+        return self._headed(vectors, batch)
 
     def _of_firsts(self, hidden: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """First rows of passages (B, D) -> logits (E, C) and vectors (E, D)."""
@@ -148,11 +185,12 @@ class TaskModel(nn.Module):
         vectors = self.model.encoder.pool(hidden) if pooled else hidden
         return logits, self._joined(vectors, batch)
 
-    def _of_texts(self, layers: Sequence[Tensor], batch: TaskBatch) -> tuple[Tensor, Tensor]:
-        """Layers (T, D) -> logits (E, C) and vectors (E, W)."""
+    def _vectors(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
+        """Layers (T, D) -> vectors of passages (B, W)."""
         if self.vector is None:
             raise ConfigError("a task on texts needs a vector and a head")
-        return self._headed(self.vector(layers, batch.layout.lengths), batch)
+        vectors: Tensor = self.vector(layers, batch.layout.lengths)
+        return vectors
 
     def _headed(self, vectors: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Vectors of passages (B, W) -> logits (E, C), and the vectors (E, W) they are made of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from bertsmith.training.finetune_model import build_task_model
 from bertsmith.training.finetune_recipe import FinetuneRecipe
 from bertsmith.training.finetune_result import save_task_model
 from bertsmith.training.finetune_work import PART, FinetuneWork
+from bertsmith.training.kept_vectors import keep_vectors
 from bertsmith.training.loop import train
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Watcher
@@ -105,6 +107,10 @@ def finetune(
     }
     keep_seen(model.model, [*rows["train"], *rows["dev"]])
     place.prepare(model)
+    steps = max(1, round(len(job.train) / recipe.plan.batch * recipe.plan.epochs))
+    began = time.monotonic()
+    if model.keeps_vectors and steps not in Checkpoints(job.out / CHECKPOINTS).steps():
+        rows = keep_vectors(model, rows, place=place, watch=watch)
     work = FinetuneWork(
         task,
         with_auxiliary(rows["train"], job.train, columns),
@@ -114,7 +120,6 @@ def finetune(
         auxiliary=columns,
         loss=loss,
     )
-    steps = max(1, round(work.steps_an_epoch * recipe.plan.epochs))
     run = Run(
         folder=job.out,
         model=model,
@@ -134,6 +139,7 @@ def finetune(
         ranks=place.ranks,
         precision=place.path.context,
         watch=watch,
+        spent=time.monotonic() - began,
         judge=lambda: _judged(model, rows["dev"], job.dev, place, loss),
         best=recipe.best,
     )

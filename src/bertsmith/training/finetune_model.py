@@ -26,7 +26,11 @@ log = logging.getLogger(__name__)
 
 
 def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSettings:
-    """How texts become vectors; auto follows a sentence model's own pooling."""
+    """How texts become vectors; auto follows a sentence model's own pooling.
+
+    Where the family's head reads a pooler and the folder has none, nothing has taught the first
+    token to speak for its text: all of them are read then.
+    """
     wanted = recipe.vector
     if wanted.pooling != "auto":
         return VectorSettings(pooling=wanted.pooling, layers=wanted.layers)
@@ -35,6 +39,9 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
         pooling = own.pooling[0]
         if pooling == "mean" or pooling == "first" or pooling == "max":
             return VectorSettings(pooling=pooling, layers=wanted.layers)
+    shape = find(loaded.model.variant).heads.get("sequence")
+    if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
+        return VectorSettings(pooling="mean", layers=wanted.layers)
     plain = recipe.head.is_plain and wanted.layers == "last"
     return VectorSettings(pooling="published" if plain else "first", layers=wanted.layers)
 
@@ -71,8 +78,7 @@ def build_task_model(
         random=random,
     )
     if recipe.encoder.frozen:
-        for parameter in whole.model.encoder.parameters():
-            parameter.requires_grad_(False)
+        whole.freeze()
     return whole, tokenizer
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
 from bertsmith.tasks.auxiliary import AuxiliarySettings
@@ -31,7 +31,11 @@ class AboutFinetune(Settings):
 
 
 class TextVectorSettings(Settings):
-    """As `VectorSettings`; auto: as sentences are pooled in the model's folder, else published."""
+    """As `VectorSettings`.
+
+    auto: as sentences are pooled in the model's folder; else the mean, if the family's head needs a
+    pooler and there is none; else published.
+    """
 
     pooling: Pooling | Literal["auto"] = "auto"
     layers: Layers = "last"
@@ -45,6 +49,12 @@ class EncoderSettings(Settings):
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.frozen and (self.dropout or self.attention_dropout):
+            raise ValueError("a frozen encoder drops nothing out; there is head.dropout above it")
+        return self
+
 
 class PlanSettings(Settings):
     """How long, in what portions."""
@@ -54,7 +64,7 @@ class PlanSettings(Settings):
     micro_tokens: Count = 8_192
     warmup: Share = 0.06
     sampler: Literal["shuffle", "balanced"] = "shuffle"  # balanced: classes are drawn alike
-    evaluations: Count = 1  # of the development rows, in each epoch
+    evaluations: Count | Annotated[float, Field(gt=0)] = 1  # in each epoch; 0.5: every second one
 
 
 class TaskSettings(Settings):

@@ -32,6 +32,11 @@ from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress, Watcher
 from bertsmith.training.trial_store import Tried
 
+# How far the first steps of Adam move logits, which is its rate times the sum of a vector's sizes.
+# Vectors of some layers are ten times as long as those of others: one rate for all would let length
+# decide which is best.
+STRIDE = 0.3
+
 
 @dataclass(slots=True, kw_only=True)
 class _Head:
@@ -39,6 +44,7 @@ class _Head:
 
     model: TaskModel
     optimizer: torch.optim.Optimizer
+    rate: float | None  # None: not known before the first vectors
     seconds: float = 0.0
     logits: list[Logits] = field(default_factory=list)
     figure: float = float("nan")
@@ -49,12 +55,15 @@ def frozen_heads(
     choices: Mapping[str, VectorSettings],
     place: Place,
     *,
+    rate: float | None = None,
     watch: Watcher | None = None,
 ) -> dict[str, Tried]:
     """Train a head for each choice on the same frozen encoder, by the plan of the job's recipe.
 
-    The best epoch of each is kept, by its development figure. Nothing of one choice depends on the
-    others. `seconds` are those of the encoder and of the head: what it would take by itself.
+    `rate` is the learning rate; if it is None, each head gets one that suits the size of the
+    vectors it reads. The best epoch of each is kept, by its development figure. Nothing of one
+    choice depends on the others. `seconds` are those of the encoder and of the head: what it would
+    take by itself.
     """
     recipe = job.recipe
     task = task_from_data(job.task, [*job.train, *job.known], loss=recipe.loss)
@@ -70,7 +79,8 @@ def frozen_heads(
     )
     base.requires_grad_(False).eval().to(place.device)
     heads = {
-        name: _head(base, choice, recipe, meta_sizes(tables)) for name, choice in choices.items()
+        name: _head(base, choice, recipe, rate, meta_sizes(tables))
+        for name, choice in choices.items()
     }
     train, dev = (
         with_meta(task.features(rows, tokenizer, recipe.length), rows, tables)
@@ -83,8 +93,8 @@ def frozen_heads(
     every, figure = list(heads.values()), recipe.best.figure or METRICS[task.name].main
     began = time.monotonic()
     for step in range(steps):
-        rate = recipe.optimizer.lr * _ramp(step, steps, recipe.plan.warmup)
-        _learn(every, work, step, encoder, rate=rate, recipe=recipe)
+        ramp = _ramp(step, steps, recipe.plan.warmup)
+        _learn(every, work, step, encoder, ramp=ramp, recipe=recipe)
         if watch is not None:
             watch(_look(step + 1, steps, encoder, began))
         if (step + 1) % an_epoch == 0 or step + 1 == steps:
@@ -105,7 +115,11 @@ def _own(model: TaskModel) -> list[nn.Parameter]:
 
 
 def _head(
-    base: TaskModel, choice: VectorSettings, recipe: FinetuneRecipe, sizes: Mapping[str, int]
+    base: TaskModel,
+    choice: VectorSettings,
+    recipe: FinetuneRecipe,
+    rate: float | None,
+    sizes: Mapping[str, int],
 ) -> _Head:
     model = TaskModel(
         base.model,
@@ -119,12 +133,11 @@ def _head(
     settings = recipe.optimizer
     optimizer = torch.optim.AdamW(
         _own(model),
-        lr=settings.lr,
         betas=settings.betas,
         eps=settings.eps,
         weight_decay=settings.weight_decay,
     )
-    return _Head(model=model, optimizer=optimizer)
+    return _Head(model=model, optimizer=optimizer, rate=rate)
 
 
 class _Encoding:
@@ -170,16 +183,18 @@ def _learn(
     step: int,
     encoder: _Encoding,
     *,
-    rate: float,
+    ramp: float,
     recipe: FinetuneRecipe,
 ) -> None:
-    """One step of every head."""
+    """One step of every head, with `ramp` times its rate."""
     batches = work.micro_batches(step, 0.0)
     count = max(1, sum(sum(work.counts(batch).values()) for batch in batches))
     for number, plain in enumerate(batches):
         batch, layers = encoder(plain)
         for head in heads:
             began = time.monotonic()
+            if head.rate is None:
+                head.rate = STRIDE / _size(head.model, layers, batch)
             # The same dropout for each head, whoever else is trained beside it.
             torch.manual_seed(((recipe.run.seed * 1_000_003 + step) * 64 + number) % 2**63)
             logits = _in_mode(head.model, training=True).read_layers(layers, batch)
@@ -191,10 +206,19 @@ def _learn(
         if recipe.optimizer.clip:
             nn.utils.clip_grad_norm_(_own(head.model), recipe.optimizer.clip)
         for group in head.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = ramp * (head.rate or 0.0)
         head.optimizer.step()
         head.optimizer.zero_grad()
         head.seconds += time.monotonic() - began
+
+
+@torch.no_grad()
+def _size(model: TaskModel, layers: Sequence[Tensor], batch: TaskBatch) -> float:
+    """The mean sum of the sizes of a vector's numbers."""
+    if model.vector is None:
+        raise ConfigError("a head on single tokens reads no vectors")
+    vectors: Tensor = model.vector(layers, batch.layout.lengths)
+    return max(float(vectors.abs().sum(dim=1).mean()), 1e-6)
 
 
 @torch.no_grad()

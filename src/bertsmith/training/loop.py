@@ -58,7 +58,7 @@ class _Loop:
         self._state = self._saver.restore()
         self._pace = Pace(run.schedule)
         self._pace.reserve = self._state.reserve or self._saver.size() / DISK_SPEED
-        self._used = self._state.clock
+        self._used = self._state.clock + run.spent
         self._started = time.monotonic()
         self._saved_at = self._state.clock
         self._save_seconds = self._saver.size() / DISK_SPEED

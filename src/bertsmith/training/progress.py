@@ -24,6 +24,7 @@ class Progress:
     left: float  # about how many seconds are left
     losses: Mapping[str, float]
     accuracy: Mapping[str, float]
+    phase: str = ""  # what is done before the first step, while it is
 
 
 Watcher = Callable[[Progress], None]

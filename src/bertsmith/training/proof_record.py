@@ -19,6 +19,7 @@ from bertsmith.runtime.judged_rows import write_judged
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD
 from bertsmith.staged import write_staged
+from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.proof import baselines, prove
 from bertsmith.tasks.proof.plain import plain
 from bertsmith.training.finetune import FinetuneJob
@@ -26,6 +27,19 @@ from bertsmith.training.finetune_recipe import FinetuneRecipe
 
 CURVE_POINTS = 400  # of each kind of line that the record keeps
 CURVES = ("train", "eval", "final")
+POOLED = {
+    "first": "the first token",
+    "mean": "the mean of all tokens",
+    "max": "the largest value over all tokens",
+    "attention": "a mean of all tokens with learned weights",
+}
+LAYERS = {
+    "last": "last layer",
+    "sum4": "sum of the last four layers",
+    "concat4": "last four layers side by side",
+    "weighted": "mean of all layers with learned weights",
+    "all_first": "all layers side by side",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +91,7 @@ def _making(making: Making, predictor: Predictor) -> dict[str, Any]:
         "labels": list(predictor.task.labels),
         "data": _data(job, making.splits),
         "recipe": job.recipe.model_dump(mode="json"),
+        "head": head(predictor.model),
         "regulariser": regulariser(predictor, job.recipe),
         "training": _training(making),
         "curves": curves(making.run / "log.jsonl"),
@@ -117,16 +132,31 @@ def _training(making: Making) -> dict[str, Any]:
     }
 
 
+def head(model: TaskModel) -> dict[str, str]:
+    """Whose head it is, and what it reads of a text, in words."""
+    if model.published is not None:
+        return {"kind": "published", "reads": "what heads of this family read"}
+    if model.vector is None:
+        return {"kind": "own", "reads": "single tokens"}
+    layers = model.settings.layers
+    return {
+        "kind": "own",
+        "reads": f"{POOLED[model.settings.pooling]}, "
+        + (f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]),
+    }
+
+
 def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     """What kept the model from learning its rows by heart, in words."""
     spec = predictor.model.model.spec
-    rates = {
-        "dropout": spec.dropout,
-        "attention dropout": spec.attention_dropout,
+    inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
+    above = {
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,
     }
-    return ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
+    rates = above if recipe.encoder.frozen else inside | above
+    told = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
+    return f"the encoder stays as it is, {told}" if recipe.encoder.frozen else told
 
 
 def curves(log: Path) -> list[dict[str, Any]]:

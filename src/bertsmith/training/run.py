@@ -51,6 +51,7 @@ class Run:
     ranks: Ranks = field(default_factory=SingleRank)
     precision: Precision = nullcontext
     watch: Watcher | None = None
+    spent: float = 0.0  # seconds that went into its preparation, which its clock counts
     judge: Judge | None = None  # how held-out text is judged; None: by its losses
     best: BestSettings | None = None  # keep the best weights by a figure of `judge`
 

@@ -26,16 +26,25 @@ def run_name(encoder: Encoder, choice: VectorSettings) -> str:
 
 
 def frozen_trial(
-    job: FinetuneJob, choices: Sequence[VectorSettings], place: Place, *, mark: str = ""
+    job: FinetuneJob,
+    choices: Sequence[VectorSettings],
+    place: Place,
+    *,
+    rate: float | None = None,
+    mark: str = "",
 ) -> Trial:
-    """All choices on the encoder as it is: one pass through it serves them all."""
+    """All choices on the encoder as it is: one pass through it serves them all.
+
+    `rate` is the learning rate of the heads; None: as the size of their vectors asks for.
+    """
     by_name = {run_name("frozen", choice): choice for choice in choices}
 
     def run(names: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried]:
-        return frozen_heads(job, {name: by_name[name] for name in names}, place, watch=watch)
+        chosen = {name: by_name[name] for name in names}
+        return frozen_heads(job, chosen, place, rate=rate, watch=watch)
 
     keys = {
-        name: job_key(with_vector(job, choice), place, mark=f"frozen {mark}")
+        name: job_key(with_vector(job, choice), place, mark=f"frozen {rate} {mark}")
         for name, choice in by_name.items()
     }
     return Trial(keys=keys, run=run, cost=job.recipe.plan.epochs * FORWARD_ONLY)
@@ -60,12 +69,11 @@ def with_vector(job: FinetuneJob, choice: VectorSettings) -> FinetuneJob:
     return replace(job, recipe=job.recipe.model_copy(update={"vector": vector}))
 
 
-def frozen_recipe(recipe: FinetuneRecipe, *, epochs: float, lr: float) -> FinetuneRecipe:
-    """A recipe for heads alone, which want more epochs and a higher rate."""
+def frozen_recipe(recipe: FinetuneRecipe, *, epochs: float) -> FinetuneRecipe:
+    """A recipe for heads alone, which want more epochs."""
     return recipe.model_copy(
         update={
             "plan": recipe.plan.model_copy(update={"epochs": epochs}),
-            "optimizer": recipe.optimizer.model_copy(update={"lr": lr}),
             "encoder": recipe.encoder.model_copy(update={"frozen": True}),
         }
     )

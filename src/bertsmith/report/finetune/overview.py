@@ -101,6 +101,9 @@ def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if rows:
         yield "rows", ", ".join(f"{name} {counted(count)}" for name, count in rows.items())
     yield from _training(part(record, "training"))
+    reads = part(record, "head").get("reads")
+    if reads:
+        yield "the head reads", str(reads)
     if record.get("regulariser"):
         yield "regulariser", str(record["regulariser"])
     if record.get("bertsmith"):

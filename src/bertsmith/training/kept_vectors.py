@@ -1,0 +1,95 @@
+"""What an encoder that stays as it is says of texts: each is read once, not once an epoch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from bertsmith.tasks.answering import MICRO_TOKENS, cut_up
+from bertsmith.tasks.batch import task_batch
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.model import TaskModel
+from bertsmith.training.place import Place
+from bertsmith.training.progress import Progress, Watcher
+
+log = logging.getLogger(__name__)
+
+MOST = 2 * 2**30  # bytes of vectors that are kept; beyond that, every epoch reads the texts anew
+PHASE = "the encoder reads each text once"
+Rows = dict[str, list[Feature]]
+
+
+def keep_vectors(
+    model: TaskModel,
+    rows: Mapping[str, Sequence[Feature]],
+    *,
+    place: Place,
+    watch: Watcher | None = None,
+) -> Rows:
+    """The same features with what a frozen encoder says of each.
+
+    Batches are made of all rows of a set, whatever is trained on them later: a run that goes on
+    after a kill reads vectors of the same bits.
+    """
+    count = sum(map(len, rows.values()))
+    if 4 * count * model.width > MOST:
+        log.info("%d vectors are more than are kept: every epoch reads the texts anew", count)
+        return {name: list(features) for name, features in rows.items()}
+    shown = _Shown(sum(len(feature) for part in rows.values() for feature in part), watch)
+    return {name: _read(model, features, place, shown) for name, features in rows.items()}
+
+
+@torch.no_grad()
+def _read(
+    model: TaskModel, features: Sequence[Feature], place: Place, shown: _Shown
+) -> list[Feature]:
+    was_training = model.training
+    model.eval()
+    found = np.empty((len(features), model.width), dtype=np.float32)
+    try:
+        for numbers in cut_up(features, MICRO_TOKENS):
+            batch = task_batch([features[number] for number in numbers]).to(place.device)
+            with place.path.context():
+                found[numbers] = model.passages(batch).float().cpu().numpy()
+            shown.add(batch.tokens)
+    finally:
+        model.train(was_training)
+    return [
+        replace(feature, vector=vector) for feature, vector in zip(features, found, strict=True)
+    ]
+
+
+class _Shown:
+    """How far the reading is, for whoever watches."""
+
+    def __init__(self, tokens: int, watch: Watcher | None) -> None:
+        self._all, self._watch = tokens, watch
+        self._began = time.monotonic()
+        self._done = 0
+
+    def add(self, tokens: int) -> None:
+        self._done += tokens
+        if self._watch is None:
+            return
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        speed = self._done / seconds
+        self._watch(
+            Progress(
+                step=0,
+                steps=None,
+                share=self._done / self._all,
+                rate=0.0,
+                tokens=self._done,
+                tokens_per_second=speed,
+                seconds=seconds,
+                left=(self._all - self._done) / speed,
+                losses={},
+                accuracy={},
+                phase=PHASE,
+            )
+        )

@@ -1,0 +1,139 @@
+"""An encoder that stays as it is: it is read once, drops nothing out, and only the head learns."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+from tiny_finetuning import RECIPE, tiny_folder, tiny_job
+
+from bertsmith.folders.read import load_model
+from bertsmith.nn.encoder import Encoder
+from bertsmith.runtime.predictor import load_predictor
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.vector import Layers, Pooling
+from bertsmith.training import kept_vectors
+from bertsmith.training.finetune import finetune
+from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
+from bertsmith.training.kept_vectors import PHASE
+from bertsmith.training.progress import Progress
+
+WEIGHTS = ("model.safetensors", "task_head.safetensors")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny model folder that knows a dozen words."""
+    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the tokens of each pass through an encoder."""
+    tokens: list[int] = []
+    forward = Encoder.forward
+
+    def counted(self: Encoder, ids: torch.Tensor, *others: object, **named: object) -> object:
+        tokens.append(len(ids))
+        return forward(self, ids, *others, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Encoder, "forward", counted)
+    return tokens
+
+
+def frozen(
+    pooling: Pooling = "mean", layers: Layers = "last", length: LengthSettings | None = None
+) -> FinetuneRecipe:
+    return RECIPE.model_copy(
+        update={
+            "encoder": EncoderSettings(frozen=True),
+            "vector": TextVectorSettings(pooling=pooling, layers=layers),
+            "length": length or RECIPE.length,
+        }
+    )
+
+
+@pytest.mark.parametrize("task", ["classify", "multilabel", "regress", "choose"])
+def test_each_text_is_read_once_and_the_folder_says_the_same(
+    source: str, tmp_path: Path, read: list[int], task: str
+) -> None:
+    job = tiny_job(source, tmp_path / "out", task, recipe=frozen())
+    looks: list[Progress] = []
+    done = finetune(job, watch=looks.append)
+    begun = [look for look in looks if look.phase == PHASE]
+    assert begun[-1].share == 1.0
+    assert sum(read) == begun[-1].tokens, "epochs and evaluations read tokens again"
+    assert done.outcome.seconds >= begun[-1].seconds, "the time of the reading counts"
+    assert {look.tokens for look in looks if not look.phase} == {0}
+    said = load_predictor(tmp_path / "out").predict(job.dev)
+    assert [one.value for one in said] == [one.value for one in done.dev_predictions]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "published", "attention"])
+def test_only_what_stands_above_the_encoder_learns(
+    source: str, tmp_path: Path, pooling: Pooling
+) -> None:
+    done = finetune(tiny_job(source, tmp_path / "out", recipe=frozen(pooling)))
+    old, new = load_model(source).model, load_model(tmp_path / "out").model
+    stored = dict(old.named_parameters())
+    changed = {
+        name
+        for name, parameter in new.named_parameters()
+        if name in stored and not torch.equal(parameter, stored[name])
+    }
+    poolers = {"encoder.pooler.weight", "encoder.pooler.bias"}
+    assert changed == (poolers if pooling == "published" else set())
+    assert done.dev_figures is not None
+    assert done.dev_figures["accuracy"] > 0.5
+
+
+def test_vectors_that_are_not_kept_lead_to_the_same_head(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[int]
+) -> None:
+    windows = frozen("mean", 1, LengthSettings(max_length=6, stride=3))
+    kept = finetune(tiny_job(source, tmp_path / "kept", recipe=windows))
+    once = sum(read)
+    monkeypatch.setattr(kept_vectors, "MOST", 0)
+    anew = finetune(tiny_job(source, tmp_path / "anew", recipe=windows))
+    assert sum(read) > 3 * once
+    assert kept.model is not None
+    assert anew.model is not None
+    ours, theirs = kept.model.own.state_dict(), anew.model.own.state_dict()  # type: ignore[union-attr]
+    for name, weights in ours.items():
+        torch.testing.assert_close(weights, theirs[name], atol=1e-4, rtol=1e-3)
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(source: str, tmp_path: Path) -> None:
+    def stop(look: Progress) -> None:
+        if look.step == 45:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    finetune(tiny_job(source, tmp_path / "straight", recipe=frozen()))
+    assert finetune(tiny_job(source, tmp_path / "cut", recipe=frozen()), watch=stop).model is None
+    finetune(tiny_job(source, tmp_path / "cut", recipe=frozen()))
+    for name in WEIGHTS:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_a_finished_run_reads_no_training_row_again(
+    source: str, tmp_path: Path, read: list[int]
+) -> None:
+    job = tiny_job(source, tmp_path / "out", recipe=frozen())
+    first = finetune(job)
+    del read[:]
+    again = finetune(job)
+    dev = sum(read)
+    assert again.dev_figures == first.dev_figures
+    del read[:]
+    load_predictor(tmp_path / "out").predict(job.dev)
+    assert dev <= 3 * sum(read), "the last look at development rows, and what is said of them"
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
+def test_dropout_inside_of_it_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="drops nothing out"):
+        EncoderSettings.model_validate({"frozen": True, name: 0.1})
