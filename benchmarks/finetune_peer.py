@@ -20,6 +20,7 @@ from typing import Any
 from child import child
 from finetune_quality import TRIALS, rows_of
 
+WIDTH = 384  # of all-MiniLM-L6-v2
 COLUMNS = {"sst2": ("sentence", "label", "tsv"), "bbc": ("text", "category", "csv")}
 
 
@@ -43,7 +44,8 @@ def reached(name: str, options: argparse.Namespace) -> list[float]:
     """Accuracy on the test rows, seed by seed."""
     script = str(Path(__file__).with_name("finetune.py"))
     found = []
-    for seed in range(options.seeds):
+    first = TRIALS[name].first
+    for seed in range(first, first + options.seeds):
         out = options.work / name / f"transformers-{seed}"
         out.mkdir(parents=True, exist_ok=True)
         kept = out / "found.json"
@@ -62,6 +64,7 @@ def reached(name: str, options: argparse.Namespace) -> list[float]:
 def settings(name: str) -> dict[str, Any]:
     """Those that `bertsmith finetune` takes for this set."""
     from bertsmith.training.finetune_recipes import load_finetune_recipe
+    from bertsmith.training.usual_rates import by_width
 
     recipe = load_finetune_recipe(TRIALS[name].recipe)
     if recipe.encoder.frozen:
@@ -70,7 +73,7 @@ def settings(name: str) -> dict[str, Any]:
         "length": recipe.length.max_length,
         "epochs": recipe.plan.epochs,
         "batch": recipe.plan.batch,
-        "rate": recipe.optimizer.lr,
+        "rate": recipe.optimizer.lr or by_width(WIDTH),
     }
 
 

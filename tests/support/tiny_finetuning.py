@@ -25,12 +25,16 @@ from bertsmith.data.examples.example import (
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.training.finetune import FinetuneJob, finetune
-from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, PlanSettings
-from bertsmith.training.optimizers import AdamWSettings
+from bertsmith.training.finetune_recipe import (
+    EncoderSettings,
+    FinetuneOptimizer,
+    FinetuneRecipe,
+    PlanSettings,
+)
 
 RECIPE = FinetuneRecipe(
     plan=PlanSettings(epochs=6, batch=8),
-    optimizer=AdamWSettings(lr=3e-3),
+    optimizer=FinetuneOptimizer(lr=3e-3),
     encoder=EncoderSettings(dropout=0.0),
 )
 SHORT = RECIPE.model_copy(update={"plan": PlanSettings(epochs=1, batch=8)})

@@ -24,8 +24,7 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.head import HeadSettings
 from bertsmith.training.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.finetune import Finetuned, finetune
-from bertsmith.training.finetune_recipe import TaskSettings, TextVectorSettings
-from bertsmith.training.optimizers import AdamWSettings
+from bertsmith.training.finetune_recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress
 
@@ -105,7 +104,7 @@ def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_p
 
     job = tiny_job(source, tmp_path, recipe=SHORT)
     finetune(job, watch=stop)
-    slower = SHORT.model_copy(update={"optimizer": AdamWSettings(lr=1e-3)})
+    slower = SHORT.model_copy(update={"optimizer": FinetuneOptimizer(lr=1e-3)})
     changed = replace(job, recipe=slower)
     with pytest.raises(ConfigError, match=r"optimizer\.lr"):
         finetune(changed)

@@ -22,14 +22,16 @@ from bertsmith.training.finetune_recipes import (
 
 TASKS = {
     "classify": ["cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "bbc", "imdb", "default",
-                 "chnsenticorp", "lcqmc", "afqmc", "xnli-zh", "cmnli", "tnews", "iflytek", "csl"],
+                 "chnsenticorp", "lcqmc", "afqmc", "xnli-zh", "cmnli", "tnews", "iflytek", "csl",
+                 "wnli", "cluewsc"],
     "regress": ["stsb", "default"],
     "multilabel": ["default"],
     "tag": ["conll2003", "wikiann", "cluener", "msra-ner", "default-tag"],
     "answer": ["squad", "squad2", "cmrc", "drcd", "default-answer"],
     "choose": ["swag", "c3", "default-choose"],
 }  # fmt: skip
-PAIRS = {"mrpc", "qqp", "mnli", "qnli", "rte", "stsb", "lcqmc", "afqmc", "xnli-zh", "cmnli", "csl"}
+PAIRS = {"mrpc", "qqp", "mnli", "qnli", "rte", "wnli", "stsb", "lcqmc", "afqmc", "xnli-zh", "cmnli",
+         "csl"}  # fmt: skip
 NAMES = sorted({name for names in TASKS.values() for name in names})
 CASES = [(task, name) for task, names in TASKS.items() for name in names]
 

@@ -21,7 +21,7 @@ from bertsmith.training.progress import Progress
 
 HEADS = RECIPE.model_copy(
     update={
-        "plan": PlanSettings(epochs=6, batch=16),
+        "plan": PlanSettings(epochs=15, batch=16),
         "encoder": EncoderSettings(frozen=True),
     }
 )
@@ -47,15 +47,14 @@ def test_a_choice_comes_to_the_same_alone_and_among_others(source: str) -> None:
         alone = frozen_heads(job(source), {name: choices[name]}, Place())[name]
         assert alone.figures == together[name].figures, name
         assert alone.answers == together[name].answers, name
-    assert [look.step for look in looks] == list(range(1, 37))
+    assert [look.step for look in looks] == list(range(1, 91))
     assert looks[-1].share == 1.0
     assert len({tuple(one.figures.values()) for one in together.values()}) > 1
 
 
 def test_heads_learn_and_the_folder_stays_as_it_was(source: str) -> None:
     before = {p.name: p.read_bytes() for p in Path(source).iterdir() if p.is_file()}
-    longer = HEADS.model_copy(update={"plan": PlanSettings(epochs=15, batch=16)})
-    asked = replace(job(source), recipe=longer, train=rows(200))
+    asked = replace(job(source), train=rows(200))
     done = frozen_heads(asked, vector_choices(2, ["mean"], ["0"]), Place())["mean-layer0"]
     yes = sum(one.target.name == "yes" for one in rows(48, seed=1))  # type: ignore[union-attr]
     assert (done.figures["accuracy"] or 0) > max(yes, 48 - yes) / 48 + 0.05

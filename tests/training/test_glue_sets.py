@@ -58,7 +58,7 @@ def test_one_level_down_single_files_and_what_is_no_data_set(tmp_path: Path) -> 
 
 def test_every_set_has_a_recipe_and_figures_that_exist() -> None:
     for one in SETS.values():
-        load_finetune_recipe(one.recipe or one.name)
+        load_finetune_recipe(one.name)
         assert one.figures
         assert set(one.published) <= set(one.figures) <= FIGURES
         assert all(0 < value < 1 for value in one.published.values())

@@ -52,7 +52,9 @@ Keep = Annotated[
     typer.Option("--keep", help="Which part of a longer text is read."),
 ]
 Epochs = Annotated[float | None, typer.Option("--epochs", help="How often each row is read.")]
-Rate = Annotated[float | None, typer.Option("--lr", help="The learning rate.")]
+Rate = Annotated[
+    float | None, typer.Option("--lr", help="The learning rate; what suits the model if unset.")
+]
 Batch = Annotated[int | None, typer.Option("--batch", min=1, help="Rows in a step.")]
 Seeds = Annotated[
     int,

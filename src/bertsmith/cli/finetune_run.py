@@ -74,10 +74,10 @@ def run(request: Request, *, quiet: bool) -> int:
     try:
         note(f"products: {place.path.name} ({place.path.reason})", quiet=quiet)
         rate = recipe.optimizer.head_lr or recipe.optimizer.lr
-        if recipe.encoder.frozen and rate < LITTLE_FOR_A_HEAD:
+        if recipe.encoder.frozen and rate is not None and rate < LITTLE_FOR_A_HEAD:
             note(
                 f"only the head learns (encoder.frozen), for which a rate of {rate:g} is little; "
-                "1e-2 suits short vectors (all-MiniLM-L6-v2), 1e-3 long ones (BERT)",
+                "without --lr it is found by the size of the vectors",
                 quiet=quiet,
             )
         splits = _rows(request, recipe, quiet=quiet)

@@ -156,6 +156,8 @@ def _made(out: Path, training: Mapping[str, Any]) -> str:
     parts = ["1 epoch" if epochs == 1 else f"{epochs:g} epochs"]
     if training.get("steps"):
         parts.append(f"{training['steps']:,} steps")
+    if training.get("rate"):
+        parts.append(f"rate {training['rate']:g}")
     if training.get("seconds"):
         parts.append(duration(training["seconds"]))
     if training.get("tokens_per_second"):

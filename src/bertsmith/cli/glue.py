@@ -135,7 +135,7 @@ def _run(
     return SetRun(
         one=one,
         path=shelf.found[name],
-        recipe=settings.read(None, named=one.recipe or name, epochs=which.epochs),
+        recipe=settings.read(None, named=name, epochs=which.epochs),
         model=model,
         out=out / name,
         rows=which.rows,

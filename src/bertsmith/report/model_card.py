@@ -107,6 +107,9 @@ def _training(record: dict[str, Any]) -> list[str]:
         took = as_float(told.get("seconds"))
         time = f" in {duration(took)}" if math.isfinite(took) else ""
         found.append(f"{plural(steps, 'step')}{more}{time}; the best weights on dev were kept.")
+    rate = as_float(told.get("rate"))
+    if math.isfinite(rate):
+        found.append(f"Learning rate: {rate:g}.")
     for key, name in (("precision", "Precision"), ("threads", "Threads")):
         if told.get(key):
             found.append(f"{name}: {words(told[key])}.")

@@ -34,6 +34,7 @@ from bertsmith.training.resume import Fact, digest, flatten
 from bertsmith.training.run import Outcome, Run
 from bertsmith.training.schedule import LinearSettings
 from bertsmith.training.seen_tokens import keep_seen, put_back_all
+from bertsmith.training.usual_rates import usual_rate
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +110,7 @@ def finetune(
     place.prepare(model)
     steps = max(1, round(len(job.train) / recipe.plan.batch * recipe.plan.epochs))
     began = time.monotonic()
+    rate = recipe.optimizer.lr or usual_rate(model, rows["train"], place)
     if model.keeps_vectors and steps not in Checkpoints(job.out / CHECKPOINTS).steps():
         rows = keep_vectors(model, rows, place=place, watch=watch)
     work = FinetuneWork(
@@ -125,7 +127,7 @@ def finetune(
         model=model,
         work=work,
         schedule=LinearSettings(steps=steps, warmup=recipe.plan.warmup),
-        optimizer=recipe.optimizer,
+        optimizer=recipe.optimizer.at(rate),
         save=recipe.save,
         evaluation=EvaluationSettings(
             held_out=0.0,

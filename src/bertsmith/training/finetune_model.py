@@ -24,6 +24,8 @@ from bertsmith.training.finetune_recipe import FinetuneRecipe
 
 log = logging.getLogger(__name__)
 
+USUAL_DROPOUT = 0.1
+
 
 def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSettings:
     """How texts become vectors; auto follows a sentence model's own pooling.
@@ -121,5 +123,9 @@ def _spec(recipe: FinetuneRecipe, spec: Spec, device: str) -> Spec:
     if attention is None:
         # Above 0 it rules out the fused attention of CPUs, at twice the time of a step.
         attention = 0.0 if device == "cpu" else spec.attention_dropout
-    dropout = spec.dropout if settings.dropout is None else settings.dropout
+    dropout = settings.dropout
+    if dropout is None:
+        # Pre-training that reads its text once needs none; a few thousand rows would be learned
+        # by heart.
+        dropout = spec.dropout or USUAL_DROPOUT
     return replace(spec, dropout=dropout, attention_dropout=attention)

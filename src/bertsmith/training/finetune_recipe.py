@@ -16,7 +16,7 @@ from bertsmith.tasks.vector import Layers, Pooling
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.best import BestSettings
 from bertsmith.training.checkpoint import SaveSettings
-from bertsmith.training.optimizers import AdamWSettings
+from bertsmith.training.optimizers import AdamWSettings, AdamWShape, Positive
 from bertsmith.training.run_settings import RunSettings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -45,7 +45,7 @@ class EncoderSettings(Settings):
     """What training does to the encoder."""
 
     frozen: bool = False  # the encoder stays as it is; only the head learns
-    dropout: Share | None = None  # None: the model's own
+    dropout: Share | None = None  # None: the model's own; 0.1 if it has none
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
@@ -54,6 +54,16 @@ class EncoderSettings(Settings):
         if self.frozen and (self.dropout or self.attention_dropout):
             raise ValueError("a frozen encoder drops nothing out; there is head.dropout above it")
         return self
+
+
+class FinetuneOptimizer(AdamWShape):
+    """AdamW, whose rate may be left to the model."""
+
+    lr: Positive | None = None  # None: what suits the model, see `usual_rates`
+
+    def at(self, rate: float) -> AdamWSettings:
+        """The same with this rate."""
+        return AdamWSettings.model_validate({**self.model_dump(), "lr": rate})
 
 
 class PlanSettings(Settings):
@@ -84,7 +94,7 @@ class FinetuneRecipe(Settings):
     loss: LossSettings = CrossEntropySettings()
     auxiliary: Mapping[str, AuxiliarySettings] = {}  # further columns to learn, by name
     encoder: EncoderSettings = EncoderSettings()
-    optimizer: AdamWSettings = AdamWSettings(lr=1e-4)
+    optimizer: FinetuneOptimizer = FinetuneOptimizer()
     plan: PlanSettings = PlanSettings()
     averaging: AveragingSettings = AveragingSettings(tail=0.0)
     best: BestSettings = BestSettings()

@@ -53,7 +53,8 @@ def finish(
         best=best.evaluation,
         chosen=chosen,
     )
-    result = _result(outcome, {name: best.facts.get(name) for name in ("step", "weights")})
+    kept = {name: best.facts.get(name) for name in ("step", "weights")}
+    result = _result(outcome, kept, rate=run.optimizer.lr)
     journal.write("end", result)
     journal.sync()
     on_first(run.ranks, lambda: _write(run.folder / RESULT, result))
@@ -70,9 +71,10 @@ def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
     return found
 
 
-def _result(outcome: Outcome, kept: dict[str, Any]) -> dict[str, Any]:
+def _result(outcome: Outcome, kept: dict[str, Any], *, rate: float) -> dict[str, Any]:
     return {
         "step": outcome.step,
+        "rate": rate,
         "tokens": outcome.tokens,
         "seconds": outcome.seconds,
         "chosen": outcome.chosen,

@@ -9,7 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
@@ -31,11 +33,7 @@ from bertsmith.training.finetune_work import FinetuneWork
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress, Watcher
 from bertsmith.training.trial_store import Tried
-
-# How far the first steps of Adam move logits, which is its rate times the sum of a vector's sizes.
-# Vectors of some layers are ten times as long as those of others: one rate for all would let length
-# decide which is best.
-STRIDE = 0.3
+from bertsmith.training.usual_rates import by_size
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,7 +192,7 @@ def _learn(
         for head in heads:
             began = time.monotonic()
             if head.rate is None:
-                head.rate = STRIDE / _size(head.model, layers, batch)
+                head.rate = by_size(_read(head.model, layers, batch))
             # The same dropout for each head, whoever else is trained beside it.
             torch.manual_seed(((recipe.run.seed * 1_000_003 + step) * 64 + number) % 2**63)
             logits = _in_mode(head.model, training=True).read_layers(layers, batch)
@@ -213,12 +211,12 @@ def _learn(
 
 
 @torch.no_grad()
-def _size(model: TaskModel, layers: Sequence[Tensor], batch: TaskBatch) -> float:
-    """The mean sum of the sizes of a vector's numbers."""
+def _read(model: TaskModel, layers: Sequence[Tensor], batch: TaskBatch) -> NDArray[np.float32]:
+    """The vectors (B, W) that a head reads."""
     if model.vector is None:
         raise ConfigError("a head on single tokens reads no vectors")
     vectors: Tensor = model.vector(layers, batch.layout.lengths)
-    return max(float(vectors.abs().sum(dim=1).mean()), 1e-6)
+    return vectors.float().cpu().numpy()
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ ADDED = ("public", "dataset", "data")  # to the names of folders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """A published data set: the recipe for it, and how its folder may be called."""
+    """A published data set, called as its recipe is, and how its folder may be called."""
 
     name: str
     suite: str  # GLUE, CLUE, or "" for others
@@ -30,29 +30,22 @@ class DataSet:
     published: Mapping[str, float] = field(default_factory=dict)
     rows: str = "test"  # that the published figures were measured on
     also: tuple[str, ...] = ()
-    recipe: str | None = None  # None: as the set is called
 
 
-def _glue(
-    name: str, figures: Mapping[str, float | None], *also: str, recipe: str | None = None
-) -> DataSet:
-    return _made("GLUE", name, figures, "test", also, recipe)
+def _glue(name: str, figures: Mapping[str, float | None], *also: str) -> DataSet:
+    return _made("GLUE", name, figures, "test", also)
 
 
 def _clue(
-    name: str,
-    figures: Mapping[str, float | None],
-    *also: str,
-    rows: str = "test",
-    recipe: str | None = None,
+    name: str, figures: Mapping[str, float | None], *also: str, rows: str = "test"
 ) -> DataSet:
-    return _made("CLUE", name, figures, rows, also, recipe)
+    return _made("CLUE", name, figures, rows, also)
 
 
 def _other(
     name: str, figures: Mapping[str, float | None], *also: str, rows: str = "dev"
 ) -> DataSet:
-    return _made("", name, figures, rows, also, None)
+    return _made("", name, figures, rows, also)
 
 
 def _made(
@@ -61,7 +54,6 @@ def _made(
     figures: Mapping[str, float | None],
     rows: str,
     also: tuple[str, ...],
-    recipe: str | None,
 ) -> DataSet:
     known = {figure: value for figure, value in figures.items() if value is not None}
     return DataSet(
@@ -71,7 +63,6 @@ def _made(
         published=known,
         rows=rows,
         also=also,
-        recipe=recipe,
     )
 
 
@@ -86,12 +77,12 @@ SETS = {
         _glue("mnli", {"accuracy": 0.846}, "multinli"),
         _glue("qnli", {"accuracy": 0.905}),
         _glue("rte", {"accuracy": 0.664}),
-        _glue("wnli", {"accuracy": None}, recipe="default"),
+        _glue("wnli", {"accuracy": None}),
         _clue("afqmc", {"accuracy": 0.737}),
         _clue("tnews", {"accuracy": 0.5658}),
         _clue("iflytek", {"accuracy": 0.6029}),
         _clue("cmnli", {"accuracy": 0.7969}),
-        _clue("cluewsc", {"accuracy": 0.62}, "cluewsc2020", "wsc", recipe="default"),
+        _clue("cluewsc", {"accuracy": 0.62}, "cluewsc2020", "wsc"),
         _clue("csl", {"accuracy": 0.8036}),
         _clue("cmrc", {"f1": 0.845, "exact": 0.655}, "cmrc2018", rows="dev"),
         _clue("c3", {"accuracy": 0.645}),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertsmith.tasks.answering import MICRO_TOKENS, cut_up
 from bertsmith.tasks.batch import task_batch
@@ -41,13 +42,25 @@ def keep_vectors(
         log.info("%d vectors are more than are kept: every epoch reads the texts anew", count)
         return {name: list(features) for name, features in rows.items()}
     shown = _Shown(sum(len(feature) for part in rows.values() for feature in part), watch)
-    return {name: _read(model, features, place, shown) for name, features in rows.items()}
+    return {
+        name: [
+            replace(feature, vector=vector)
+            for feature, vector in zip(
+                features, read_vectors(model, features, place, shown.add), strict=True
+            )
+        ]
+        for name, features in rows.items()
+    }
 
 
 @torch.no_grad()
-def _read(
-    model: TaskModel, features: Sequence[Feature], place: Place, shown: _Shown
-) -> list[Feature]:
+def read_vectors(
+    model: TaskModel,
+    features: Sequence[Feature],
+    place: Place,
+    count: Callable[[int], None] | None = None,
+) -> NDArray[np.float32]:
+    """What the encoder says of each feature (N, W); `count` is told the tokens of each batch."""
     was_training = model.training
     model.eval()
     found = np.empty((len(features), model.width), dtype=np.float32)
@@ -56,12 +69,11 @@ def _read(
             batch = task_batch([features[number] for number in numbers]).to(place.device)
             with place.path.context():
                 found[numbers] = model.passages(batch).float().cpu().numpy()
-            shown.add(batch.tokens)
+            if count is not None:
+                count(batch.tokens)
     finally:
         model.train(was_training)
-    return [
-        replace(feature, vector=vector) for feature, vector in zip(features, found, strict=True)
-    ]
+    return found
 
 
 class _Shown:

@@ -22,17 +22,22 @@ SMALLEST_SIDE = 16  # a classifier of a few classes is an output, not a matrix t
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class AdamWSettings(Settings):
-    """Adam with decoupled decay; the defaults are BERT's (Devlin et al. 2018)."""
+class AdamWShape(Settings):
+    """Adam with decoupled decay, all but its rate; the defaults are BERT's (Devlin et al. 2018)."""
 
     name: Literal["adamw"] = "adamw"
-    lr: Positive = 1e-4
     betas: Betas = (0.9, 0.999)
     eps: Positive = 1e-6
     weight_decay: NotNegative = 0.01
     clip: Positive | None = 1.0  # the largest norm of all gradients together
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the rate, from block to block down
     head_lr: Positive | None = None  # of what stands above the encoder; None: as `lr`
+
+
+class AdamWSettings(AdamWShape):
+    """AdamW with its rate."""
+
+    lr: Positive = 1e-4
 
 
 class LambSettings(Settings):

@@ -121,6 +121,7 @@ def _training(making: Making) -> dict[str, Any]:
     return {
         "steps": result.get("step"),
         "epochs": making.job.recipe.plan.epochs,
+        "rate": result.get("rate"),
         "seconds": seconds,
         "tokens": tokens,
         "tokens_per_second": tokens / seconds if tokens and seconds else None,

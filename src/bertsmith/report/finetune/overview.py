@@ -127,6 +127,9 @@ def _training(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if told.get("best_weights") == "average":
             chosen = "; the mean of the last weights was the best"
         yield "training", f"{plural(steps, 'step')}{more}{chosen}"
+    rate = as_float(told.get("rate"))
+    if math.isfinite(rate):
+        yield "learning rate", f"{rate:g}"
     seconds = as_float(told.get("seconds"))
     if math.isfinite(seconds):
         speed = as_float(told.get("tokens_per_second"))
