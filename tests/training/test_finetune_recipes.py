@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from tiny_tasks import TASK_WORDS, row, word_tokenizer
@@ -23,9 +24,9 @@ from bertsmith.training.finetune_recipes import (
 TASKS = {
     "classify": ["cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "bbc", "imdb", "default",
                  "chnsenticorp", "lcqmc", "afqmc", "xnli-zh", "cmnli", "tnews", "iflytek", "csl",
-                 "wnli", "cluewsc"],
+                 "wnli", "cluewsc", "features"],
     "regress": ["stsb", "default"],
-    "multilabel": ["default"],
+    "multilabel": ["default", "features"],
     "tag": ["conll2003", "wikiann", "cluener", "msra-ner", "default-tag"],
     "answer": ["squad", "squad2", "cmrc", "drcd", "default-answer"],
     "choose": ["swag", "c3", "default-choose"],
@@ -104,7 +105,8 @@ def test_a_file_says_what_was_published_and_where_it_begins() -> None:
         said = path.read_text(encoding="utf-8")
         assert said.startswith("# ")
         assert "As published" in said
-        assert path.stem == "default" or 'extends = "default' in said
+        begins = re.search(r'^extends = "(default[a-z-]*|features)"$', said, re.MULTILINE)
+        assert path.stem == "default" or begins
 
 
 def test_the_default_spells_out_what_no_recipe_would_do() -> None:

@@ -147,7 +147,7 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
         proven = finetuning.train(out / "docstrings.csv", model, folder, watch)
     told = proven.record["training"]
     console.print(
-        f"train   {told['steps']:,} steps, {told['tokens']:,} tokens in "
+        f"train   {told['steps']:,} steps of a head on {escape(Path(model).name)} as it is, "
         f"{time.perf_counter() - start:.0f} s, proof included ({told['precision']})"
     )
     console.print(
