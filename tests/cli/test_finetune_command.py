@@ -84,6 +84,7 @@ def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
 ) -> None:
     data = table(tmp_path / "rows.tsv", 60)
     alone = ("--set", "encoder.frozen=true", *FAST, "--epochs", "1")
+    alone += ("--set", "loss.smoothing=0.1")
 
     def said(out: Path, rate: str) -> str:
         words = ("finetune", data, "--model", source, "--out", out, *alone, "--lr", rate)
@@ -92,7 +93,9 @@ def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
 
     assert "for which a rate of 0.0001 is little" in said(tmp_path / "slow", "1e-4")
     assert "is little" not in said(tmp_path / "fast", "1e-2")
-    assert str(record(tmp_path / "fast")["regulariser"]).startswith("the encoder stays as it is")
+    told = str(record(tmp_path / "fast")["regulariser"])
+    assert told.startswith("the encoder stays as it is")
+    assert told.endswith("label smoothing 0.1")
 
 
 @pytest.mark.slow

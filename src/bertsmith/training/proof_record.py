@@ -19,6 +19,7 @@ from bertsmith.runtime.judged_rows import write_judged
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD
 from bertsmith.staged import write_staged
+from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.proof import baselines, prove
 from bertsmith.tasks.proof.plain import plain
@@ -155,6 +156,8 @@ def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,
     }
+    if isinstance(recipe.loss, CrossEntropySettings) and recipe.loss.smoothing:
+        above["label smoothing"] = recipe.loss.smoothing
     rates = above if recipe.encoder.frozen else inside | above
     told = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
     return f"the encoder stays as it is, {told}" if recipe.encoder.frozen else told
