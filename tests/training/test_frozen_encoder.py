@@ -18,10 +18,13 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.vector import Layers, Pooling
 from bertsmith.training import kept_vectors
 from bertsmith.training.finetune import finetune
+from bertsmith.training.finetune_many import finetune_seeds
 from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
 from bertsmith.training.kept_vectors import PHASE
 from bertsmith.training.progress import Progress
+from bertsmith.training.run_settings import RunSettings
 
+SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")
 
 
@@ -137,3 +140,19 @@ def test_a_finished_run_reads_no_training_row_again(
 def test_dropout_inside_of_it_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="drops nothing out"):
         EncoderSettings.model_validate({"frozen": True, name: 0.1})
+
+
+def test_all_seeds_share_what_was_read_and_learn_the_same_as_alone(
+    source: str, tmp_path: Path, read: list[int]
+) -> None:
+    alone = finetune(
+        tiny_job(source, tmp_path / "alone", recipe=frozen().model_copy(update={"run": SECOND}))
+    )
+    once = sum(read)
+    read.clear()
+    many = finetune_seeds(tiny_job(source, tmp_path / "many", recipe=frozen()), [0, 1])
+    assert sum(read) == once
+    assert many.members[1].figures == alone.dev_figures
+    for name in WEIGHTS:
+        second = tmp_path / "many" / "seeds" / "1" / name
+        assert second.read_bytes() == (tmp_path / "alone" / name).read_bytes()

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertsmith.nn.cut_heads import cut_heads
 from bertsmith.nn.products import linear_together
-from bertsmith.nn.regroup import Group, Regrouping, spread_all
+from bertsmith.nn.regroup import Group, Regrouping
 
 
 class Attention(nn.Module):
@@ -59,20 +60,13 @@ class Attention(nn.Module):
         keys = [group.keys for group in plan.groups]
         if plan.rows is None:
             joined = linear_together(hidden, (self.query, self.key, self.value))
-            return [self._split(places, 3) for places in spread_all(joined, keys)]
+            return cut_heads(joined, keys, count=3, heads=self.heads)
         query = self.query(hidden.index_select(0, plan.rows))
-        asked = spread_all(query, [group.queries for group in plan.groups])
         joined = linear_together(hidden, (self.key, self.value))
-        return [
-            (*self._split(q, 1), *self._split(kv, 2))
-            for q, kv in zip(asked, spread_all(joined, keys), strict=True)
-        ]
-
-    def _split(self, places: Tensor, count: int) -> tuple[Tensor, ...]:
-        """(b, l, count * D) -> `count` times (b, H, l, K)."""
-        texts, width, _ = places.shape
-        heads = places.view(texts, width, count, self.heads, -1).permute(2, 0, 3, 1, 4)
-        return heads.unbind()
+        queries = [group.queries for group in plan.groups]
+        asked = cut_heads(query, queries, count=1, heads=self.heads)
+        looked_at = cut_heads(joined, keys, count=2, heads=self.heads)
+        return [(*q, *kv) for q, kv in zip(asked, looked_at, strict=True)]
 
     def _rate(self) -> float:
         return self.dropout if self.training else 0.0

@@ -14,6 +14,7 @@ from bertsmith.nn.encoder import Want
 from bertsmith.tasks.auxiliary import Auxiliary
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.crf import Crf
+from bertsmith.tasks.drawn_rows import drawn_rows
 from bertsmith.tasks.head import HeadSettings, TextHead, draw_weights
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.task import Task
@@ -59,6 +60,7 @@ class TaskModel(nn.Module):
         super().__init__()
         self.columns = tuple(auxiliary)
         self.frozen = False
+        self.drawn = 0
         self.model = model
         self.task = task
         self.settings = vector
@@ -96,6 +98,12 @@ class TaskModel(nn.Module):
         for name, parameter in self.model.encoder.named_parameters():
             parameter.requires_grad_(name.startswith("pooler."))
         self.train(self.training)
+
+    def draw(self, tokens: int) -> None:
+        """While it trains, take the mean of a longer passage from so many of its tokens; 0: all."""
+        if tokens and (self.settings.pooling != "mean" or self.settings.needs_layers):
+            raise ConfigError("tokens can be drawn for the mean of the last layer alone")
+        self.drawn = tokens
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but a frozen encoder drops nothing out."""
@@ -145,7 +153,13 @@ class TaskModel(nn.Module):
         """What the head, or the pooler before it, reads of each passage: (B, W)."""
         if self._reads_firsts:
             return self._encode(batch, rows=_firsts(batch))[-1]
-        return self._vectors(self._encode(batch, rows=None), batch)
+        lengths = batch.layout.lengths
+        if self.training and self.drawn and max(lengths, default=0) > self.drawn:
+            rows, lengths = drawn_rows(lengths, self.drawn)
+            layers = self._encode(batch, rows=rows.to(batch.ids.device))
+        else:
+            layers = self._encode(batch, rows=None)
+        return self._vectors(layers, lengths)
 
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """What `forward` says of layers (T, D) encoded before: the last, or all that are read."""
@@ -153,7 +167,7 @@ class TaskModel(nn.Module):
             return self._of_rows(layers[-1].index_select(0, _asked(batch)), batch)
         if self._reads_firsts:
             return self._of_firsts(layers[-1].index_select(0, _firsts(batch)), batch)[0]
-        return self._headed(self._vectors(layers, batch), batch)[0]
+        return self._headed(self._vectors(layers, batch.layout.lengths), batch)[0]
 
     @property
     def reads_last(self) -> bool:
@@ -185,11 +199,11 @@ class TaskModel(nn.Module):
         vectors = self.model.encoder.pool(hidden) if pooled else hidden
         return logits, self._joined(vectors, batch)
 
-    def _vectors(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
-        """Layers (T, D) -> vectors of passages (B, W)."""
+    def _vectors(self, layers: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
+        """Layers (T, D) of passages of these lengths -> their vectors (B, W)."""
         if self.vector is None:
             raise ConfigError("a task on texts needs a vector and a head")
-        vectors: Tensor = self.vector(layers, batch.layout.lengths)
+        vectors: Tensor = self.vector(layers, lengths)
         return vectors
 
     def _headed(self, vectors: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ from bertsmith.training.finetune_model import build_task_model
 from bertsmith.training.finetune_recipe import FinetuneRecipe
 from bertsmith.training.finetune_result import save_task_model
 from bertsmith.training.finetune_work import PART, FinetuneWork
-from bertsmith.training.kept_vectors import keep_vectors
+from bertsmith.training.kept_vectors import Memory, keep_vectors
 from bertsmith.training.loop import train
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Watcher
@@ -81,11 +81,13 @@ def finetune(
     place: Place | None = None,
     watch: Watcher | None = None,
     loss: Loss | None = None,
+    memory: Memory | None = None,
 ) -> Finetuned:
     """Train, or go on training, and write the model folder with the best weights.
 
     `loss` takes the place of the task's own: logits and their batch -> LossSum, whose count is
-    `task.count(batch)`.
+    `task.count(batch)`. Jobs that differ in nothing but their seed may share a `memory`: a frozen
+    encoder then reads the rows once for all of them.
     """
     place = place or Place()
     recipe = job.recipe
@@ -112,7 +114,7 @@ def finetune(
     began = time.monotonic()
     rate = recipe.optimizer.lr or usual_rate(model, rows["train"], place)
     if model.keeps_vectors and steps not in Checkpoints(job.out / CHECKPOINTS).steps():
-        rows = keep_vectors(model, rows, place=place, watch=watch)
+        rows = keep_vectors(model, rows, place=place, watch=watch, memory=memory)
     work = FinetuneWork(
         task,
         with_auxiliary(rows["train"], job.train, columns),

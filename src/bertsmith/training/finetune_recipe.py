@@ -39,6 +39,7 @@ class TextVectorSettings(Settings):
 
     pooling: Pooling | Literal["auto"] = "auto"
     layers: Layers = "last"
+    drawn: Annotated[int, Field(ge=0)] | None = None  # see `finetune_model.drawn_tokens`
 
 
 class EncoderSettings(Settings):

@@ -22,6 +22,7 @@ from bertsmith.tasks.metrics.significance import over_seeds
 from bertsmith.training.agreement import on_first
 from bertsmith.training.finetune import Finetuned, FinetuneJob, facts, finetune
 from bertsmith.training.finetune_result import save_task_model
+from bertsmith.training.kept_vectors import Memory
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Watcher
 from bertsmith.training.resume import digest
@@ -108,13 +109,14 @@ def run_all(
     members: list[Member] = []
     best: tuple[Member, Finetuned | None] | None = None
     name = job.recipe.best.figure
+    memory: Memory | None = {} if kind == "seeds" else None  # folds have rows of their own
     for place_in_line, (number, one) in enumerate(jobs.items(), start=1):
         which = f"{kind.removesuffix('s')} {number} ({place_in_line} of {len(jobs)})"
         done: Finetuned | None = None
         figures = _finished(one, place)
         if place.ranks.any(figures is None):
             notice(f"{which} begins in {one.out}")
-            done = finetune(one, place=place, watch=watch)
+            done = finetune(one, place=place, watch=watch, memory=memory)
             if done.dev_figures is None:
                 return Many(kind=kind, members=tuple(members), result=done)
             figures = done.dev_figures

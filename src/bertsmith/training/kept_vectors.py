@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 MOST = 2 * 2**30  # bytes of vectors that are kept; beyond that, every epoch reads the texts anew
 PHASE = "the encoder reads each text once"
 Rows = dict[str, list[Feature]]
+Memory = dict[str, NDArray[np.float32]]  # vectors (N, W) of each set of rows, by its name
 
 
 def keep_vectors(
@@ -31,23 +32,27 @@ def keep_vectors(
     *,
     place: Place,
     watch: Watcher | None = None,
+    memory: Memory | None = None,
 ) -> Rows:
     """The same features with what a frozen encoder says of each.
 
     Batches are made of all rows of a set, whatever is trained on them later: a run that goes on
-    after a kill reads vectors of the same bits.
+    after a kill reads vectors of the same bits. `memory` serves runs of other seeds with the same
+    encoder and rows: what it holds is not read again.
     """
     count = sum(map(len, rows.values()))
     if 4 * count * model.width > MOST:
         log.info("%d vectors are more than are kept: every epoch reads the texts anew", count)
         return {name: list(features) for name, features in rows.items()}
-    shown = _Shown(sum(len(feature) for part in rows.values() for feature in part), watch)
+    memory = {} if memory is None else memory
+    unread = {name: part for name, part in rows.items() if name not in memory}
+    shown = _Shown(sum(len(feature) for part in unread.values() for feature in part), watch)
+    for name, features in unread.items():
+        memory[name] = read_vectors(model, features, place, shown.add)
     return {
         name: [
             replace(feature, vector=vector)
-            for feature, vector in zip(
-                features, read_vectors(model, features, place, shown.add), strict=True
-            )
+            for feature, vector in zip(features, memory[name], strict=True)
         ]
         for name, features in rows.items()
     }

@@ -24,6 +24,7 @@ from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.proof import baselines, prove
 from bertsmith.tasks.proof.plain import plain
 from bertsmith.training.finetune import FinetuneJob
+from bertsmith.training.finetune_model import drawn_tokens
 from bertsmith.training.finetune_recipe import FinetuneRecipe
 
 CURVE_POINTS = 400  # of each kind of line that the record keeps
@@ -152,6 +153,9 @@ def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     """What kept the model from learning its rows by heart, in words."""
     spec = predictor.model.model.spec
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
+    drawn = drawn_tokens(recipe, predictor.model.task, predictor.model.settings)
+    if drawn:
+        inside["tokens drawn for the mean of a longer text"] = drawn
     above = {
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,
