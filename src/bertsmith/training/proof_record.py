@@ -153,9 +153,6 @@ def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     """What kept the model from learning its rows by heart, in words."""
     spec = predictor.model.model.spec
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
-    drawn = drawn_tokens(recipe, predictor.model.task, predictor.model.settings)
-    if drawn:
-        inside["tokens drawn for the mean of a longer text"] = drawn
     above = {
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,
@@ -163,8 +160,13 @@ def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     if isinstance(recipe.loss, CrossEntropySettings) and recipe.loss.smoothing:
         above["label smoothing"] = recipe.loss.smoothing
     rates = above if recipe.encoder.frozen else inside | above
-    told = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
-    return f"the encoder stays as it is, {told}" if recipe.encoder.frozen else told
+    told = [f"{name} {rate:g}" for name, rate in rates.items()]
+    if recipe.encoder.frozen:
+        told.insert(0, "the encoder stays as it is")
+    drawn = drawn_tokens(recipe, predictor.model.task, predictor.model.settings)
+    if drawn:
+        told.append(f"longer texts as the mean of {drawn} drawn tokens")
+    return ", ".join(told)
 
 
 def curves(log: Path) -> list[dict[str, Any]]:

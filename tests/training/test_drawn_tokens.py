@@ -1,0 +1,56 @@
+"""Fine-tuning that learns the mean of long texts from drawn tokens."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tiny_finetuning import RECIPE, tiny_folder, tiny_job
+
+from bertsmith.runtime.predictor import load_predictor
+from bertsmith.training.finetune import finetune
+from bertsmith.training.finetune_recipe import FinetuneRecipe, TextVectorSettings
+from bertsmith.training.progress import Progress
+from bertsmith.training.proof_record import regulariser
+
+
+def drawing(tokens: int) -> FinetuneRecipe:
+    """Texts have 5 to 11 tokens with their ends."""
+    vector = TextVectorSettings(pooling="mean", drawn=tokens)
+    return RECIPE.model_copy(update={"vector": vector})
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
+
+
+def weights(out: Path) -> bytes:
+    return (out / "model.safetensors").read_bytes() + (out / "task_head.safetensors").read_bytes()
+
+
+def test_a_run_that_draws_tokens_learns_and_goes_on_to_the_same_bits(
+    source: str, tmp_path: Path
+) -> None:
+    def stop(look: Progress) -> None:
+        if look.step == 45:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    done = finetune(tiny_job(source, tmp_path / "straight", recipe=drawing(3)))
+    assert done.dev_figures is not None
+    assert done.dev_figures["accuracy"] > 0.8
+    assert finetune(tiny_job(source, tmp_path / "cut", recipe=drawing(3)), watch=stop).model is None
+    finetune(tiny_job(source, tmp_path / "cut", recipe=drawing(3)))
+    assert weights(tmp_path / "cut") == weights(tmp_path / "straight")
+    finetune(tiny_job(source, tmp_path / "whole", recipe=drawing(0)))
+    assert weights(tmp_path / "whole") != weights(tmp_path / "straight")
+
+
+@pytest.mark.parametrize(("tokens", "told"), [(3, True), (0, False)])
+def test_the_report_names_it(source: str, tmp_path: Path, tokens: int, told: bool) -> None:
+    recipe = drawing(tokens)
+    finetune(tiny_job(source, tmp_path / "out", recipe=recipe))
+    said = regulariser(load_predictor(tmp_path / "out"), recipe)
+    assert ("longer texts as the mean of 3 drawn tokens" in said) == told
