@@ -62,7 +62,8 @@ def drawn_tokens(recipe: FinetuneRecipe, task: Task, vector: VectorSettings) -> 
     if wanted and not fits:
         raise ConfigError(
             f"vector.drawn={wanted} is for the mean of the last layer of an encoder that learns: "
-            "give vector.pooling = mean and vector.layers = last with it, or leave it out"
+            "it goes with vector.pooling = mean, vector.layers = last and encoder.frozen = false, "
+            "in tasks on whole texts; leave it out otherwise"
         )
     return wanted
 
