@@ -22,7 +22,8 @@ class HeadSettings(Settings):
 
     `samples` dropout masks are drawn for each example and their logits averaged (multi-sample
     dropout, Inoue 2019, arXiv:1905.09788). `meta` gives further columns of the data an embedding of
-    that width, joined to the vector of the text.
+    that width, joined to the vector of the text. With `bag`, each token of a text has a say of its
+    own beside the vector (`TokenBag`).
     """
 
     layers: Annotated[tuple[Width, ...], Field(strict=False)] = ()
@@ -31,11 +32,13 @@ class HeadSettings(Settings):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     samples: Annotated[int, Field(gt=0)] = 1
     meta: Mapping[str, Width] = {}
+    bag: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether one linear layer is all, as in published classifiers."""
-        return not self.layers and not self.batch_norm and self.samples == 1 and not self.meta
+        further = self.layers or self.batch_norm or self.meta or self.bag
+        return not further and self.samples == 1
 
 
 class TextHead(nn.Module):

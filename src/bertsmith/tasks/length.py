@@ -21,7 +21,8 @@ class LengthSettings(Settings):
 
     `keep` says which end of a longer text is read; `budgets` gives every field its own share
     instead (title 50, body 200). With `stride`, nothing is cut: windows of `max_length`, `stride`
-    tokens or half a window apart, are all read, and `pool` joins what they say.
+    tokens or half a window apart, are all read, and `pool` joins what they say. It joins also what
+    the two orders of a pair say with `both_orders`: the answer is then the same either way round.
     """
 
     max_length: Count = 128
@@ -30,6 +31,7 @@ class LengthSettings(Settings):
     budgets: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False)] | None = None
     stride: Count | Literal["half"] | None = None
     pool: Literal["mean", "max"] = "mean"
+    both_orders: bool = False  # a pair is read as (a, b) and as (b, a)
     strict: bool = False  # a text that is too long is an error
 
     @model_validator(mode="after")
@@ -38,6 +40,11 @@ class LengthSettings(Settings):
             raise ValueError("head is a setting of keep = 'head+tail' alone")
         if self.stride is not None and (self.keep != "head" or self.budgets is not None):
             raise ValueError("with stride nothing is cut, so keep and budgets have no meaning")
+        if self.both_orders and (self.stride is not None or self.budgets is not None):
+            raise ValueError(
+                "both_orders turns a pair round, while stride and budgets treat its fields "
+                "differently; leave them out"
+            )
         return self
 
     @property
@@ -64,7 +71,9 @@ class LengthSettings(Settings):
 def encodings(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
 ) -> list[list[Encoding]]:
-    """Each text, or tuple of fields, as one Encoding, or as several windows."""
+    """Each text, or tuple of fields, as one Encoding, as several windows or in both orders."""
+    if lengths.both_orders:
+        return _both_orders(texts, tokenizer, lengths)
     if lengths.step is not None:
         windows = Windows(length=lengths.max_length, stride=lengths.step)
         return [_windows(fields, tokenizer, windows) for fields in texts]
@@ -80,6 +89,22 @@ def encodings(
     else:
         found = [tokenizer.encode_fields(fields, truncation=setting) for fields in texts]
     return [[encoding] for encoding in found]
+
+
+def _both_orders(
+    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
+) -> list[list[Encoding]]:
+    """Each pair as (a, b) and (b, a)."""
+    odd = next((fields for fields in texts if len(fields) != 2), None)
+    if odd is not None:
+        raise ConfigError(
+            f"length.both_orders is for pairs of texts, and a row has {len(odd)}; leave it out, or "
+            "name two columns of text"
+        )
+    one_way = lengths.model_copy(update={"both_orders": False})
+    turned = [(second, first) for first, second in texts]
+    ways = (encodings(pairs, tokenizer, one_way) for pairs in (texts, turned))
+    return [there + back for there, back in zip(*ways, strict=True)]
 
 
 def _windows(fields: tuple[str, ...], tokenizer: Tokenizer, windows: Windows) -> list[Encoding]:

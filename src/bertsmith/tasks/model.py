@@ -18,6 +18,7 @@ from bertsmith.tasks.drawn_rows import drawn_rows
 from bertsmith.tasks.head import HeadSettings, TextHead, draw_weights
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.task import Task
+from bertsmith.tasks.token_bag import TokenBag
 from bertsmith.tasks.vector import TextVector, VectorSettings
 
 PUBLISHED = {"classify": "sequence", "multilabel": "sequence", "regress": "sequence"}
@@ -68,6 +69,7 @@ class TaskModel(nn.Module):
         self.published = published_head(task, vector, head)
         self.vector: TextVector | None = None
         self.own: TextHead | None = None
+        self.bag: TokenBag | None = None
         self.crf = _crf(task)  # the task reads it; here it is moved, trained and stored
         if self.published is not None:
             if self.published not in model.heads:
@@ -79,12 +81,17 @@ class TaskModel(nn.Module):
                 "published pooling goes with a single linear layer; give vector.pooling = first, "
                 "mean, max or attention with other heads"
             )
-        if task.reads == "rows" and (head.meta or vector.needs_layers):
-            raise ConfigError(f"{task.name} reads single rows: it has no meta features or layers")
+        if task.reads == "rows" and (head.meta or head.bag or vector.needs_layers):
+            raise ConfigError(
+                f"{task.name} reads single rows: head.meta, head.bag and vector.layers are for "
+                "tasks on whole texts; leave them out"
+            )
         width = model.spec.hidden
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
+        if head.bag:
+            self.bag = TokenBag(model.spec.vocab_size, task.outputs)
         self.own = TextHead(head, width=width, outputs=task.outputs, meta_sizes=meta_sizes)
         draw_weights(self.own, random)
         self._add_auxiliary(head, width, random)
@@ -211,8 +218,12 @@ class TaskModel(nn.Module):
         if self.own is None:
             raise ConfigError("a task on texts needs a vector and a head")
         joined = self._joined(vectors, batch)
-        meta = batch.meta if len(joined) == batch.examples else batch.meta[batch.owners]
-        return self.own(joined, meta), joined
+        whole = len(joined) == batch.examples
+        logits = self.own(joined, batch.meta if whole else batch.meta[batch.owners])
+        if self.bag is not None:
+            passages = torch.arange(len(joined), device=batch.owners.device)
+            logits = logits + self.bag(batch, batch.owners if whole else passages, len(joined))
+        return logits, joined
 
     def _of_rows(self, hidden: Tensor, batch: TaskBatch) -> Tensor:
         """The rows that were asked for (U, D) -> logits (U, C)."""

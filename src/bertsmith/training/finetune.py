@@ -14,6 +14,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.tasks.answering import answer, predictions
 from bertsmith.tasks.auxiliary import auxiliary_from, with_auxiliary
 from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.masked_tokens import MaskedTokens
 from bertsmith.tasks.meta import MetaTables, meta_sizes, meta_tables, with_meta
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.prediction import Prediction
@@ -108,7 +109,11 @@ def finetune(
         name: with_meta(task.features(examples, tokenizer, recipe.length), examples, tables)
         for name, examples in (("train", job.train), ("dev", job.dev))
     }
-    keep_seen(model.model, [*rows["train"], *rows["dev"]])
+    if model.bag is not None:
+        model.bag.learn_rarity(rows["train"])
+    masking = MaskedTokens.of(recipe.encoder.masked, tokenizer, recipe.run.seed)
+    hidden = () if masking is None else (masking.mask,)
+    keep_seen(model.model, [*rows["train"], *rows["dev"]], also=hidden)
     place.prepare(model)
     steps = max(1, round(len(job.train) / recipe.plan.batch * recipe.plan.epochs))
     began = time.monotonic()
@@ -123,6 +128,7 @@ def finetune(
         ranks=place.ranks,
         auxiliary=columns,
         loss=loss,
+        masking=masking,
     )
     run = Run(
         folder=job.out,

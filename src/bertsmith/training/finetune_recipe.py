@@ -48,12 +48,17 @@ class EncoderSettings(Settings):
     frozen: bool = False  # the encoder stays as it is; only the head learns
     dropout: Share | None = None  # None: the model's own; 0.1 if it has none
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
+    masked: Share = (
+        0.0  # of the tokens of a training text, hidden behind the mask, others each time
+    )
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.frozen and (self.dropout or self.attention_dropout):
             raise ValueError("a frozen encoder drops nothing out; there is head.dropout above it")
+        if self.frozen and self.masked:
+            raise ValueError("a frozen encoder reads each text once, so nothing of it is masked")
         return self
 
 

@@ -16,6 +16,7 @@ from bertsmith.tasks.answering import cut_up
 from bertsmith.tasks.auxiliary import Auxiliary, auxiliary_counts
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.masked_tokens import MaskedTokens
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.task import Loss, Task
 from bertsmith.training.finetune_recipe import PlanSettings
@@ -42,8 +43,9 @@ class FinetuneWork:
         ranks: Ranks,
         auxiliary: Sequence[Auxiliary] = (),
         loss: Loss | None = None,
+        masking: MaskedTokens | None = None,
     ) -> None:
-        """`loss` takes the place of the task's own."""
+        """`loss` takes the place of the task's own; `masking` hides tokens of what is read."""
         runs = groupby(features, key=lambda feature: feature.example)
         self._examples = [list(run) for _, run in runs]
         if not self._examples:
@@ -51,6 +53,7 @@ class FinetuneWork:
         self._task = task
         self._columns = tuple(auxiliary)
         self._loss = loss or task.loss
+        self._masking = masking
         self._batch = plan.batch
         self._micro_tokens = plan.micro_tokens
         self._seed = seed
@@ -73,8 +76,8 @@ class FinetuneWork:
         # Numbered anew: an example may come twice in a step, at the seam of two epochs.
         features = [
             replace(feature, example=place)
-            for place, number in enumerate(self._numbers(step))
-            for feature in self._examples[number]
+            for place, reading in enumerate(self._readings(step))
+            for feature in self._read(reading)
         ]
         return [
             task_batch([features[at] for at in part])
@@ -108,19 +111,29 @@ class FinetuneWork:
 
     def examples(self, step: int) -> str:
         """Which examples a step reads, in words."""
-        numbers = self._numbers(step)
+        numbers = [self._number(reading) for reading in self._readings(step)]
         more = " ..." if len(numbers) > 8 else ""
-        return f"training rows {numbers[:8].tolist()}{more} (rank {self._rank})"
+        return f"training rows {numbers[:8]}{more} (rank {self._rank})"
 
     def held_out(self) -> Iterator[TaskBatch]:
         """None: development rows are judged by what is predicted for them."""
         return iter(())
 
-    def _numbers(self, step: int) -> Numbers:
+    def _readings(self, step: int) -> list[int]:
+        """Which of all examples that training ever reads this rank reads in a step."""
+        readings = np.arange(step * self._batch, (step + 1) * self._batch)
+        mine: list[int] = np.array_split(readings, self._world)[self._rank].tolist()
+        return mine
+
+    def _number(self, reading: int) -> int:
+        """Which example a reading is of."""
         size = len(self._examples)
-        places = np.arange(step * self._batch, (step + 1) * self._batch)
-        mine = np.array_split(places, self._world)[self._rank]
-        return np.array([self._in_epoch(int(at) // size)[int(at) % size] for at in mine])
+        return int(self._in_epoch(reading // size)[reading % size])
+
+    def _read(self, reading: int) -> list[Feature]:
+        """The passages of an example as training sees them this time."""
+        passages = self._examples[self._number(reading)]
+        return passages if self._masking is None else self._masking.hide(passages, reading)
 
     def _in_epoch(self, epoch: int) -> Numbers:
         """The examples of an epoch in the order they are read."""

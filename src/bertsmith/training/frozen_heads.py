@@ -84,6 +84,9 @@ def frozen_heads(
         with_meta(task.features(rows, tokenizer, recipe.length), rows, tables)
         for rows in (job.train, job.dev)
     )
+    for head in heads.values():
+        if head.model.bag is not None:
+            head.model.bag.learn_rarity(train)
     work = FinetuneWork(task, train, plan=recipe.plan, seed=recipe.run.seed, ranks=place.ranks)
     an_epoch = max(1, round(work.steps_an_epoch))
     steps = max(1, round(work.steps_an_epoch * recipe.plan.epochs))

@@ -142,17 +142,17 @@ def head(model: TaskModel) -> dict[str, str]:
     if model.vector is None:
         return {"kind": "own", "reads": "single tokens"}
     layers = model.settings.layers
-    return {
-        "kind": "own",
-        "reads": f"{POOLED[model.settings.pooling]}, "
-        + (f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]),
-    }
+    where = f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]
+    tokens = "" if model.bag is None else "; each token by itself"
+    return {"kind": "own", "reads": f"{POOLED[model.settings.pooling]}, {where}{tokens}"}
 
 
 def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     """What kept the model from learning its rows by heart, in words."""
     spec = predictor.model.model.spec
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
+    if recipe.encoder.masked:
+        inside["masked tokens"] = recipe.encoder.masked
     above = {
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,

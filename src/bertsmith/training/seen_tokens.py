@@ -46,12 +46,16 @@ class SeenTokens(nn.Embedding):
         return whole
 
 
-def keep_seen(model: Model, features: Iterable[Feature]) -> None:
-    """Leave the rows of other tokens out of a model that is about to be trained on `features`."""
+def keep_seen(model: Model, features: Iterable[Feature], also: Sequence[int] = ()) -> None:
+    """Leave the rows of other tokens out of a model that is about to be trained on `features`.
+
+    `also` are tokens that training will put into them.
+    """
     table = model.encoder.embeddings.tokens
     if not table.weight.requires_grad:
         return
     seen = np.zeros(table.num_embeddings, dtype=bool)
+    seen[list(also)] = True
     for feature in features:
         seen[feature.encoding.ids] = True
     if not seen.all():
