@@ -19,6 +19,7 @@ from bertsmith.runtime import selection
 from bertsmith.runtime.answering import answer_on
 from bertsmith.runtime.engine import EagerEngine
 from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import TextVectorSettings
@@ -65,6 +66,20 @@ def test_an_engine_gives_the_same_logits(
     engine = SmallBatches(encoder, device=torch.device("cpu"), dtype=torch.float32)
     mine = answer_on(engine, predictor.model, features)
     assert len(mine.logits) == len(plain.logits)
+    assert largest_difference(mine.logits, plain.logits) < 2e-5
+
+
+def test_an_engine_gives_the_same_logits_where_tokens_have_a_say(
+    source: str, tmp_path: Path
+) -> None:
+    recipe = SHORT.model_copy(update={"head": HeadSettings(bag=True)})
+    train, dev = rows(24), rows(16)
+    finetune(tiny_job(source, tmp_path / "run", recipe=recipe, train=train, dev=dev))
+    predictor = load_predictor(tmp_path / "run")
+    features, plain = predictor.answered(rows(50, seed=5))
+    encoder = predictor.model.model.encoder
+    engine = SmallBatches(encoder, device=torch.device("cpu"), dtype=torch.float32)
+    mine = answer_on(engine, predictor.model, features)
     assert largest_difference(mine.logits, plain.logits) < 2e-5
 
 
