@@ -10,6 +10,7 @@ from html_tree import Tree
 from proof_cases import CASES, classify_case
 
 from bertsmith.report.finetune import finetune_page, write_finetune_report
+from bertsmith.report.finetune.by_heart import learned_by_heart
 from bertsmith.report.finetune.figures import percent, plural, said
 from bertsmith.report.finetune.summary import headline, is_beaten
 
@@ -192,3 +193,32 @@ def test_rows_of_one_line_are_told_apart_by_their_id() -> None:
     shown = {"place": "/x/squad.json:1", "id": "57ab", "texts": ["t"], "truth": "a", "answer": "b"}
     page = finetune_page({"dev": {"figures": {"f1": 1.0}, "errors": {"shown": [shown]}}}, title="x")
     assert "squad.json:1 · id 57ab" in page
+
+
+def rising(losses: list[float], **recipe: dict) -> dict:
+    looks = [
+        {"kind": "eval", "step": 100 * (n + 1), "losses": {"task": loss}}
+        for n, loss in enumerate(losses)
+    ]
+    encoder = {"frozen": False, "masked": 0.0, **recipe.get("encoder", {})}
+    optimizer = {"layer_decay": 1.0, **recipe.get("optimizer", {})}
+    return {"curves": looks, "recipe": {"encoder": encoder, "optimizer": optimizer}}
+
+
+def test_a_dev_loss_that_rose_is_told_with_what_helps() -> None:
+    told = learned_by_heart(rising([0.3, 0.25, 0.36]))
+    assert "lowest after step 200 (0.250) and 0.360 at the end" in told
+    assert "--epochs, --set encoder.masked=0.1, --set optimizer.layer_decay=0.8." in told
+    assert told in finetune_page({**finetune_record(), **rising([0.3, 0.25, 0.36])}, title="x")
+
+
+def test_settings_that_were_used_are_not_recommended() -> None:
+    used = rising([0.25, 0.36], encoder={"masked": 0.1}, optimizer={"layer_decay": 0.9})
+    assert learned_by_heart(used).endswith("Worth trying: fewer --epochs.")
+    frozen = learned_by_heart(rising([0.25, 0.36], encoder={"frozen": True}))
+    assert frozen.endswith("Worth trying: fewer --epochs.")
+
+
+@pytest.mark.parametrize("losses", [[], [0.3], [0.3, 0.25, 0.29], [0.4, 0.3], [0.3, float("nan")]])
+def test_a_dev_loss_that_did_not_rise_is_not_mentioned(losses: list[float]) -> None:
+    assert learned_by_heart(rising(losses)) == ""

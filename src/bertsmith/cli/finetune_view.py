@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
 from bertsmith.cli.evaluate_view import shown
 from bertsmith.cli.pretrain_view import figures, progress_bar, whereabouts
+from bertsmith.report.finetune.by_heart import learned_by_heart
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -140,13 +141,16 @@ def stopped_line(outcome: Outcome) -> str:
     )
 
 
-def result_lines(out: Path, record: Mapping[str, Any], page: Path) -> list[str]:
+def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
     """What came out: figures beside the baselines, what was cut, where the report is."""
     lines = [_made(out, record["training"])]
     for name in ("dev", "test"):
         if record.get(name):
             lines += _side(name, record[name], (record.get("baselines") or {}).get(name) or {})
     lines += _several(record)
+    rose = learned_by_heart(record)
+    if rose:
+        lines.append(rose)
     lines.append(f"report: {page}")
     return lines
 

@@ -105,15 +105,8 @@ def finetune(
         auxiliary=columns,
         device=place.device.type,
     )
-    rows = {
-        name: with_meta(task.features(examples, tokenizer, recipe.length), examples, tables)
-        for name, examples in (("train", job.train), ("dev", job.dev))
-    }
-    if model.bag is not None:
-        model.bag.learn_rarity(rows["train"])
     masking = MaskedTokens.of(recipe.encoder.masked, tokenizer, recipe.run.seed)
-    hidden = () if masking is None else (masking.mask,)
-    keep_seen(model.model, [*rows["train"], *rows["dev"]], also=hidden)
+    rows = _features(job, model, tokenizer, tables, masking)
     place.prepare(model)
     steps = max(1, round(len(job.train) / recipe.plan.batch * recipe.plan.epochs))
     began = time.monotonic()
@@ -157,6 +150,28 @@ def finetune(
     if outcome.status != "finished":
         return Finetuned(outcome=outcome, steps=steps)
     return _finished(job, outcome, steps, model, tokenizer, tables, rows["dev"], place)
+
+
+def _features(
+    job: FinetuneJob,
+    model: TaskModel,
+    tokenizer: Tokenizer,
+    tables: MetaTables,
+    masking: MaskedTokens | None,
+) -> dict[str, list[Feature]]:
+    """The passages of both sets of rows; the model is told which tokens it will see."""
+    rows = {
+        name: with_meta(model.task.features(some, tokenizer, job.recipe.length), some, tables)
+        for name, some in (("train", job.train), ("dev", job.dev))
+    }
+    if model.bag is not None:
+        model.bag.learn_rarity(rows["train"])
+    keep_seen(
+        model.model,
+        [*rows["train"], *rows["dev"]],
+        also=() if masking is None else (masking.mask,),
+    )
+    return rows
 
 
 def _check(job: FinetuneJob, place: Place) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from bertsmith.report.chart import Curve, chart
 from bertsmith.report.curves import named_curves, points_over_steps
+from bertsmith.report.finetune.by_heart import learned_by_heart
 from bertsmith.report.finetune.figures import name_of
 from bertsmith.report.finetune.summary import main_figure
-from bertsmith.report.page import folded, heading, preformatted, subheading
+from bertsmith.report.page import folded, heading, paragraph, preformatted, subheading
 from bertsmith.report.values import as_dict, as_list, part
 
 
@@ -27,6 +28,9 @@ def curve_section(record: dict[str, Any]) -> list[str]:
         *named_curves(held_out, "losses", "dev: ", dots=True),
     ]
     sections = [heading("Training"), subheading("Loss"), chart(losses, x_name="step")]
+    rose = learned_by_heart(record)
+    if rose:
+        sections.append(paragraph(rose))
     main = main_figure(part(record, "dev")) or next(
         (name for row in held_out for name in part(row, "figures")), ""
     )
