@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import torch
 from tiny_models import shrunk
@@ -14,6 +15,7 @@ from bertsmith.models.variant import Head
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model import TaskModel, published_head
 from bertsmith.tasks.task import Task
 from bertsmith.tasks.vector import VectorSettings
@@ -48,7 +50,7 @@ def tiny_task_model(
     head: HeadSettings | None = None,
     words: int = len(SPECIAL) + len(TASK_WORDS),
     meta_sizes: dict[str, int] | None = None,
-    pool: str = "mean",
+    pool: Literal["mean", "max"] = "mean",
 ) -> TaskModel:
     vector = vector or VectorSettings()
     head = head or HeadSettings(dropout=0.0)
@@ -66,7 +68,7 @@ def tiny_task_model(
         task,
         vector=vector,
         head=head,
-        pool=pool,
+        lengths=LengthSettings(pool=pool),
         meta_sizes=meta_sizes or {},
         random=random,
     )

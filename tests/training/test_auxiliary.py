@@ -109,7 +109,7 @@ def test_the_task_says_the_same_with_and_without_them(pooling: str) -> None:
         task,
         vector=VectorSettings(pooling=pooling),
         head=HeadSettings(dropout=0.0),
-        pool="mean",
+        lengths=LengthSettings(),
         meta_sizes={},
         auxiliary=columns,
     ).eval()

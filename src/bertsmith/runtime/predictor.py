@@ -197,7 +197,7 @@ def _task_model(loaded: LoadedFolder, section: dict[str, Any], tables: MetaTable
         task,
         vector=_settings(VectorSettings, section, "vector", path),
         head=_settings(HeadSettings, section, "head_settings", path),
-        pool=_settings(LengthSettings, section, "length", path).pool,
+        lengths=_settings(LengthSettings, section, "length", path),
         meta_sizes=meta_sizes(tables),
         auxiliary=auxiliary_from_json(section.get("auxiliary", {})),
     )

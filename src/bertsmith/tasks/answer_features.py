@@ -59,10 +59,10 @@ class WindowRule:
     @classmethod
     def of(cls, tokenizer: Tokenizer, lengths: LengthSettings, question: int) -> WindowRule:
         """The rule of these settings; a question never gets more than half of the room."""
-        if lengths.keep != "head" or lengths.budgets is not None or lengths.both_orders:
+        if lengths.keep != "head" or lengths.budgets is not None or lengths.is_apart:
             raise ConfigError(
                 "answer reads the question, then the whole context in windows: leave out "
-                "length.keep, length.budgets and length.both_orders"
+                "length.keep, length.budgets and length.fields"
             )
         specials = len(tokenizer.encode("", ""))
         room = room_for_text(lengths.max_length, specials)

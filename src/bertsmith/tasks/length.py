@@ -21,8 +21,9 @@ class LengthSettings(Settings):
 
     `keep` says which end of a longer text is read; `budgets` gives every field its own share
     instead (title 50, body 200). With `stride`, nothing is cut: windows of `max_length`, `stride`
-    tokens or half a window apart, are all read, and `pool` joins what they say. It joins also what
-    the two orders of a pair say with `both_orders`: the answer is then the same either way round.
+    tokens or half a window apart, are all read, and `pool` joins what they say. Fields that are
+    read `apart` do not know of each other: a number for a pair is learned from the cosine of their
+    vectors, each at most `max_length` long.
     """
 
     max_length: Count = 128
@@ -31,7 +32,7 @@ class LengthSettings(Settings):
     budgets: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False)] | None = None
     stride: Count | Literal["half"] | None = None
     pool: Literal["mean", "max"] = "mean"
-    both_orders: bool = False  # a pair is read as (a, b) and as (b, a)
+    fields: Literal["together", "apart"] = "together"
     strict: bool = False  # a text that is too long is an error
 
     @model_validator(mode="after")
@@ -40,12 +41,17 @@ class LengthSettings(Settings):
             raise ValueError("head is a setting of keep = 'head+tail' alone")
         if self.stride is not None and (self.keep != "head" or self.budgets is not None):
             raise ValueError("with stride nothing is cut, so keep and budgets have no meaning")
-        if self.both_orders and (self.stride is not None or self.budgets is not None):
+        if self.is_apart and (self.stride is not None or self.budgets is not None):
             raise ValueError(
-                "both_orders turns a pair round, while stride and budgets treat its fields "
-                "differently; leave them out"
+                "fields that are read apart have max_length each: stride and budgets are for "
+                "fields = 'together'"
             )
         return self
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each text of a pair is a passage by itself."""
+        return self.fields == "apart"
 
     @property
     def step(self) -> int | None:
@@ -71,9 +77,9 @@ class LengthSettings(Settings):
 def encodings(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
 ) -> list[list[Encoding]]:
-    """Each text, or tuple of fields, as one Encoding, as several windows or in both orders."""
-    if lengths.both_orders:
-        return _both_orders(texts, tokenizer, lengths)
+    """Each text, or tuple of fields, as one Encoding, as several windows or field by field."""
+    if lengths.is_apart:
+        return _apart(texts, tokenizer, lengths)
     if lengths.step is not None:
         windows = Windows(length=lengths.max_length, stride=lengths.step)
         return [_windows(fields, tokenizer, windows) for fields in texts]
@@ -91,20 +97,21 @@ def encodings(
     return [[encoding] for encoding in found]
 
 
-def _both_orders(
+def _apart(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
 ) -> list[list[Encoding]]:
-    """Each pair as (a, b) and (b, a)."""
+    """Each of the two texts of a pair by itself."""
     odd = next((fields for fields in texts if len(fields) != 2), None)
     if odd is not None:
         raise ConfigError(
-            f"length.both_orders is for pairs of texts, and a row has {len(odd)}; leave it out, or "
-            "name two columns of text"
+            f"length.fields = apart is for pairs of texts, and a row has {len(odd)}; leave it out, "
+            "or name two columns of text"
         )
-    one_way = lengths.model_copy(update={"both_orders": False})
-    turned = [(second, first) for first, second in texts]
-    ways = (encodings(pairs, tokenizer, one_way) for pairs in (texts, turned))
-    return [there + back for there, back in zip(*ways, strict=True)]
+    if not texts:
+        return []
+    flat = [text for fields in texts for text in fields]
+    found = tokenizer.encode_batch(flat, truncation=lengths.truncation)
+    return [found[at : at + 2] for at in range(0, len(found), 2)]
 
 
 def _windows(fields: tuple[str, ...], tokenizer: Tokenizer, windows: Windows) -> list[Encoding]:

@@ -16,6 +16,8 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.crf import Crf
 from bertsmith.tasks.drawn_rows import drawn_rows
 from bertsmith.tasks.head import HeadSettings, TextHead, draw_weights
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.likeness import Likeness
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.task import Task
 from bertsmith.tasks.token_bag import TokenBag
@@ -38,6 +40,27 @@ def _crf(task: Task) -> Crf | None:
     return task.crf if isinstance(task, Tag) else None
 
 
+def _check_apart(
+    task: Task, vector: VectorSettings, head: HeadSettings, auxiliary: Sequence[Auxiliary]
+) -> None:
+    """Texts that are read apart meet in one number, with no layer above it."""
+    if task.name != "regress":
+        raise ConfigError(
+            f"length.fields = apart learns a number for a pair, and the task is {task.name}; leave "
+            "it out"
+        )
+    if vector.is_published:
+        raise ConfigError(
+            "length.fields = apart compares vectors of texts, which published pooling does not "
+            "give; set vector.pooling to mean, first, max or attention"
+        )
+    if not head.is_plain or head.dropout or auxiliary:
+        raise ConfigError(
+            "length.fields = apart reads the cosine of two vectors and nothing else: set "
+            "head.dropout=0.0 and leave out other settings of head and auxiliary"
+        )
+
+
 class TaskModel(nn.Module):
     """What is fine-tuned; `forward` gives a task's logits for a batch.
 
@@ -52,24 +75,27 @@ class TaskModel(nn.Module):
         *,
         vector: VectorSettings,
         head: HeadSettings,
-        pool: str,
+        lengths: LengthSettings,
         meta_sizes: Mapping[str, int],
         auxiliary: Sequence[Auxiliary] = (),
         random: torch.Generator | None = None,
     ) -> None:
-        """`pool` joins the windows of a text; `random` draws the weights of an own head."""
+        """`lengths` says how passages are joined; `random` draws the weights of an own head."""
         super().__init__()
+        if lengths.is_apart:
+            _check_apart(task, vector, head, auxiliary)
         self.columns = tuple(auxiliary)
         self.frozen = False
         self.drawn = 0
         self.model = model
         self.task = task
         self.settings = vector
-        self.pool = pool
+        self.pool = lengths.pool
         self.published = published_head(task, vector, head)
         self.vector: TextVector | None = None
         self.own: TextHead | None = None
         self.bag: TokenBag | None = None
+        self.likeness: Likeness | None = None
         self.crf = _crf(task)  # the task reads it; here it is moved, trained and stored
         if self.published is not None:
             if self.published not in model.heads:
@@ -90,6 +116,10 @@ class TaskModel(nn.Module):
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
+        if lengths.is_apart:
+            self.likeness = Likeness()
+            self._add_auxiliary(head, width, random)
+            return
         if head.bag:
             self.bag = TokenBag(model.spec.vocab_size, task.outputs)
         self.own = TextHead(head, width=width, outputs=task.outputs, meta_sizes=meta_sizes)
@@ -215,6 +245,8 @@ class TaskModel(nn.Module):
 
     def _headed(self, vectors: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Vectors of passages (B, W) -> logits (E, C), and the vectors (E, W) they are made of."""
+        if self.likeness is not None:
+            return self.likeness(vectors), vectors
         if self.own is None:
             raise ConfigError("a task on texts needs a vector and a head")
         joined = self._joined(vectors, batch)

@@ -45,6 +45,8 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
     shape = find(loaded.model.variant).heads.get("sequence")
     if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
         return VectorSettings(pooling="mean", layers=wanted.layers)
+    if recipe.length.is_apart:
+        return VectorSettings(pooling="mean", layers=wanted.layers)
     plain = recipe.head.is_plain and wanted.layers == "last"
     return VectorSettings(pooling="published" if plain else "first", layers=wanted.layers)
 
@@ -94,7 +96,7 @@ def build_task_model(
         task,
         vector=vector,
         head=recipe.head,
-        pool=recipe.length.pool,
+        lengths=recipe.length,
         meta_sizes=meta_sizes,
         auxiliary=auxiliary,
         random=random,

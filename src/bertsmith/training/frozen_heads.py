@@ -127,7 +127,7 @@ def _head(
         base.task,
         vector=choice,
         head=recipe.head,
-        pool=recipe.length.pool,
+        lengths=recipe.length,
         meta_sizes=sizes,
         random=torch.Generator().manual_seed(recipe.run.seed),
     ).to(next(base.model.parameters()).device)

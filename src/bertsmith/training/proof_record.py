@@ -143,8 +143,11 @@ def head(model: TaskModel) -> dict[str, str]:
         return {"kind": "own", "reads": "single tokens"}
     layers = model.settings.layers
     where = f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]
+    read = f"{POOLED[model.settings.pooling]}, {where}"
+    if model.likeness is not None:
+        return {"kind": "own", "reads": f"the cosine of two texts, of each {read}"}
     tokens = "" if model.bag is None else "; each token by itself"
-    return {"kind": "own", "reads": f"{POOLED[model.settings.pooling]}, {where}{tokens}"}
+    return {"kind": "own", "reads": read + tokens}
 
 
 def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
