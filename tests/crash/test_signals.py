@@ -87,16 +87,17 @@ def test_a_signal_that_arrives_twice_at_once_is_one_request(
 def test_a_second_run_in_the_folder_is_told_who_holds_it(
     server: ToyServer, other: ToyServer, tmp_path: Path
 ) -> None:
-    for _ in range(20 if LONG else 2):
-        server.start(tmp_path, pause=0.2)
-        wait_for_lock(tmp_path)
-        ended = other.run(tmp_path)
+    for number in range(20 if LONG else 2):
+        folder = tmp_path / str(number)  # a log of an earlier run would not be waited for
+        server.start(folder, pause=0.2)
+        wait_for_lock(folder)
+        ended = other.run(folder)
         assert ended.code == 73
         assert ended.seconds < 2.0
         assert ended.error.startswith("LockedError")
-        assert f"another run is at work in {tmp_path}" in ended.error
+        assert f"another run is at work in {folder}" in ended.error
         assert f"process {server.pid} on {socket.gethostname()}" in ended.error
         assert "give another folder" in ended.error
         server.send(signal.SIGKILL)
         assert server.wait().code == -9
-    assert other.run(tmp_path).code == 0
+        assert other.run(folder).code == 0
