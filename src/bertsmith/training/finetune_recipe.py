@@ -48,9 +48,7 @@ class EncoderSettings(Settings):
     frozen: bool = False  # the encoder stays as it is; only the head learns
     dropout: Share | None = None  # None: the model's own; 0.1 if it has none
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
-    masked: Share = (
-        0.0  # of the tokens of a training text, hidden behind the mask, others each time
-    )
+    masked: Share = 0.0  # of the tokens of a training text, others each time; see `MaskedTokens`
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
