@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import torch
 from tiny_models import shrunk
@@ -50,7 +49,7 @@ def tiny_task_model(
     head: HeadSettings | None = None,
     words: int = len(SPECIAL) + len(TASK_WORDS),
     meta_sizes: dict[str, int] | None = None,
-    pool: Literal["mean", "max"] = "mean",
+    lengths: LengthSettings | None = None,
 ) -> TaskModel:
     vector = vector or VectorSettings()
     head = head or HeadSettings(dropout=0.0)
@@ -68,7 +67,7 @@ def tiny_task_model(
         task,
         vector=vector,
         head=head,
-        lengths=LengthSettings(pool=pool),
+        lengths=lengths or LengthSettings(),
         meta_sizes=meta_sizes or {},
         random=random,
     )

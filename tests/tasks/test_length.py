@@ -31,3 +31,9 @@ def test_without_a_stride_there_are_no_windows() -> None:
     assert LengthSettings(max_length=64).step is None
     assert LengthSettings(max_length=64, stride=9).step == 9
     assert LengthSettings(max_length=64, stride="half").step == 31
+
+
+def test_what_joins_windows_is_refused_where_there_are_none() -> None:
+    with pytest.raises(ValueError, match="joins windows, and there are none without stride"):
+        LengthSettings(pool="max")
+    assert LengthSettings(pool="max", stride=9).pool == "max"

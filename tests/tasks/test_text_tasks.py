@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -132,15 +133,17 @@ def test_answers_are_the_same_in_any_batch_and_in_order() -> None:
     assert alone.loss == pytest.approx(together.loss, abs=1e-5)
 
 
-def test_windows_of_a_long_text_are_pooled_as_one() -> None:
+@pytest.mark.parametrize("pool", ["mean", "max"])
+def test_windows_of_a_long_text_are_pooled_as_one(pool: Literal["mean", "max"]) -> None:
     long = " ".join(TASK_WORDS * 3)
     rows = [row(0, [long], Label("a")), row(1, ["bird"], Label("b"))]
     task = Classify(labels=("a", "b"))
-    lengths = LengthSettings(max_length=16, stride=10)
+    lengths = LengthSettings(max_length=16, stride=10, pool=pool)
     features = task.features(rows, word_tokenizer(), lengths)
     assert [feature.example for feature in features] == [0, 0, 0, 0, 1]
     assert all(feature.encoding.total_cut == 0 for feature in features)
-    model = tiny_task_model(task, vector=VectorSettings(pooling="mean"))
+    model = tiny_task_model(task, vector=VectorSettings(pooling="mean"), lengths=lengths)
+    assert model.own is not None
     batch = task_batch(features)
     assert (batch.examples, batch.owners.tolist(), batch.targets.tolist()) == (
         2,
@@ -148,9 +151,10 @@ def test_windows_of_a_long_text_are_pooled_as_one() -> None:
         [0, 1],
     )
     model.eval()
-    each = torch.stack([model(task_batch([one]))[0] for one in features[:4]])
-    # The head is linear, so the logits of the mean are the mean of the logits.
-    torch.testing.assert_close(model(batch)[0], each.mean(dim=0), atol=1e-5, rtol=0)
+    each = torch.cat([model.passages(task_batch([one])) for one in features[:4]])
+    joined = each.mean(dim=0) if pool == "mean" else each.amax(dim=0)
+    said = model.own(joined[None], batch.meta[:1])[0]
+    torch.testing.assert_close(model(batch)[0], said, atol=1e-5, rtol=0)
 
 
 def test_what_was_cut_is_said() -> None:

@@ -41,6 +41,11 @@ class LengthSettings(Settings):
             raise ValueError("head is a setting of keep = 'head+tail' alone")
         if self.stride is not None and (self.keep != "head" or self.budgets is not None):
             raise ValueError("with stride nothing is cut, so keep and budgets have no meaning")
+        if self.stride is None and self.pool != "mean":
+            raise ValueError(
+                f"pool = '{self.pool}' joins windows, and there are none without stride: give "
+                "stride, or leave pool out"
+            )
         if self.is_apart and (self.stride is not None or self.budgets is not None):
             raise ValueError(
                 "fields that are read apart have max_length each: stride and budgets are for "
