@@ -11,6 +11,7 @@ from pathlib import Path
 from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
+from bertsmith.tasks.agreement import check_agreement
 from bertsmith.tasks.answering import answer, predictions
 from bertsmith.tasks.auxiliary import auxiliary_from, with_auxiliary
 from bertsmith.tasks.feature import Feature
@@ -122,6 +123,7 @@ def finetune(
         auxiliary=columns,
         loss=loss,
         masking=masking,
+        agreement=recipe.encoder.agreement,
     )
     run = Run(
         folder=job.out,
@@ -178,6 +180,8 @@ def _check(job: FinetuneJob, place: Place) -> None:
     """Refuse what cannot be done before time goes into it."""
     if not job.dev:
         raise ConfigError("there are no development rows to choose the best weights by")
+    if job.recipe.encoder.agreement:
+        check_agreement(job.task)
     if place.ranks.world == 1:
         return
     from bertsmith.training.ranks_fsdp import FullySharded  # slow to import

@@ -49,6 +49,7 @@ class EncoderSettings(Settings):
     dropout: Share | None = None  # None: the model's own; 0.1 if it has none
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
     masked: Share = 0.0  # of the tokens of a training text, others each time; see `MaskedTokens`
+    agreement: Annotated[float, Field(ge=0)] = 0.0  # texts are read twice; see `tasks.agreement`
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
@@ -57,6 +58,8 @@ class EncoderSettings(Settings):
             raise ValueError("a frozen encoder drops nothing out; there is head.dropout above it")
         if self.frozen and self.masked:
             raise ValueError("a frozen encoder reads each text once, so nothing of it is masked")
+        if self.frozen and self.agreement:
+            raise ValueError("a frozen encoder reads each text once, so no two readings can agree")
         return self
 
 
@@ -104,3 +107,19 @@ class FinetuneRecipe(Settings):
     best: BestSettings = BestSettings()
     save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
     run: RunSettings = RunSettings()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        encoder = self.encoder
+        if encoder.agreement and self.auxiliary:
+            raise ValueError(
+                "encoder.agreement compares what two readings say of the task alone: leave it out, "
+                "or auxiliary"
+            )
+        drops = encoder.dropout != 0 or encoder.attention_dropout or self.head.dropout
+        if encoder.agreement and not drops:
+            raise ValueError(
+                "encoder.agreement compares two readings that differ by dropout, and there is "
+                "none: leave it out, or set encoder.dropout"
+            )
+        return self

@@ -12,6 +12,7 @@ from torch import nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.agreement import read_twice
 from bertsmith.tasks.answering import cut_up
 from bertsmith.tasks.auxiliary import Auxiliary, auxiliary_counts
 from bertsmith.tasks.batch import TaskBatch, task_batch
@@ -44,8 +45,12 @@ class FinetuneWork:
         auxiliary: Sequence[Auxiliary] = (),
         loss: Loss | None = None,
         masking: MaskedTokens | None = None,
+        agreement: float = 0.0,
     ) -> None:
-        """`loss` takes the place of the task's own; `masking` hides tokens of what is read."""
+        """`loss` takes the place of the task's own; `masking` hides tokens of what is read.
+
+        With `agreement`, every text is read twice, and that is the weight of the difference.
+        """
         runs = groupby(features, key=lambda feature: feature.example)
         self._examples = [list(run) for _, run in runs]
         if not self._examples:
@@ -54,6 +59,7 @@ class FinetuneWork:
         self._columns = tuple(auxiliary)
         self._loss = loss or task.loss
         self._masking = masking
+        self._agreement = agreement
         self._batch = plan.batch
         self._micro_tokens = plan.micro_tokens
         self._seed = seed
@@ -97,6 +103,8 @@ class FinetuneWork:
         """The task's loss, and those of the auxiliary targets."""
         if not isinstance(model, TaskModel):
             raise TypeError(f"fine-tuning trains a TaskModel, not {type(model)}")
+        if self._agreement:
+            return {PART: read_twice(model, batch, self._loss, self._agreement)}, {}
         if not self._columns:
             return {PART: self._loss(model(batch), batch)}, {}
         logits, further = model.with_auxiliary(batch)

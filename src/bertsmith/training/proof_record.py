@@ -156,6 +156,8 @@ def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
     if recipe.encoder.masked:
         inside["masked tokens"] = recipe.encoder.masked
+    if recipe.encoder.agreement:
+        inside["agreement of two readings"] = recipe.encoder.agreement
     above = {
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,
