@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +26,14 @@ from bertsmith.data.examples.example import (
 )
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
-from bertsmith.training.finetune import FinetuneJob, finetune
+from bertsmith.training.finetune import Finetuned, FinetuneJob, finetune
 from bertsmith.training.finetune_recipe import (
     EncoderSettings,
     FinetuneOptimizer,
     FinetuneRecipe,
     PlanSettings,
 )
+from bertsmith.training.progress import Progress, Watcher
 
 RECIPE = FinetuneRecipe(
     plan=PlanSettings(epochs=6, batch=8),
@@ -101,6 +104,32 @@ def tiny_job(source: str, out: Path, task: str = "classify", **changes: Any) -> 
         out=out,
     )
     return replace(made, **changes)
+
+
+def stop_at(step: int) -> Watcher:
+    """Ends a run as a signal would."""
+
+    def stop(look: Progress) -> None:
+        if look.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return stop
+
+
+def weights(out: Path) -> dict[str, bytes]:
+    """All that was learned, file by file."""
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.safetensors"))}
+
+
+def straight_and_cut(source: str, path: Path, recipe: FinetuneRecipe = RECIPE) -> Finetuned:
+    """A run in one go, in `path`/straight; the same run cut in two ends with the same weights."""
+    done = finetune(tiny_job(source, path / "straight", recipe=recipe))
+    stopped = finetune(tiny_job(source, path / "cut", recipe=recipe), watch=stop_at(45))
+    assert (stopped.outcome.status, stopped.model) == ("stopped", None)
+    finetune(tiny_job(source, path / "cut", recipe=recipe))
+    assert "model.safetensors" in weights(path / "cut")
+    assert weights(path / "cut") == weights(path / "straight")
+    return done
 
 
 def finetuned_folder(path: Path, recipe: FinetuneRecipe = RECIPE) -> Path:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, SHORT, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, stop_at, straight_and_cut, tiny_folder, tiny_job
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -26,7 +24,6 @@ from bertsmith.training.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.finetune import Finetuned, finetune
 from bertsmith.training.finetune_recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
 from bertsmith.training.place import Place
-from bertsmith.training.progress import Progress
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +68,9 @@ def test_an_own_head_lies_beside_the_model(source: str, tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(source: str, tmp_path: Path) -> None:
-    def stop(look: Progress) -> None:
-        if look.step == 45:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    finetune(tiny_job(source, tmp_path / "straight"))
-    stopped = finetune(tiny_job(source, tmp_path / "cut"), watch=stop)
-    assert (stopped.outcome.status, stopped.model) == ("stopped", None)
-    finetune(tiny_job(source, tmp_path / "cut"))
-    for name in ("model.safetensors", "bertsmith.json"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    straight_and_cut(source, tmp_path)
+    straight, cut = (tmp_path / name / "bertsmith.json" for name in ("straight", "cut"))
+    assert cut.read_bytes() == straight.read_bytes()
 
 
 def test_a_finished_run_keeps_one_checkpoint_and_is_not_made_again(
@@ -98,12 +88,8 @@ def test_a_finished_run_keeps_one_checkpoint_and_is_not_made_again(
 
 
 def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_path: Path) -> None:
-    def stop(look: Progress) -> None:
-        if look.step == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
-
     job = tiny_job(source, tmp_path, recipe=SHORT)
-    finetune(job, watch=stop)
+    finetune(job, watch=stop_at(3))
     slower = SHORT.model_copy(update={"optimizer": FinetuneOptimizer(lr=1e-3)})
     changed = replace(job, recipe=slower)
     with pytest.raises(ConfigError, match=r"optimizer\.lr"):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_folder, tiny_job, weights
 from tiny_tasks import SPECIAL, row, word_tokenizer
 
 from bertsmith.data.examples.example import Label
@@ -24,7 +22,6 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, PlanSettings
 from bertsmith.training.finetune_work import FinetuneWork
-from bertsmith.training.progress import Progress
 from bertsmith.training.proof_record import regulariser
 from bertsmith.training.work import SingleRank
 
@@ -112,22 +109,11 @@ def test_several_ranks_hide_what_one_hides() -> None:
 
 
 def test_a_run_learns_and_goes_on_to_the_same_bits(source: str, tmp_path: Path) -> None:
-    def stop(look: Progress) -> None:
-        if look.step == 45:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    def weights(name: str) -> bytes:
-        return (tmp_path / name / "model.safetensors").read_bytes()
-
-    recipe = masking(0.2)
-    done = finetune(tiny_job(source, tmp_path / "straight", recipe=recipe))
+    done = straight_and_cut(source, tmp_path, masking(0.2))
     assert done.dev_figures is not None
     assert done.dev_figures["accuracy"] > 0.8
-    assert finetune(tiny_job(source, tmp_path / "cut", recipe=recipe), watch=stop).model is None
-    finetune(tiny_job(source, tmp_path / "cut", recipe=recipe))
-    assert weights("cut") == weights("straight")
     finetune(tiny_job(source, tmp_path / "whole", recipe=masking(0.0)))
-    assert weights("whole") != weights("straight")
+    assert weights(tmp_path / "whole") != weights(tmp_path / "straight")
     told = {
         name: regulariser(load_predictor(tmp_path / name), masking(share))
         for name, share in (("straight", 0.2), ("whole", 0.0))
