@@ -27,7 +27,7 @@ from bertsmith.training.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.finetune_model import build_task_model
 from bertsmith.training.finetune_recipe import FinetuneRecipe
 from bertsmith.training.finetune_result import save_task_model
-from bertsmith.training.finetune_work import PART, FinetuneWork
+from bertsmith.training.finetune_work import PART, Asked, FinetuneWork
 from bertsmith.training.kept_vectors import Memory, keep_vectors
 from bertsmith.training.loop import train
 from bertsmith.training.place import Place
@@ -120,10 +120,8 @@ def finetune(
         plan=recipe.plan,
         seed=recipe.run.seed,
         ranks=place.ranks,
-        auxiliary=columns,
-        loss=loss,
+        asked=Asked(auxiliary=columns, loss=loss, agreement=recipe.encoder.agreement),
         masking=masking,
-        agreement=recipe.encoder.agreement,
     )
     run = Run(
         folder=job.out,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -27,6 +27,19 @@ Numbers = NDArray[np.int64]
 PART = "task"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a step asks of an example besides the task.
+
+    `loss` takes the place of the task's own. With `agreement`, every text is read twice, and that
+    is the weight of the difference.
+    """
+
+    auxiliary: Sequence[Auxiliary] = ()
+    loss: Loss | None = None
+    agreement: float = 0.0
+
+
 class FinetuneWork:
     """Labeled examples as the loop asks for them.
 
@@ -42,24 +55,19 @@ class FinetuneWork:
         plan: PlanSettings,
         seed: int,
         ranks: Ranks,
-        auxiliary: Sequence[Auxiliary] = (),
-        loss: Loss | None = None,
+        asked: Asked = Asked(),  # noqa: B008 - frozen
         masking: MaskedTokens | None = None,
-        agreement: float = 0.0,
     ) -> None:
-        """`loss` takes the place of the task's own; `masking` hides tokens of what is read.
-
-        With `agreement`, every text is read twice, and that is the weight of the difference.
-        """
+        """`masking` hides tokens of what is read."""
         runs = groupby(features, key=lambda feature: feature.example)
         self._examples = [list(run) for _, run in runs]
         if not self._examples:
             raise ConfigError("there is no example to train on")
         self._task = task
-        self._columns = tuple(auxiliary)
-        self._loss = loss or task.loss
+        self._columns = tuple(asked.auxiliary)
+        self._loss = asked.loss or task.loss
+        self._agreement = asked.agreement
         self._masking = masking
-        self._agreement = agreement
         self._batch = plan.batch
         self._micro_tokens = plan.micro_tokens
         self._seed = seed
