@@ -89,7 +89,7 @@ def test_a_second_run_in_the_folder_is_told_who_holds_it(
 ) -> None:
     for number in range(20 if LONG else 2):
         folder = tmp_path / str(number)  # a log of an earlier run would not be waited for
-        server.start(folder, pause=0.2)
+        server.start(folder, pause=1.0)  # still at work when a busy machine gets to the other
         wait_for_lock(folder)
         ended = other.run(folder)
         assert ended.code == 73
