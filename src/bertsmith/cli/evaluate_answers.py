@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _read(path: Path) -> dict[str, str]:
             raise InputFileError(f"{path} has more than {LARGEST:,} bytes; it holds no answers")
         told = json.loads(path.read_bytes())
     except OSError as fault:
-        raise InputFileError(f"cannot read {path}: {fault.strerror or fault}") from fault
+        raise unreadable(path, fault) from fault
     except (ValueError, RecursionError) as fault:
         raise InputFileError(
             f'{path} is not JSON: {fault}; it should be {{"id": "answer", ...}}'

@@ -19,6 +19,7 @@ from bertsmith.data.encodings import (
     likely_encodings,
     unmarked_utf16,
 )
+from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Lines(Iterator[str]):
         try:
             raw = path.open("rb")
         except OSError as error:
-            raise InputFileError(f"cannot read {path}: {error.strerror or error}") from error
+            raise unreadable(path, error) from error
         if raw.seekable():
             self._size = path.stat().st_size
         return raw

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError, MissingExtraError
 
 PACKINGS = (".gz", ".zst")
@@ -29,7 +30,7 @@ class ByteStream(Iterator[bytes]):
             self._raw = path.open("rb")
             self._size = path.stat().st_size
         except OSError as error:
-            raise InputFileError(f"cannot read {path}: {error.strerror or error}") from error
+            raise unreadable(path, error) from error
         self._stream = _unpacked(self._raw, self._packing)
 
     def __next__(self) -> bytes:
@@ -43,7 +44,7 @@ class ByteStream(Iterator[bytes]):
             ) from error
         except OSError as error:
             self.close()
-            raise InputFileError(f"cannot read {self.path}: {error.strerror or error}") from error
+            raise unreadable(self.path, error) from error
         if not chunk:
             self.close()
             raise StopIteration

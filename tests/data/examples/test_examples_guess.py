@@ -179,6 +179,26 @@ def test_several_labels_in_a_cell_and_in_columns(tmp_path) -> None:
     assert (found[0].target, found[5].target) == (Labels(()), Labels(("toxic", "obscene")))
 
 
+def test_labels_that_may_be_joined_are_told_and_parted_on_request(tmp_path) -> None:
+    cells = ["pos|film", "neg|film", "pos|room", "neg|room"] * 3  # four parts make four cells
+    body = "text\ttags\n" + "".join(f"words {n}\t{c}\n" for n, c in enumerate(cells))
+    spec, found = read(tmp_path / "a.tsv", body)
+    assert (spec.task, found[0].target) == ("classify", Label("pos|film"))
+    assert any("if 'pos|film' is several: --label-separator '|'" in x for x in spec.describe())
+    for given in ({"label_separator": "|"}, {"task": "multilabel"}):
+        spec, found = read(tmp_path / "a.tsv", body, **given)
+        assert (spec.task, spec.label_separator) == ("multilabel", "|")
+        assert found[0].target == Labels(("pos", "film"))
+
+
+def test_labels_with_a_semicolon_now_and_then_raise_no_doubt(tmp_path) -> None:
+    cells = ["news", "sport"] * 20 + ["war; peace"]
+    body = "text\tlabel\n" + "".join(f"words {n}\t{c}\n" for n, c in enumerate(cells))
+    spec, _ = read(tmp_path / "a.tsv", body)
+    assert spec.task == "classify"
+    assert not any("separator" in line for line in spec.describe())
+
+
 def test_every_guess_can_be_set(tmp_path) -> None:
     given = {
         "text": (1,),

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from bertsmith.config import Settings
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.stratify import Shares
+from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError
 from bertsmith.staged import write_staged
 
@@ -88,7 +89,7 @@ def load_record(path: Path) -> SplitRecord:
             raise InputFileError(f"{path} is no saved split: it has {path.stat().st_size:,} bytes")
         return SplitRecord.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise InputFileError(f"cannot read {path}: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(str(part) for part in fault["loc"]) or "the document"
