@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import pytest
 from finetune_record import finetune_record
 from html_tree import Tree
 from proof_cases import CASES, classify_case
 
+from bertsmith.cli.finetune_view import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
 from bertsmith.report.finetune.by_heart import learned_by_heart
 from bertsmith.report.finetune.figures import percent, plural, said
-from bertsmith.report.finetune.summary import headline, is_beaten
+from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten
 
 EVERYWHERE = ("Figures", "Seeds", "Folds", "Worst errors", "The data", "Training", "Settings")
 SPECIAL = {
@@ -176,16 +178,20 @@ def test_each_task_says_what_its_words_baseline_is() -> None:
     assert "F1 over all labels" in said_first["multilabel"]
 
 
-def test_a_model_that_words_beat_is_not_praised(record) -> None:
+def test_a_model_that_a_simple_rule_beats_is_not_praised(record) -> None:
     assert not is_beaten(record)
     weak = copy.deepcopy(record)
     weak["test"]["figures"]["accuracy"] = weak["baselines"]["test"]["words"]["accuracy"]
     assert is_beaten(weak)
     assert "not worth its cost" in finetune_page(weak, title="x")
     assert "not worth its cost" not in finetune_page(record, title="x")
+    assert BEATEN in result_lines(Path("m"), weak, Path("report.html"))
+    assert BEATEN not in result_lines(Path("m"), record, Path("report.html"))
     numbers = {"dev": {"main": "mse", "figures": {"mse": 0.5}}}
     assert is_beaten({**numbers, "baselines": {"dev": {"words": {"mse": 0.4}}}})
     assert not is_beaten({**numbers, "baselines": {"dev": {"words": {"mse": 0.6}}}})
+    both = {"majority": {"mse": 0.4}, "words": {"mse": 0.6}}
+    assert is_beaten({**numbers, "baselines": {"dev": both}})
     assert not is_beaten(numbers)
 
 

@@ -14,6 +14,7 @@ from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
 from bertsmith.cli.evaluate_view import shown
 from bertsmith.cli.pretrain_view import figures, progress_bar, whereabouts
 from bertsmith.report.finetune.by_heart import learned_by_heart
+from bertsmith.report.finetune.summary import BEATEN, is_beaten
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -148,6 +149,8 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
         if record.get(name):
             lines += _side(name, record[name], (record.get("baselines") or {}).get(name) or {})
     lines += _several(record)
+    if is_beaten(record):
+        lines.append(BEATEN)
     rose = learned_by_heart(record)
     if rose:
         lines.append(rose)
