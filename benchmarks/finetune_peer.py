@@ -28,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with sst2/ and bbc/")
     parser.add_argument("--only", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, help="as many as ours if unset")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("bench_out/quality"))
     options = parser.parse_args()
@@ -45,7 +45,7 @@ def reached(name: str, options: argparse.Namespace) -> list[float]:
     script = str(Path(__file__).with_name("finetune.py"))
     found = []
     first = TRIALS[name].first
-    for seed in range(first, first + options.seeds):
+    for seed in range(first, first + (options.seeds or TRIALS[name].seeds)):
         out = options.work / name / f"transformers-{seed}"
         out.mkdir(parents=True, exist_ok=True)
         kept = out / "found.json"
