@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from small_corpus import SmallCorpus, roberta_tokenizer, small_corpus
 
-from bertsmith.data.counter import hashes, key_of, shuffled, uniforms
 from bertsmith.data.inputs import Inputs, InputSettings
 from bertsmith.data.rows import RowsBatch
 from bertsmith.errors import ConfigError
+from bertsmith.random_keys import hashes, key_of, shuffled, uniforms
 
 KINDS = [
     ("segment_pair", "next_sentence"),

@@ -10,10 +10,10 @@ from types import ModuleType
 
 import numpy as np
 
-from bertsmith.data.counter import hashes
 from bertsmith.data.rows import RowsBatch, rows_of
 from bertsmith.objectives.grouping import GROUPINGS, Grouping
 from bertsmith.objectives.replacement import REPLACEMENTS, Replacement
+from bertsmith.random_keys import hashes
 from bertsmith.text.tokenizer import Tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

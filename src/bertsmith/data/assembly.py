@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.data.corpus.view import TokenFiles
-from bertsmith.data.counter import Words
 from bertsmith.data.input_plans import Plan, spread
 from bertsmith.data.rows import Longs, RowsBatch
 from bertsmith.errors import ConfigError
+from bertsmith.random_keys import Words
 from bertsmith.text.template import Frame, Marks
 from bertsmith.text.tokenizer import Tokenizer
 

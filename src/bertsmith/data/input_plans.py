@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertsmith.data.counter import Floats, key_of, uniforms
 from bertsmith.data.rows import Flags, Longs
+from bertsmith.random_keys import Floats, key_of, uniforms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,12 +13,12 @@ from pydantic import Field, model_validator
 from bertsmith.config import Settings
 from bertsmith.data.assembly import Assembly
 from bertsmith.data.corpus.view import CorpusView, TokenFiles
-from bertsmith.data.counter import hashes, key_of
 from bertsmith.data.input_plans import Plan
 from bertsmith.data.packed_plans import doc_sentences, full_sentences
 from bertsmith.data.pair_plans import PairTask, segment_pairs, sentence_pairs
 from bertsmith.data.rows import Longs, RowsBatch
 from bertsmith.errors import ConfigError
+from bertsmith.random_keys import hashes, key_of
 
 InputKind = Literal["segment_pair", "sentence_pair", "full_sentences", "doc_sentences"]
 Planner = Callable[[CorpusView, int, float, PairTask | None, int], Plan]

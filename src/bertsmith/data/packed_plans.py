@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bertsmith.data.corpus.view import CorpusView
-from bertsmith.data.counter import shuffled
 from bertsmith.data.input_plans import Plan, StepDraws, spread, targets
 from bertsmith.data.pair_plans import STRETCH
 from bertsmith.data.rows import Flags, Longs
+from bertsmith.random_keys import shuffled
 
 
 def full_sentences(view: CorpusView, room: int, short: float, key: int) -> Plan:

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 
 from bertsmith.data.corpus.view import CorpusView
-from bertsmith.data.counter import Floats, key_of, uniforms
 from bertsmith.data.input_plans import Pairs, Plan, StepDraws, gathered, targets
 from bertsmith.data.rows import Flags, Longs
 from bertsmith.errors import ConfigError
+from bertsmith.random_keys import Floats, key_of, uniforms
 
 PairTask = Literal["next_sentence", "sentence_order"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.counter import Floats, Words, hashes, key_of, unit
+from bertsmith.random_keys import Floats, Words, hashes, key_of, unit
 from bertsmith.text.encoding import Encoding
 
 Ints = NDArray[np.int32]

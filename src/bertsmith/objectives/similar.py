@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.data.counter import Floats
 from bertsmith.data.rows import Ints, Longs
 from bertsmith.data.texts import read_texts
 from bertsmith.errors import InputFileError
 from bertsmith.objectives.lexicon import forms
 from bertsmith.objectives.trie import Trie
+from bertsmith.random_keys import Floats
 from bertsmith.text.tokenizer import Tokenizer
 
 # The code before each line of the thesaurus Cilin: "Aa01A01= ...".
