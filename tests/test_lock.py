@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import LockedError, WriteError
-from bertsmith.lock import NAME, FolderLock
+from bertsmith.files.folder_lock import NAME, FolderLock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from bertsmith.lock import FolderLock
+from bertsmith.files.folder_lock import FolderLock
 with FolderLock(Path(sys.argv[1]), work="run", instead="folder"):
     print("held", flush=True)
     time.sleep(60)
@@ -56,7 +56,7 @@ def test_a_killed_holder_lets_go_and_is_remembered(tmp_path, caplog) -> None:
         pytest.fail("two hold one folder")
     child.send_signal(signal.SIGKILL)
     child.wait()
-    with caplog.at_level(logging.INFO, logger="bertsmith.lock"), run_lock(tmp_path):
+    with caplog.at_level(logging.INFO, logger="bertsmith.files.folder_lock"), run_lock(tmp_path):
         assert f"ended without notice (process {child.pid} on " in caplog.text
 
 

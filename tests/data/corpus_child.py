@@ -18,8 +18,8 @@ from pathlib import Path
 
 import corpus_making
 
-from bertsmith.data import streams
 from bertsmith.data.corpus import build, pool
+from bertsmith.files import streams
 
 
 class HerePool:

@@ -18,7 +18,7 @@ from bertsmith.data.corpus import build
 from bertsmith.data.corpus.build import CorpusSettings, build_corpus
 from bertsmith.data.shards import verify
 from bertsmith.errors import ConfigError, InputFileError, LockedError, WriteError
-from bertsmith.lock import FolderLock
+from bertsmith.files.folder_lock import FolderLock
 
 HERE = Path(__file__).parent
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
@@ -64,7 +64,7 @@ def hidden(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("size", [1, 37, 1000, 1 << 21])
 def test_block_sizes_change_nothing(texts, whole, tmp_path, monkeypatch, size) -> None:
-    monkeypatch.setattr("bertsmith.data.streams.CHUNK", min(size, 4096))
+    monkeypatch.setattr("bertsmith.files.streams.CHUNK", min(size, 4096))
     path = texts
     if size == 1:  # every line is a block of its own: take less text
         path = tmp_path / "a.txt"
@@ -215,7 +215,7 @@ def test_a_repaired_file_goes_on_from_the_fault(tmp_path, monkeypatch) -> None:
     import corpus_child
 
     monkeypatch.setattr("bertsmith.data.corpus.pool.ProcessPoolExecutor", corpus_child.HerePool)
-    monkeypatch.setattr("bertsmith.data.streams.CHUNK", 512)
+    monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     good = as_sentences(some_documents(100)).encode()
     path = tmp_path / "a.txt"
     path.write_bytes(good + b"\xff\n")
@@ -232,7 +232,7 @@ def test_a_full_disk_keeps_what_is_safe_and_says_so(texts, whole, tmp_path, monk
 
     monkeypatch.setattr("bertsmith.data.corpus.pool.ProcessPoolExecutor", corpus_child.HerePool)
     monkeypatch.setattr(build, "SECONDS_BETWEEN_SAVES", 0.0)
-    monkeypatch.setattr("bertsmith.data.streams.CHUNK", 512)
+    monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     real, calls = os.fsync, [0]
 
     def full(descriptor: int) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.data.growing import CONTENT, GrowingFile
 from bertsmith.errors import LockedError, WriteError
+from bertsmith.files.resumable_file import CONTENT, GrowingFile
 
 
 def test_what_is_safe_stays_and_what_is_torn_is_cut(tmp_path: Path) -> None:

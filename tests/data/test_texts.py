@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertsmith.data.texts import read_texts
 from bertsmith.errors import InputFileError
+from bertsmith.files.texts import read_texts
 
 CHINESE = "今天的天气很好,我们去公园散步。中国的首都是北京,那里有很多历史悠久的建筑。"
 TRADITIONAL = "今天的天氣很好,我們去公園散步。臺灣的首都是臺北,那裡有很多歷史悠久的建築。"
@@ -52,7 +52,7 @@ def test_a_line_ends_at_a_line_feed_and_at_nothing_else(tmp_path, content, expec
 
 
 def test_lines_that_straddle_chunks_come_out_whole(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.data.lines.CHUNK", 3)
+    monkeypatch.setattr("bertsmith.files.lines.CHUNK", 3)
     content = "ab€\r\n中文字\r\n\r\nx"
     assert texts(write(tmp_path / "a.txt", content)) == ["ab€", "中文字", "", "x"]
 
@@ -107,7 +107,7 @@ def test_utf16_without_a_mark_is_not_read_as_letters_between_nuls(tmp_path, enco
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 18])
 def test_a_bad_byte_is_named_by_line_and_offset(tmp_path, monkeypatch, chunk) -> None:
-    monkeypatch.setattr("bertsmith.data.lines.CHUNK", chunk)
+    monkeypatch.setattr("bertsmith.files.lines.CHUNK", chunk)
     path = write(tmp_path / "a.txt", "ok\né€\nbad ".encode() + b"\xff\nmore\n")
     with pytest.raises(InputFileError, match="line 3, byte 13: byte 0xff is not valid utf-8"):
         texts(path)
@@ -254,8 +254,8 @@ def test_one_long_line_is_one_long_text(tmp_path) -> None:
 
 
 def test_a_bomb_in_one_line_and_an_unclosed_quote_stop_early(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.data.lines.LONGEST_LINE", 1000)
-    monkeypatch.setattr("bertsmith.data.tables.LONGEST_FIELD", 1000)
+    monkeypatch.setattr("bertsmith.files.lines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_FIELD", 1000)
     with pytest.raises(InputFileError, match="without a line break"):
         texts(write(tmp_path / "a.txt", "x" * 5000))
     with pytest.raises(InputFileError, match="line 2, column 1: the quote"):

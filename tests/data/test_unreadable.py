@@ -8,10 +8,10 @@ import pytest
 
 from bertsmith.data.examples import read_examples
 from bertsmith.data.examples.split_record import load_record
-from bertsmith.data.streams import ByteStream
-from bertsmith.data.texts import read_texts
-from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError
+from bertsmith.files.lines import unreadable
+from bertsmith.files.streams import ByteStream
+from bertsmith.files.texts import read_texts
 
 
 @pytest.mark.parametrize(

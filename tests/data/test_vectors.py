@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertsmith.data.vectors import VectorWriter, check_target
 from bertsmith.errors import WriteError
-from bertsmith.staged import StagedFile
+from bertsmith.files.atomic_file import StagedFile
+from bertsmith.files.vectors import VectorWriter, check_target
 
 
 def blocks(count: int = 3, width: int = 5) -> list[np.ndarray]:
@@ -72,7 +72,7 @@ def test_an_existing_file_is_replaced_only_by_a_whole_one(tmp_path) -> None:
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_full_disk_is_named_and_leaves_the_old_file(tmp_path, monkeypatch, code, unnamed) -> None:
     if not unnamed:
-        monkeypatch.setattr("bertsmith.staged._UNNAMED", 0)
+        monkeypatch.setattr("bertsmith.files.atomic_file._UNNAMED", 0)
     path = tmp_path / "v.npy"
     path.write_bytes(b"old")
 
@@ -111,7 +111,7 @@ def test_bytes_are_on_disk_before_the_name_and_the_folder_after(tmp_path, monkey
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 def test_the_mode_follows_the_umask(tmp_path, monkeypatch, mask, mode, unnamed) -> None:
     if not unnamed:
-        monkeypatch.setattr("bertsmith.staged._UNNAMED", 0)
+        monkeypatch.setattr("bertsmith.files.atomic_file._UNNAMED", 0)
     before = os.umask(mask)
     try:
         save(tmp_path / "v.npy", blocks())
@@ -143,7 +143,7 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path) -> None:
     script = textwrap.dedent("""
         import sys, time, numpy as np
         from pathlib import Path
-        from bertsmith.data.vectors import VectorWriter
+        from bertsmith.files.vectors import VectorWriter
         with VectorWriter(Path(sys.argv[1]), 5) as writer:
             writer.append(np.zeros((100_000, 5), np.float32))
             print("ready", flush=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import FolderError, UnsafeFileError
-from bertsmith.folders.safe import JSON_LIMIT, Folder, check_name, parse_json
+from bertsmith.files.safe_folder import JSON_LIMIT, Folder, check_name, parse_json
 
 BAD_NAMES = [
     "..",

@@ -11,8 +11,8 @@ import torch
 from folder_models import tiny_model, tiny_tokenizer
 
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, UnsafeFileError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.read import load_model
-from bertsmith.folders.safe import Folder
 from bertsmith.folders.sentence import Dense, SentenceSettings, read_sentence
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.write import save_model

@@ -16,7 +16,7 @@ from folder_models import same_weights, tiny_model, tiny_tokenizer
 from safetensors.torch import load_file
 
 from bertsmith.errors import TensorMismatchError, WriteError
-from bertsmith.folders import staging
+from bertsmith.files import atomic_folder
 from bertsmith.folders.read import load_model
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.write import save_model, write_tensors
@@ -86,8 +86,8 @@ def test_modes_follow_the_umask(tmp_path: Path, mask: int, file: int, folder: in
 
 
 def test_a_file_a_library_wrote_0600_is_opened_to_the_umask(tmp_path: Path) -> None:
-    with staging.staged_folder(tmp_path / "m", needed=1, overwrite=False) as new:
-        staging.write_file(new / "a", b"x")
+    with atomic_folder.staged_folder(tmp_path / "m", needed=1, overwrite=False) as new:
+        atomic_folder.write_file(new / "a", b"x")
         (new / "a").chmod(0o600)
     assert stat.S_IMODE((tmp_path / "m" / "a").stat().st_mode) == 0o666 & ~_umask()
 

@@ -296,8 +296,8 @@ def test_no_failure_of_the_safe_path_leads_to_an_unsafe_one(
 
     targets = {
         "read_header": "bertsmith.folders.tensors.read_header",
-        "open": "bertsmith.folders.safe.os.open",
-        "parse_json": "bertsmith.folders.safe.parse_json",
+        "open": "bertsmith.files.safe_folder.os.open",
+        "parse_json": "bertsmith.files.safe_folder.parse_json",
     }
     with monkeypatch.context() as patch:
         patch.setattr(targets[place], failing)

@@ -12,7 +12,7 @@ import pytest
 from folder_making import entry, safetensors_bytes, tiny_shapes, tiny_weights
 
 from bertsmith.errors import FolderError, TensorMismatchError, UnsafeFileError
-from bertsmith.folders.safe import Folder
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.tensors import open_weights
 
 pytestmark = pytest.mark.reliability

@@ -261,8 +261,8 @@ def extend(
     Their embedding rows, and their bias in the masked-LM head, start as the mean of the pieces they
     were cut into before; continue pre-training to teach the model what they mean.
     """
-    from bertsmith.data.texts import read_texts
     from bertsmith.data.vocabulary_growth import extend_model
+    from bertsmith.files.texts import read_texts
 
     listed = [line.strip() for line in read_texts(words, format="txt") if line.strip()]
     if not listed:
@@ -309,7 +309,7 @@ def _shown(corpus: Corpus, numbers: range) -> list[str]:
 
 
 def _write_words(out: Path, advice: Advice) -> None:
-    from bertsmith.staged import write_staged
+    from bertsmith.files.atomic_file import write_staged
 
     if not advice.suggestions:
         raise WriteError(f"there is no word to write to {out}; lower --min-count")

@@ -81,7 +81,7 @@ def _loaded(console: Console, model: str) -> Embedder:
 
 def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
     from bertsmith.cli.console import meter
-    from bertsmith.data.vectors import VectorWriter
+    from bertsmith.files.vectors import VectorWriter
 
     with meter("embed", quiet=not sys.stderr.isatty()) as shown:
         vectors = embedder.encode(
@@ -104,7 +104,7 @@ def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: P
 
 
 def _keep_passages(found: list[Passage], path: Path) -> None:
-    from bertsmith.staged import StagedFile
+    from bertsmith.files.atomic_file import StagedFile
 
     rows = ({"source": passage.source, "text": passage.text} for passage in found)
     with StagedFile(path) as file:

@@ -16,7 +16,7 @@ from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
-    from bertsmith.data.texts import Texts
+    from bertsmith.files.texts import Texts
     from bertsmith.runtime.embedder import Account, Embedder
 
 Model = Annotated[str, typer.Argument(help="A model folder or a name such as all-MiniLM-L6-v2.")]
@@ -97,7 +97,7 @@ def embed(
     Memory stays bounded whatever the size. At the end it says what was cut, if anything was.
     """
     from bertsmith.cli.console import meter, note
-    from bertsmith.data.vectors import check_target
+    from bertsmith.files.vectors import check_target
 
     check_target(out)
     texts = _open(file, out, reading)
@@ -140,7 +140,7 @@ def summary(account: Account, out: Path, shape: tuple[int, int], seconds: float)
 
 
 def _open(file: str, out: Path, reading: Reading) -> Texts:
-    from bertsmith.data.texts import read_texts
+    from bertsmith.files.texts import read_texts
 
     source: Path | Literal["-"] = "-" if file == "-" else Path(file)
     if source != "-" and out.exists() and source.exists() and out.samefile(source):
@@ -184,7 +184,7 @@ def _write(
     prompt: str | None,
     progress: Callable[[int], None],
 ) -> tuple[int, int]:
-    from bertsmith.data.vectors import VectorWriter
+    from bertsmith.files.vectors import VectorWriter
 
     with VectorWriter(out, embedder.dimension) as writer:
         for vectors in embedder.encode_stream(texts, prompt=prompt, progress=progress):

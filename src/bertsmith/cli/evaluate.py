@@ -161,8 +161,8 @@ def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Ex
 def _write(
     out: Path, told: dict[str, Any], examples: list[Example], said: list[Prediction]
 ) -> None:
+    from bertsmith.files.atomic_file import write_staged
     from bertsmith.runtime.judged_rows import write_judged
-    from bertsmith.staged import write_staged
 
     out.mkdir(parents=True, exist_ok=True)
     write_judged(out / "predictions.jsonl", examples, said)

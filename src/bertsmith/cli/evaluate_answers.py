@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError
+from bertsmith.files.lines import unreadable
 
 if TYPE_CHECKING:
     from bertsmith.data.examples.read import OnError

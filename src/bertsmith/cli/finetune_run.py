@@ -224,9 +224,9 @@ def _tell(
     import torch
 
     from bertsmith.cli.finetune_view import result_lines, stopped_line
+    from bertsmith.files.atomic_file import write_staged
     from bertsmith.report.finetune import write_finetune_report
     from bertsmith.report.model_card import model_card
-    from bertsmith.staged import write_staged
     from bertsmith.training.proof_record import Making, write_record
 
     if trained.outcome.status == "stopped":

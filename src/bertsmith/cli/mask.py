@@ -117,7 +117,7 @@ def preview(
     if html is not None:
         from bertsmith.cli.console import note
         from bertsmith.cli.mask_page import page
-        from bertsmith.staged import write_staged
+        from bertsmith.files.atomic_file import write_staged
 
         write_staged(html, page(found, requested, settings).encode("utf-8", "backslashreplace"))
         note(f"wrote {html}")
@@ -129,8 +129,8 @@ def _given(options: Mapping[str, object]) -> dict[str, object]:
 
 def _texts(source: str, field: str | None) -> Iterable[str]:
     """The lines of a file or of standard input, or the text that was given itself."""
-    from bertsmith.data.texts import read_texts
     from bertsmith.errors import InputFileError
+    from bertsmith.files.texts import read_texts
 
     column = int(field) if field is not None and field.isdecimal() else field
     if source == "-":

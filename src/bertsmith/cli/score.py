@@ -95,7 +95,7 @@ def score(
 
 
 def _texts(named: str, field: str | None) -> Iterable[str]:
-    from bertsmith.data.texts import read_texts
+    from bertsmith.files.texts import read_texts
 
     column = int(field) if field is not None and field.isdecimal() else field
     if named == "-":

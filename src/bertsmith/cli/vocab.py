@@ -109,7 +109,7 @@ def _kind(name: str) -> Kind:
 
 
 def _lines(files: list[str], field: str | None, encoding: str) -> Iterator[str]:
-    from bertsmith.data.texts import read_texts
+    from bertsmith.files.texts import read_texts
 
     column = int(field) if field is not None and field.isdecimal() else field
     for file in files:

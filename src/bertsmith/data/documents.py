@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from bertsmith.data.streams import ByteStream
-from bertsmith.data.texts import Format, read_texts
 from bertsmith.errors import InputFileError
+from bertsmith.files.streams import ByteStream
+from bertsmith.files.texts import Format, read_texts
 
 Form = Literal["sentences", "paragraphs", "documents"]
 FORMS: tuple[str, ...] = get_args(Form)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertsmith.data.corpus.journal import ARRAYS
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
-from bertsmith.folders.safe import Folder
+from bertsmith.files.safe_folder import Folder
 from bertsmith.text.controls import SpecialTokens
 from bertsmith.text.tokenizer import Tokenizer
 

@@ -11,10 +11,10 @@ import torch
 
 from bertsmith.data.examples.split import load_splits
 from bertsmith.data.examples.survey import survey
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.folders.read import load_tokenizer
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.model_card import model_card
-from bertsmith.staged import write_staged
 from bertsmith.tasks.length_table import length_table
 from bertsmith.training.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune_recipe import FinetuneRecipe

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertsmith.errors import ConfigError, WriteError
+from bertsmith.files.atomic_folder import check_target
 from bertsmith.folders.names import resolve
 from bertsmith.folders.pickled import open_pickled
 from bertsmith.folders.read import LoadedFolder, assemble, load_model, read_folder
-from bertsmith.folders.staging import check_target
 from bertsmith.folders.tensors import open_weights
 
 if TYPE_CHECKING:

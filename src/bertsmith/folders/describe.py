@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import FolderError
+from bertsmith.files.safe_folder import MEGABYTE, Folder
 from bertsmith.folders.read import ModelFolder, read_folder
-from bertsmith.folders.safe import MEGABYTE, Folder
 from bertsmith.folders.tensors import open_weights
 from bertsmith.models.spec import Learned
 

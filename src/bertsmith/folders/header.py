@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertsmith.errors import FolderError
-from bertsmith.folders.safe import MEGABYTE, parse_json
+from bertsmith.files.safe_folder import MEGABYTE, parse_json
 
 HEADER_LIMIT = 10 * MEGABYTE
 TENSOR_LIMIT = 10_000

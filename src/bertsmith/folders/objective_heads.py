@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from bertsmith.errors import FolderError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.beside import NOTHING, Beside
-from bertsmith.folders.safe import Folder
 from bertsmith.folders.tensors import open_weights_file
 from bertsmith.folders.write import OWN
 

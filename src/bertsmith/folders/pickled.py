@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bertsmith.errors import FolderError, UnsafeFileError
+from bertsmith.files.safe_folder import MEGABYTE, Folder
 from bertsmith.folders import pickle_child
-from bertsmith.folders.safe import MEGABYTE, Folder
 from bertsmith.folders.tensors import INDEX, SINGLE, Weights, no_weights, open_weights, weight_map
 from bertsmith.hardware.environment import inherited
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
+from bertsmith.files.safe_folder import MEGABYTE, Folder
 from bertsmith.folders.names import resolve
-from bertsmith.folders.safe import MEGABYTE, Folder
 from bertsmith.folders.sentence import MODULES, SentenceFolder, SentenceSettings, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
 from bertsmith.models.config_keys import ConfigReading, spec_from_config

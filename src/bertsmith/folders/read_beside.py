@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.beside import NOTHING, Beside
 from bertsmith.folders.objective_heads import objective_heads, read_objective_heads
-from bertsmith.folders.safe import Folder
 from bertsmith.folders.task_files import read_task, read_task_head, task_beside
 
 

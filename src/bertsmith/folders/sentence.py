@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from bertsmith.errors import ConfigError, FolderError
-from bertsmith.folders.safe import Folder, check_name
+from bertsmith.files.safe_folder import Folder, check_name
 
 if TYPE_CHECKING:
     from torch import Tensor

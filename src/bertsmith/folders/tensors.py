@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from bertsmith.errors import FolderError, TensorMismatchError, UnsafeFileError
+from bertsmith.files.safe_folder import Folder, check_name
 from bertsmith.folders.header import FLOATS, TensorPlace, read_header
-from bertsmith.folders.safe import Folder, check_name
 
 if TYPE_CHECKING:
     import torch

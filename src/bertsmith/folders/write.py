@@ -11,11 +11,11 @@ import torch
 
 from bertsmith import __version__
 from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.safe_folder import MEGABYTE
 from bertsmith.folders.beside import NOTHING, Beside
-from bertsmith.folders.safe import MEGABYTE
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.sentence_files import sentence_files
-from bertsmith.folders.staging import staged_folder, write_file
 from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE
 from bertsmith.models.config_keys import config_from_spec

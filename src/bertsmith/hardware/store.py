@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import WriteError
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.hardware.environment import cache_dir
 from bertsmith.hardware.finding import PASSING, SKIPPED, Finding
 from bertsmith.hardware.machine import Machine, compiler_path
 from bertsmith.hardware.probes import PROBE_SET, Probe
-from bertsmith.staged import write_staged
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.data.rows import Flags, Longs, RowsBatch, begins
-from bertsmith.data.texts import read_texts
 from bertsmith.errors import InputFileError
+from bertsmith.files.texts import read_texts
 from bertsmith.objectives.trie import Trie
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.tokenizer import Tokenizer

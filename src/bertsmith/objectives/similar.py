@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.data.rows import Ints, Longs
-from bertsmith.data.texts import read_texts
 from bertsmith.errors import InputFileError
+from bertsmith.files.texts import read_texts
 from bertsmith.objectives.lexicon import forms
 from bertsmith.objectives.trie import Trie
 from bertsmith.random_keys import Floats

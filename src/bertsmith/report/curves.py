@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.report.chart import Curve, chart, shown
 from bertsmith.report.page import facts, heading, page, preformatted, table
 from bertsmith.report.values import as_float, part
-from bertsmith.staged import write_staged
 
 log = logging.getLogger(__name__)
 

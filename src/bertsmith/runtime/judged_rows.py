@@ -9,7 +9,7 @@ from pathlib import Path
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.kept import LINE_BREAKS
 from bertsmith.data.examples.write import target_value
-from bertsmith.staged import StagedFile
+from bertsmith.files.atomic_file import StagedFile
 from bertsmith.tasks.prediction import Prediction
 
 SHOWN_OTHERS = 5

@@ -14,8 +14,8 @@ from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.kept import Kept, KeptRows
 from bertsmith.data.examples.read import OnError
 from bertsmith.data.examples.spec import DataSpec
-from bertsmith.data.growing import GrowingFile
 from bertsmith.errors import ConfigError
+from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.runtime.prediction_lines import OWN, PredictionLines, kind_of
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.tasks.prediction import Prediction

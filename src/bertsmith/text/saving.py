@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import WriteError
-from bertsmith.staged import write_staged
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.text.sources import Source
 
 # What a settings file may carry that points at code or at somebody's disk.

@@ -17,9 +17,9 @@ from pydantic import Field
 
 from bertsmith.config import Settings
 from bertsmith.errors import BertsmithError, FolderError, WriteError
-from bertsmith.folders.safe import Folder
-from bertsmith.folders.staging import staged_folder
-from bertsmith.staged import sync
+from bertsmith.files.atomic_file import sync
+from bertsmith.files.atomic_folder import staged_folder
+from bertsmith.files.safe_folder import Folder
 from bertsmith.training.agreement import gather_text, on_first, together
 from bertsmith.training.checkpoint_files import (
     SHARDED,

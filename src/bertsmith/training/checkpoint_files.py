@@ -14,8 +14,8 @@ from typing import Any
 from torch import Tensor
 
 from bertsmith.errors import BertsmithError, FolderError
-from bertsmith.folders.safe import MEGABYTE, Folder, check_name, parse_json
-from bertsmith.folders.staging import write_file
+from bertsmith.files.atomic_folder import write_file
+from bertsmith.files.safe_folder import MEGABYTE, Folder, check_name, parse_json
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import FolderError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.header import TensorPlace, read_header
-from bertsmith.folders.safe import Folder
 from bertsmith.folders.tensor_file import TYPES, byte_view, data_size, file_blocks
 from bertsmith.training.checkpoint_files import WHOLE, Files, Groups, put
 from bertsmith.training.optimizers import sharded_like

@@ -11,8 +11,8 @@ from pathlib import Path
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.folds import fold_numbers
 from bertsmith.errors import ConfigError
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.staged import write_staged
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
 from bertsmith.training.agreement import on_first

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.task_files import HEAD, task_beside
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
@@ -15,7 +16,6 @@ from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune_recipe import FinetuneRecipe
-from bertsmith.training.result_folder import result_folder
 
 PROBLEMS = {
     "classify": "single_label_classification",

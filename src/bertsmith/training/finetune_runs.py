@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.errors import ConfigError
-from bertsmith.lock import FolderLock
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.folder_lock import FolderLock
 from bertsmith.runtime.ensemble import FIGURES
-from bertsmith.staged import write_staged
 from bertsmith.tasks.meta import meta_tables
 from bertsmith.tasks.metrics import better
 from bertsmith.tasks.metrics.significance import over_seeds

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import BertsmithError, ConfigError
-from bertsmith.lock import FolderLock
-from bertsmith.staged import write_staged
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.folder_lock import FolderLock
 from bertsmith.training.finetune import FinetuneJob, facts, finetune
 from bertsmith.training.finetune_recipe import FinetuneRecipe
 from bertsmith.training.place import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.errors import DivergedError
-from bertsmith.staged import write_staged
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.training.agreement import on_first
 from bertsmith.training.averaging import TailAverage
 from bertsmith.training.best import BestWeights

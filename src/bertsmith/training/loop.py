@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 
 from bertsmith.errors import DivergedError, WriteError
-from bertsmith.lock import FolderLock
+from bertsmith.files.folder_lock import FolderLock
 from bertsmith.training.agreement import on_first
 from bertsmith.training.averaging import TailAverage
 from bertsmith.training.best import BestWeights

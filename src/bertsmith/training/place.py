@@ -9,7 +9,7 @@ import torch
 from torch import distributed, nn
 
 from bertsmith.errors import HardwareError
-from bertsmith.folders.safe import Folder
+from bertsmith.files.safe_folder import Folder
 from bertsmith.nn.block import Block
 from bertsmith.training.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoint_files import is_whole, read_manifest

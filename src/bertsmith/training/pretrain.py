@@ -10,8 +10,8 @@ from pathlib import Path
 from bertsmith.config import fingerprint, to_toml
 from bertsmith.data.shards import Corpus, open_corpus
 from bertsmith.errors import ConfigError, WriteError
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.objectives.learner import Learner
-from bertsmith.staged import write_staged
 from bertsmith.training.agreement import on_first
 from bertsmith.training.loop import train
 from bertsmith.training.place import Place

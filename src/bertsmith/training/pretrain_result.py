@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, objective_heads
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.objectives.learner import Learner
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.result_folder import result_folder
 
 GENERATOR = "generator"
 

@@ -15,10 +15,10 @@ from typing import Any
 from bertsmith import __version__
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.split import Splits
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.runtime.judged_rows import write_judged
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD
-from bertsmith.staged import write_staged
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.proof import baselines, prove

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import ConfigError
-from bertsmith.staged import write_staged
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.proof.plain import plain
 

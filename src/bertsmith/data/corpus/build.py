@@ -28,11 +28,11 @@ from bertsmith.data.corpus.words import SegmenterChoice, choose_segmenter
 from bertsmith.data.corpus.worker import EncodeSettings
 from bertsmith.data.documents import BLOCK, Form, Source
 from bertsmith.data.shards import MANIFEST, TOKENIZER, file_digest, open_corpus, vocabulary_of
-from bertsmith.data.texts import Format
 from bertsmith.errors import HardwareError, InputFileError, WriteError
+from bertsmith.files.atomic_file import sync, write_staged
+from bertsmith.files.folder_lock import FolderLock
+from bertsmith.files.texts import Format
 from bertsmith.hardware.environment import thread_count
-from bertsmith.lock import FolderLock
-from bertsmith.staged import sync, write_staged
 from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)

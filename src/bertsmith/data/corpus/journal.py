@@ -20,7 +20,7 @@ import numpy as np
 from bertsmith.data.corpus.lines import SHOWN
 from bertsmith.data.corpus.worker import EncodedBlock
 from bertsmith.errors import WriteError
-from bertsmith.staged import write_staged
+from bertsmith.files.atomic_file import write_staged
 
 ARRAYS = ("tokens.bin", "words.bin", "sentences.bin", "documents.bin")
 JOURNAL = "journal.json"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertsmith.data.documents import Block
-from bertsmith.data.encodings import likely_encodings
 from bertsmith.data.sentences import split_sentences
-from bertsmith.data.texts import USUAL_FIELDS
 from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import likely_encodings
+from bertsmith.files.texts import USUAL_FIELDS
 from bertsmith.text.engine import SURROGATE
 
 OnError = Literal["stop", "skip"]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Answers
-from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, shown
 from bertsmith.data.examples.spans import nearest
+from bertsmith.files.strict_json import kind_of
 
 Given = Sequence[tuple[str, int | None]]
 """Texts of answers with the places that the file gives, if it gives any."""

@@ -18,13 +18,13 @@ from bertsmith.data.examples.guess_json import (
 from bertsmith.data.examples.guess_roles import guess_named, guess_numbered
 from bertsmith.data.examples.guess_table import guess_table
 from bertsmith.data.examples.guess_task import guess_task
-from bertsmith.data.examples.json_rows import parse_row
 from bertsmith.data.examples.language import guess_language
 from bertsmith.data.examples.profile import profile
 from bertsmith.data.examples.reject import BadRowError, Reject
 from bertsmith.data.examples.sample import Sample, take_sample
 from bertsmith.data.examples.spec import DataSpec
 from bertsmith.errors import InputFileError
+from bertsmith.files.strict_json import parse_row
 
 OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')  # with a colon after it, a key

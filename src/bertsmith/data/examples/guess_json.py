@@ -12,13 +12,13 @@ from bertsmith.data.examples.formats.objects import plain
 from bertsmith.data.examples.formats.spans import ENDS, KINDS, PIECES, STARTS
 from bertsmith.data.examples.guess_roles import guess_named
 from bertsmith.data.examples.guess_task import guess_task
-from bertsmith.data.examples.json_array import JsonDocument
-from bertsmith.data.examples.json_rows import parse_row
 from bertsmith.data.examples.profile import profile
 from bertsmith.data.examples.reject import BadRowError
 from bertsmith.data.examples.sample import ROWS, Sample
 from bertsmith.data.examples.tag_schemes import guess_scheme
 from bertsmith.errors import InputFileError
+from bertsmith.files.json_array import JsonDocument
+from bertsmith.files.strict_json import parse_row
 from bertsmith.text.segment import is_chinese
 
 ARTICLES = re.compile(r'"(paragraphs|context_text)"\s*:')

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from bertsmith.data.examples.example import Example, Tagged
 from bertsmith.data.examples.formats.objects import plain
-from bertsmith.data.examples.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.data.examples.json_rows import parse_row
 from bertsmith.data.examples.read import Examples, OnError, read_examples
 from bertsmith.data.examples.rejected import original
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import Column, DataSpec
 from bertsmith.errors import ConfigError
+from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.strict_json import parse_row
 
 TABLES = ("delimited", "swag")
 OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from bertsmith.data.encodings import likely_encodings
 from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import likely_encodings
 
 LONGEST_LINE = 1 << 25  # bytes; a text beyond it is no example but a library
 KEPT_OF_LONGEST = 1_000

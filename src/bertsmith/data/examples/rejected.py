@@ -11,11 +11,11 @@ from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.formats import FORMATS
 from bertsmith.data.examples.formats.objects import string
-from bertsmith.data.examples.json_rows import parse_row
 from bertsmith.data.examples.reject import BadRowError, Reject
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import DataSpec
-from bertsmith.staged import StagedFile
+from bertsmith.files.atomic_file import StagedFile
+from bertsmith.files.strict_json import parse_row
 
 ENDING = ".rejected.jsonl"
 CHUNK = 1 << 18

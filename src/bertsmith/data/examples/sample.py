@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertsmith.data.encodings import likely_encodings
 from bertsmith.data.examples.line_batches import Unreadable
 from bertsmith.data.examples.source import SourceLines
-from bertsmith.data.streams import ByteStream
 from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import likely_encodings
+from bertsmith.files.streams import ByteStream
 
 ROWS = 200  # records that a guess looks at
 MOST_LINES = 5_000

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from bertsmith.data.encodings import byte_order_mark, check_encoding, unmarked_utf16
 from bertsmith.data.examples.line_batches import Batch, Line, LineBatches, undecodable
-from bertsmith.data.streams import ByteStream
 from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import byte_order_mark, check_encoding, unmarked_utf16
+from bertsmith.files.streams import ByteStream
 
 
 class SourceLines:

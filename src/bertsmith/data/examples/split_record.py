@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from bertsmith.config import Settings
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.stratify import Shares
-from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError
-from bertsmith.staged import write_staged
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.lines import unreadable
 
 LARGEST = 200_000_000  # bytes
 CHUNK = 1 << 20

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from bertsmith.data.examples.example import Choice, Label, Labels, Score, Target
-from bertsmith.data.examples.json_rows import WrittenFloat, kind_of
 from bertsmith.data.examples.reject import BadRowError, shown
 from bertsmith.data.examples.spec import DataSpec
+from bertsmith.files.strict_json import WrittenFloat, kind_of
 
 MARK = "\ufeff"
 YES = ("1", "1.0", "true", "True", "TRUE")

@@ -24,7 +24,7 @@ from bertsmith.data.examples.reject import shown
 from bertsmith.data.examples.spec import DataSpec, Form, Task
 from bertsmith.data.examples.spreadsheet import guarded
 from bertsmith.errors import ConfigError
-from bertsmith.staged import StagedFile
+from bertsmith.files.atomic_file import StagedFile
 
 Kind = Literal["csv", "tsv", "jsonl"]
 SEPARATOR = "|"

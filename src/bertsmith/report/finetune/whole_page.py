@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.report.finetune.believed import calibration_plot
 from bertsmith.report.finetune.data_sections import length_section, survey_section, truncation_cost
 from bertsmith.report.finetune.matrix import confusion_table
@@ -16,7 +17,6 @@ from bertsmith.report.finetune.task_sections import entity_kinds, number_plots, 
 from bertsmith.report.finetune.training_sections import curve_section, settings_section
 from bertsmith.report.page import folded, heading, page, paragraph
 from bertsmith.report.values import part
-from bertsmith.staged import write_staged
 
 REPORT = "report.html"
 SECTIONS = (

@@ -15,10 +15,10 @@ from bertsmith.data.examples.formats.objects import (
     read_objects,
     text_of,
 )
-from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import DataSpec
+from bertsmith.files.strict_json import kind_of
 
 
 def read(

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Choice, Example
-from bertsmith.data.examples.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import DataSpec
 from bertsmith.data.examples.text_checks import check_texts
+from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.strict_json import kind_of
 
 SHAPE = "[[sentences], [questions], id]"
 

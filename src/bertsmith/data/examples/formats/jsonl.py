@@ -14,13 +14,13 @@ from bertsmith.data.examples.formats.objects import (
     read_objects,
     string,
 )
-from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import DataSpec
 from bertsmith.data.examples.targets import Read, json_target, label_reader, marked_labels
 from bertsmith.data.examples.text_checks import check_texts
 from bertsmith.errors import ConfigError
+from bertsmith.files.strict_json import kind_of
 
 Build = Callable[[int, Row], Example]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.data.examples.json_rows import kind_of, may_hold_halves, parse_row, refuse_halves
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.text_checks import check_texts
+from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.strict_json import kind_of, may_hold_halves, parse_row, refuse_halves
 
 Row = Mapping[str, object]
 Build = Callable[[int, Row], Example]

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Example, Tagged
 from bertsmith.data.examples.formats.marked import read_marked
-from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spans import Marking
 from bertsmith.data.examples.spec import DataSpec
 from bertsmith.data.examples.targets import checked
+from bertsmith.files.strict_json import kind_of
 
 STARTS = ("start", "start_offset", "start_idx", "begin", "from", "offset_start")
 ENDS = ("end", "end_offset", "end_idx", "to", "offset_end")

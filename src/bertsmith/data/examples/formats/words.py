@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from bertsmith.data.examples.account import Account
 from bertsmith.data.examples.example import Example
 from bertsmith.data.examples.formats.objects import Row, id_of, missing, read_objects
-from bertsmith.data.examples.json_rows import kind_of
 from bertsmith.data.examples.reject import BadRowError, Reject, shown
 from bertsmith.data.examples.sentences import joined, tagged_words
 from bertsmith.data.examples.source import SourceLines
 from bertsmith.data.examples.spec import DataSpec
+from bertsmith.files.strict_json import kind_of
 
 
 def read(

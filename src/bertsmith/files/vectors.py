@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import WriteError
-from bertsmith.staged import StagedFile
+from bertsmith.files.atomic_file import StagedFile
 
 SUFFIXES = (".npy", ".tsv", ".jsonl")
 _HEADER = 128  # bytes: room for any row count, and the alignment that numpy wants

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import gzip
 import io
+import itertools
 import logging
 import sys
 import zlib
@@ -13,14 +15,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
-from bertsmith.data.encodings import (
+from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import (
     byte_order_mark,
     check_encoding,
     likely_encodings,
     unmarked_utf16,
 )
-from bertsmith.data.unreadable import unreadable
-from bertsmith.errors import InputFileError
 
 logger = logging.getLogger(__name__)
 
@@ -193,3 +194,22 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     if first:
         yield first
     yield from rest
+
+
+LOOKED_AT = 10_000  # names of a folder
+
+
+def unreadable(path: Path, fault: OSError) -> InputFileError:
+    """The error; where there is no such file, with the nearest name beside it."""
+    return InputFileError(f"cannot read {path}: {fault.strerror or fault}{_hint(path, fault)}")
+
+
+def _hint(path: Path, fault: OSError) -> str:
+    if not isinstance(fault, FileNotFoundError):
+        return ""
+    try:
+        names = [one.name for one in itertools.islice(path.parent.iterdir(), LOOKED_AT)]
+    except OSError:
+        return ""  # the folder is not there either, or hidden
+    near = difflib.get_close_matches(path.name, sorted(names), n=1)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""

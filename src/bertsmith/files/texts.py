@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from bertsmith.data.lines import Lines
-from bertsmith.data.tables import csv_records, tsv_records
 from bertsmith.errors import InputFileError, unknown
+from bertsmith.files.csv_records import csv_records, tsv_records
+from bertsmith.files.lines import Lines
 
 Format = Literal["txt", "tsv", "csv", "jsonl"]
 FORMATS: tuple[str, ...] = get_args(Format)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from bertsmith.data.unreadable import unreadable
 from bertsmith.errors import InputFileError, MissingExtraError
+from bertsmith.files.lines import unreadable
 
 PACKINGS = (".gz", ".zst")
 CHUNK = 1 << 18

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bertsmith.errors import WriteError
-from bertsmith.staged import sync
+from bertsmith.files.atomic_file import sync
 
 log = logging.getLogger(__name__)
 
@@ -156,3 +156,24 @@ def _no_room(target: Path, needed: int, free: int) -> WriteError:
         f"no room for {target}: {needed:,} bytes needed, {free:,} free; "
         "free some space or give another disk; nothing was changed"
     )
+
+
+RESULT_STAGING = ".model"
+
+
+@contextmanager
+def result_folder(out: Path) -> Iterator[Path]:
+    """A folder to write a model into; at the end its files move into `out`.
+
+    The config moves last: a folder without one is not yet a model.
+    """
+    staging = out / RESULT_STAGING
+    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed here
+    yield staging
+    try:
+        for path in sorted(staging.iterdir(), key=lambda path: path.name == "config.json"):
+            path.replace(out / path.name)
+        staging.rmdir()
+        sync(out)
+    except OSError as fault:
+        raise WriteError(f"cannot put the model into {out}: {fault.strerror or fault}") from fault

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, BinaryIO, NoReturn, Self
 
 from bertsmith.errors import WriteError
-from bertsmith.lock import FolderLock
-from bertsmith.staged import sync, write_staged
+from bertsmith.files.atomic_file import sync, write_staged
+from bertsmith.files.folder_lock import FolderLock
 
 CONTENT = "content"
 JOURNAL = "journal.json"

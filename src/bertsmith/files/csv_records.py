@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bertsmith.data.lines import Lines
 from bertsmith.errors import InputFileError
+from bertsmith.files.lines import Lines
 
 LONGEST_FIELD = 1 << 28  # characters; a quote that is never closed must not eat the machine
 

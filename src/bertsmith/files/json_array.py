@@ -7,9 +7,9 @@ import re
 from collections.abc import Generator, Iterator
 from typing import NoReturn
 
-from bertsmith.data.examples.json_rows import DECODER, value_fault
 from bertsmith.data.examples.reject import BadRowError, shown
 from bertsmith.errors import InputFileError
+from bertsmith.files.strict_json import DECODER, value_fault
 
 Element = tuple[int, int, object]  # start, end, value
 

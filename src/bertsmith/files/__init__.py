@@ -1,0 +1,1 @@
+"""Bytes on disk, safe and whole; knows nothing of models."""
