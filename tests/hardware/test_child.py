@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.hardware import child
+from bertsmith.hardware import probe_process
 
 MAIN = "bertsmith.hardware.probes"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups")
 
 
-def run(option: str, limit: float = 30.0, **variables: str) -> child.Ended:
+def run(option: str, limit: float = 30.0, **variables: str) -> probe_process.Ended:
     arguments = ["planted_probe", option, "1", str(limit)]
-    return child.run(MAIN, arguments, limit=limit, threads=1, variables=variables)
+    return probe_process.run(MAIN, arguments, limit=limit, threads=1, variables=variables)
 
 
 def alive(pid: int) -> bool:
@@ -74,7 +74,7 @@ def test_a_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> Non
         "from bertsmith.hardware import child\n"
         f"child.run({MAIN!r}, ['planted_probe', 'hang={mark}', '1', '60'], limit=60, threads=1)"
     )
-    root = Path(child.__file__).parents[2]
+    root = Path(probe_process.__file__).parents[2]
     path = os.pathsep.join([str(root), os.environ["PYTHONPATH"]])
     variables = {"PYTHONPATH": path, "TMPDIR": str(tmp_path)}  # nobody is left to clean up
     parent = subprocess.Popen([sys.executable, "-c", code], env=os.environ | variables)
@@ -101,13 +101,13 @@ def test_noise_of_libraries_does_not_mix_with_the_answer() -> None:
 )
 def test_garbage_on_stdout_is_no_answer(output: str) -> None:
     arguments = [output.replace("\x00", "\x01"), "0"]
-    ended = child.run("garbage_child", arguments, limit=30, threads=1)
+    ended = probe_process.run("garbage_child", arguments, limit=30, threads=1)
     assert ended.code == 0
     assert ended.answer is None
 
 
 def test_an_answer_of_a_child_that_failed_is_not_believed() -> None:
-    ended = child.run("garbage_child", ['{"gflops": {}}', "3"], limit=30, threads=1)
+    ended = probe_process.run("garbage_child", ['{"gflops": {}}', "3"], limit=30, threads=1)
     assert ended.code == 3
     assert ended.answer is None
 
@@ -119,7 +119,7 @@ def test_a_flood_on_stderr_is_cut_to_its_tail() -> None:
 
 
 def test_a_missing_module_ends_with_a_code_and_no_answer() -> None:
-    ended = child.run("bertsmith.no_such_module", [], limit=30, threads=1)
+    ended = probe_process.run("bertsmith.no_such_module", [], limit=30, threads=1)
     assert ended.code != 0
     assert ended.answer is None
     assert "no_such_module" in ended.stderr
@@ -153,10 +153,10 @@ def test_it_works_with_every_standard_stream_closed() -> None:
     code = (
         "import os, sys\n"
         "from bertsmith.hardware import child\n"
-        f"ended = child.run({MAIN!r}, ['planted_probe', 'works', '1', '30'], limit=30, threads=1)\n"
+        f"ended = probe_process.run({MAIN!r}, ['planted_probe', 'works', '1', '30'], limit=30, threads=1)\n"
         "os._exit(0 if ended.answer else 9)"
     )
-    root = Path(child.__file__).parents[2]
+    root = Path(probe_process.__file__).parents[2]
     path = os.pathsep.join([str(root), os.environ["PYTHONPATH"]])
     command = ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, code]
     assert subprocess.run(command, env=os.environ | {"PYTHONPATH": path}).returncode == 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bertsmith.hardware.choose import Choice, choose_inference, choose_training_gemm
-from bertsmith.hardware.finding import Finding
+from bertsmith.hardware.choice import Choice, choose_inference, choose_training_gemm
+from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.machine import this_machine
 from bertsmith.hardware.report import MachineReport
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import ConfigError
+from bertsmith.hardware import findings
 from bertsmith.hardware import report as reports
-from bertsmith.hardware import store
 from bertsmith.hardware.environment import cache_dir
-from bertsmith.hardware.finding import Finding
+from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.machine import this_machine
 from bertsmith.hardware.probes import Probe
 from bertsmith.hardware.report import cached, examine
@@ -176,9 +176,9 @@ def test_findings_of_another_machine_or_torch_are_not_believed(
 def test_a_passing_failure_is_believed_for_a_day_only(planted: Planted, date: str) -> None:
     probes = planted("raise")
     found = finding_of(probes)
-    assert store.usable(found, probes["planted"])
-    assert not store.usable(replace(found, date=date), probes["planted"])
-    assert store.usable(replace(found, date=date, status="crashed SIGILL"), probes["planted"])
+    assert findings.usable(found, probes["planted"])
+    assert not findings.usable(replace(found, date=date), probes["planted"])
+    assert findings.usable(replace(found, date=date, status="crashed SIGILL"), probes["planted"])
 
 
 def test_a_cache_that_cannot_be_written_costs_a_log_line_only(

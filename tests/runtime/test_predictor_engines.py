@@ -13,7 +13,7 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 import bertsmith
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choose import choose_inference, is_right
+from bertsmith.hardware.choice import choose_inference, is_right
 from bertsmith.hardware.report import examine
 from bertsmith.runtime import selection
 from bertsmith.runtime.answering import answer_on

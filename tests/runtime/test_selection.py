@@ -5,7 +5,7 @@ import torch
 from models_for_engines import random_model
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.finding import Finding
+from bertsmith.hardware.findings import Finding
 from bertsmith.runtime import selection
 from bertsmith.runtime.selection import WORTH_PROBING, Selection, encode_flops
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.finding import CRASHED, WORKS, Finding
+from bertsmith.hardware.findings import CRASHED, WORKS, Finding
 from bertsmith.hardware.machine import this_machine
 from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.models import bert

@@ -13,8 +13,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bertsmith.hardware.choose import Choice
-    from bertsmith.hardware.finding import Finding
+    from bertsmith.hardware.choice import Choice
+    from bertsmith.hardware.findings import Finding
     from bertsmith.hardware.report import MachineReport
 
 _COLORS = {"works": "green", "absent": "dim", "skipped": "dim"}  # anything else is yellow or red
@@ -38,7 +38,7 @@ def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Leave out the slowest probes.")] = False,
 ) -> None:
     """Try every fast path of this machine, each in a process of its own, and say which to use."""
-    from bertsmith.hardware.choose import choose_inference, choose_training_gemm
+    from bertsmith.hardware.choice import choose_inference, choose_training_gemm
     from bertsmith.hardware.report import examine
 
     progress = _Progress()

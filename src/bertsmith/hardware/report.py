@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bertsmith.errors import unknown
-from bertsmith.hardware import child, store
-from bertsmith.hardware.finding import (
+from bertsmith.hardware import findings, probe_process
+from bertsmith.hardware.findings import (
     ABSENT,
     CRASHED,
     FAILED,
@@ -73,16 +73,16 @@ def examine(
             raise unknown("probe", name, probes)
     machine = this_machine()
     load = _load()
-    kept = {} if fresh else store.read(machine)
+    kept = {} if fresh else findings.read(machine)
     findings = []
     for name in wanted:
         probe = probes[name]
         finding = kept.get(name)
-        if finding is None or not store.usable(finding, probe):
+        if finding is None or not findings.usable(finding, probe):
             if progress:
                 progress(name, None)
             finding = _judge(_look(name, probe, machine.threads, quick=quick), probe)
-            store.write(machine, finding)  # at once: an interrupted run keeps what it has
+            findings.write(machine, finding)  # at once: an interrupted run keeps what it has
         findings.append(_judge(finding, probe))  # a kept one by the tolerance of today
         if progress:
             progress(name, findings[-1])
@@ -93,8 +93,8 @@ def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None
     """What is already known of a probe here; nothing is run."""
     if name not in probes:
         raise unknown("probe", name, probes)
-    finding = store.read(this_machine()).get(name)
-    if finding is None or not store.usable(finding, probes[name]):
+    finding = findings.read(this_machine()).get(name)
+    if finding is None or not findings.usable(finding, probes[name]):
         return None
     return _judge(finding, probes[name])
 
@@ -102,17 +102,17 @@ def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None
 def _look(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
     """Runs one probe, whatever comes of it."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    blank = Finding(name=name, status=SKIPPED, date=now, stamp=store.probe_stamp(probe))
+    blank = Finding(name=name, status=SKIPPED, date=now, stamp=findings.probe_stamp(probe))
     if quick and probe.slow:
         return replace(
             blank, date="", detail=f"takes up to {probe.limit:.0f} s; run without --quick"
         )
-    if not child.able():
+    if not probe_process.able():
         return replace(blank, date="", detail="this program cannot start Python")
     if probe.compiles and not compiler_path():
         return replace(blank, status=ABSENT, detail="no C++ compiler was found")
     try:
-        ended = child.run(
+        ended = probe_process.run(
             "bertsmith.hardware.probes",
             [probe.module, probe.option, str(threads), str(probe.limit)],
             limit=probe.limit,
@@ -127,7 +127,7 @@ def _look(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
     return found
 
 
-def _read(blank: Finding, ended: child.Ended, probe: Probe) -> Finding:
+def _read(blank: Finding, ended: probe_process.Ended, probe: Probe) -> Finding:
     """Turns the end of a child process into a finding."""
     if ended.timed_out:
         return replace(blank, status=TIMED_OUT, detail=f"no answer within {probe.limit:.0f} s")

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choose import choose_inference, is_right
+from bertsmith.hardware.choice import choose_inference, is_right
 from bertsmith.hardware.environment import thread_count
 from bertsmith.hardware.machine import compiler, this_machine
 from bertsmith.hardware.report import MachineReport, cached, examine

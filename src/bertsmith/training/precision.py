@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choose import TRAINING, TRAINING_FP32, choose_training_gemm, is_right
+from bertsmith.hardware.choice import TRAINING, TRAINING_FP32, choose_training_gemm, is_right
 from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward

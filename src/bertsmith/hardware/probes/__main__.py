@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.inside import guard, take_stdout
+from bertsmith.hardware.probe_process import guard, take_stdout
 from bertsmith.hardware.probes.job import Job, Measure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bertsmith.hardware.finding import Finding
+from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.report import MachineReport
 
 PLAIN = "fp32_gemm"
