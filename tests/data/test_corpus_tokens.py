@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertsmith.data.vocabulary_growth import source_of
-from bertsmith.data.word_pieces import PlainEncoder, WordPieceEncoder, is_bert, sentence_encoder
-from bertsmith.text.engine import Engine
+from bertsmith.text.fast_wordpiece import PlainEncoder, WordPieceEncoder, is_bert, sentence_encoder
 from bertsmith.text.learn import learn_vocabulary
+from bertsmith.text.safe_tokenizer import Engine
 from bertsmith.text.segment import CharacterSegmenter, JiebaSegmenter
 
 ODD = (
@@ -72,7 +72,7 @@ def test_forgetting_words_changes_nothing(monkeypatch) -> None:
     lines = [f"word{number} the cat{number}" for number in range(50)]
     encoder = sentence_encoder(ENGINES["uncased"], None)
     before = [encoder.encode(lines[at : at + 5]) for at in range(0, 50, 5)]
-    monkeypatch.setattr("bertsmith.data.word_memory.MOST_WORDS", 10)
+    monkeypatch.setattr("bertsmith.text.fast_wordpiece.MOST_WORDS", 10)
     again = sentence_encoder(ENGINES["uncased"], None)
     for part, at in zip(before, range(0, 50, 5), strict=True):
         assert_same(again.encode(lines[at : at + 5]), part)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.data.sentences import split_sentences
+from bertsmith.text.sentences import split_sentences
 
 CASES = [
     ["It rained.", "We stayed in!", "Did you?", "Yes."],

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.text.engine import Engine
-from bertsmith.text.giant import SpaceCutter, Whole, WordPieceCutter
+from bertsmith.text.long_text import SpaceCutter, Whole, WordPieceCutter
+from bertsmith.text.safe_tokenizer import Engine
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import Truncation
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.text.jieba_words import JiebaSegmenter
+from bertsmith.text.jieba.words import JiebaSegmenter
 
 jieba.setLogLevel(logging.WARNING)
 ORACLE = jieba.Tokenizer()
@@ -62,7 +62,7 @@ def test_a_text_cut_into_chunks_gives_the_same_words(monkeypatch) -> None:
     text = TEXT * 3
     wanted = jieba_spans(text)
     for size in (1, 7, 50):
-        monkeypatch.setattr("bertsmith.text.jieba_words.CHUNK", size)
+        monkeypatch.setattr("bertsmith.text.jieba.words.CHUNK", size)
         assert FAST.words(text) == wanted
 
 

@@ -12,8 +12,8 @@ from transformers import AutoTokenizer
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.text.learn import learn_vocabulary
-from bertsmith.text.saving import tokenizer_files
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.tokenizer_files import tokenizer_files
 
 KINDS = ["wordpiece", "byte-bpe", "unigram"]
 SIZE = {"wordpiece": 120, "byte-bpe": 320, "unigram": 120}
@@ -22,7 +22,7 @@ import sys, hashlib
 sys.path[:0] = {paths!r}
 from small_tokenizers import corpus
 from bertsmith.text.learn import learn_vocabulary
-from bertsmith.text.saving import tokenizer_files
+from bertsmith.text.tokenizer_files import tokenizer_files
 made = learn_vocabulary(corpus(), kind={kind!r}, size={size})
 print(hashlib.sha256(b"".join(tokenizer_files(made._source).values())).hexdigest())
 """

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from small_tokenizers import albert_files, bert_files, bert_vocab, roberta_files
 
 from bertsmith.errors import BertsmithError, FolderError
-from bertsmith.text.sources import MAX_BYTES
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.tokenizer_files import MAX_BYTES
 
 
 def saved(files: dict[str, bytes]) -> dict[str, bytes]:
-    from bertsmith.text.saving import tokenizer_files
+    from bertsmith.text.tokenizer_files import tokenizer_files
 
     return tokenizer_files(Tokenizer.from_files(files)._source)
 

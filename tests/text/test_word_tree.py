@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.text.best_division import divide
-from bertsmith.text.word_tree import WordTree
+from bertsmith.text.jieba.best_division import divide
+from bertsmith.text.jieba.word_tree import WordTree
 
 WORDS = st.dictionaries(
     st.text(alphabet="abc", min_size=1, max_size=5), st.integers(-9, -1), max_size=12

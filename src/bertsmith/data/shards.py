@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertsmith.data.corpus.journal import ARRAYS
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.files.safe_folder import Folder
-from bertsmith.text.controls import SpecialTokens
+from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"

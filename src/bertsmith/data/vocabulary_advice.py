@@ -15,8 +15,8 @@ from bertsmith.data.documents import Source, read_blocks
 from bertsmith.data.shards import Corpus
 from bertsmith.data.vocabulary_growth import grow_tokenizer, source_of
 from bertsmith.errors import ConfigError
-from bertsmith.text.states import vocabulary
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.tokenizer_json import vocabulary
 
 STEP = 1 << 22  # tokens looked at together
 MOST_PIECES = 32

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.text.rust import build_rust
-from bertsmith.text.sources import Source, read_source
-from bertsmith.text.states import vocabulary
+from bertsmith.text.safe_tokenizer import build_rust
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.tokenizer_files import Source, read_source
+from bertsmith.text.tokenizer_json import vocabulary
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from bertsmith.errors import TextError
-from bertsmith.text.engine import SURROGATE
-from bertsmith.text.rust import build_rust, rust_errors
+from bertsmith.text.safe_tokenizer import SURROGATE, build_rust, rust_errors
 from bertsmith.text.segment import CHINESE
 
 Progress = Callable[[str, int, int | None], None]  # stage, done, total if known

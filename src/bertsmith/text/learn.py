@@ -18,11 +18,11 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from bertsmith.errors import ConfigError, TextError, unknown
 from bertsmith.text.counting import Progress, count_words
-from bertsmith.text.rust import rust_errors
+from bertsmith.text.safe_tokenizer import rust_errors
 from bertsmith.text.sentencepiece import albert_normalizer, albert_pre_tokenizer
-from bertsmith.text.sources import Source
-from bertsmith.text.states import byte_bpe_state, finish_state, wordpiece_state
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.tokenizer_files import Source
+from bertsmith.text.tokenizer_json import byte_bpe_state, finish_state, wordpiece_state
 from bertsmith.text.unigram import learn_unigram
 
 logger = logging.getLogger(__name__)

@@ -11,15 +11,20 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, FolderError, TextError
 from bertsmith.text.assemble import assemble, with_segmenter_words
-from bertsmith.text.controls import SpecialTokens
 from bertsmith.text.encoding import Encoding, Ints, Pieces
-from bertsmith.text.engine import Engine, batches, clean_texts
-from bertsmith.text.rust import rust_errors
-from bertsmith.text.saving import save_files, tokenizer_files
+from bertsmith.text.safe_tokenizer import Engine, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
-from bertsmith.text.sources import FILES, MAX_BYTES, Source, read_source
-from bertsmith.text.states import added_token, vocabulary
+from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.template import read_template
+from bertsmith.text.tokenizer_files import (
+    FILES,
+    MAX_BYTES,
+    Source,
+    read_source,
+    save_files,
+    tokenizer_files,
+)
+from bertsmith.text.tokenizer_json import added_token, vocabulary
 from bertsmith.text.truncation import (
     FieldBudgets,
     Truncation,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bertsmith.data.documents import Block
-from bertsmith.data.sentences import split_sentences
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import likely_encodings
 from bertsmith.files.texts import USUAL_FIELDS
-from bertsmith.text.engine import SURROGATE
+from bertsmith.text.safe_tokenizer import SURROGATE
+from bertsmith.text.sentences import split_sentences
 
 OnError = Literal["stop", "skip"]
 SHOWN = 5  # skipped lines of a block whose place and reason are kept

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import get_args
 
 from bertsmith.data.documents import FORMS, TABLES, Form, Source
-from bertsmith.data.sentences import split_sentences
 from bertsmith.errors import InputFileError, unknown
 from bertsmith.files.encodings import byte_order_mark, check_encoding, unmarked_utf16
 from bertsmith.files.streams import PACKINGS, ByteStream, packing_of
 from bertsmith.files.texts import FORMATS, Format, read_texts
+from bertsmith.text.sentences import split_sentences
 
 SAMPLE = 1 << 20
 FORM_WORDS = {

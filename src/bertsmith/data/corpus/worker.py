@@ -15,10 +15,10 @@ import numpy as np
 
 from bertsmith.data.corpus.lines import LineAccount, OnError, documents_of
 from bertsmith.data.documents import Block
-from bertsmith.data.word_pieces import SentenceEncoder, sentence_encoder
-from bertsmith.text.engine import Engine
+from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
+from bertsmith.text.safe_tokenizer import Engine
 from bertsmith.text.segment import segmenter as segmenter_named
-from bertsmith.text.sources import FILES, read_source
+from bertsmith.text.tokenizer_files import FILES, read_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +16,34 @@ import numpy as np
 from tokenizers import Encoding as RustEncoding
 from tokenizers import Tokenizer as RustTokenizer
 
-from bertsmith.errors import FolderError, TextError
+from bertsmith.errors import BertsmithError, FolderError, TextError
 from bertsmith.text.encoding import Pieces, renumber
-from bertsmith.text.giant import CHUNK, GIANT, Place, cutter_for
-from bertsmith.text.rust import build_rust, rust_errors
-from bertsmith.text.states import vocabulary
+from bertsmith.text.long_text import CHUNK, GIANT, Place, cutter_for
+from bertsmith.text.tokenizer_json import vocabulary
+
+
+@contextmanager
+def rust_errors(doing: str, kind: type[BertsmithError] = TextError) -> Iterator[None]:
+    """Turn any failure of the Rust side, panics included, into one error of `kind`."""
+    try:
+        yield
+    except BertsmithError:
+        raise
+    except Exception as error:
+        raise kind(f"{doing}: {error}") from error
+    except BaseException as error:
+        # A Rust panic is a PanicException, which is no Exception and cannot be imported.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise kind(f"{doing}: the tokenizers library failed inside ({error})") from error
+
+
+def build_rust(state: dict[str, Any], file: str = "tokenizer.json") -> RustTokenizer:
+    """The Rust tokenizer of a tokenizer.json tree, without truncation and padding."""
+    plain = {**state, "truncation": None, "padding": None}
+    with rust_errors(f"{file} does not describe a tokenizer", FolderError):
+        return RustTokenizer.from_str(json.dumps(plain, ensure_ascii=False))
+
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import MissingExtraError
-from bertsmith.text.best_division import Division, divide
-from bertsmith.text.jieba_joining import Joining, latin_starts
-from bertsmith.text.word_tree import LETTERS, WordTree
+from bertsmith.text.jieba.best_division import Division, divide
+from bertsmith.text.jieba.joining import Joining, latin_starts
+from bertsmith.text.jieba.word_tree import LETTERS, WordTree
 
 CHUNK = 1 << 17  # characters at a time: bounds the memory, and larger ones are not faster
 IDEOGRAPHS = (0x4E00, 0x9FD5)  # those jieba looks at

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.text.word_tree import Places, WordTree
+from bertsmith.text.jieba.word_tree import Places, WordTree
 
 
 @dataclass(frozen=True, slots=True, eq=False)

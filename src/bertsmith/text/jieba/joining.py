@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.text.word_tree import LETTERS
+from bertsmith.text.jieba.word_tree import LETTERS
 
 BEGIN, MIDDLE, END, SINGLE = range(4)
 STATES = "BMES"
