@@ -15,7 +15,7 @@ from bertsmith.models import HEAD_KINDS, VARIANTS, Head, config_from_spec, spec_
 from bertsmith.models.build import build
 from bertsmith.models.config_keys import expressible
 from bertsmith.models.names import from_published, ours_state, published_state, tensor_names
-from bertsmith.nn import Layout, Want, causal, real, regroup
+from bertsmith.nn import Layout, Want, attention_plan, causal, real
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
 ALL = pytest.mark.parametrize("variant", VARIANTS)
@@ -25,7 +25,7 @@ SHARINGS = ("none", "all", "attention", "feed_forward")
 @pytest.fixture(params=[0, 24], ids=["runs", "rectangles"])
 def padding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Both ways of regrouping: only equal lengths together, or padded rectangles."""
-    monkeypatch.setitem(regroup.SPARE, "cpu", request.param)
+    monkeypatch.setitem(attention_plan.SPARE, "cpu", request.param)
     return request.param
 
 

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.nn.cut_heads import cut_heads
+from bertsmith.nn.attention import cut_heads
+from bertsmith.nn.attention_plan import Side, regroup
 from bertsmith.nn.layout import Layout
-from bertsmith.nn.regroup import Side, regroup
 
 HEADS, WIDTH = 2, 3
 

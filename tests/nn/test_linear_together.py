@@ -5,7 +5,12 @@ import torch
 from rounded_products import Rounded
 from torch import nn
 
-from bertsmith.nn.products import ProductsLinear, TorchProducts, linear_together, use_products
+from bertsmith.nn.matmul_backends import (
+    ProductsLinear,
+    TorchProducts,
+    linear_together,
+    use_products,
+)
 
 
 def layers(count: int = 3, width: int = 24) -> list[nn.Linear]:

@@ -11,7 +11,7 @@ from bertsmith.errors import TextError
 from bertsmith.models import Spec
 from bertsmith.models.build import build
 from bertsmith.nn import Layout
-from bertsmith.nn.regroup import bundles, regroup, spread_all
+from bertsmith.nn.attention_plan import bundles, regroup, spread_all
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=12)
 TINY = Spec(vocab_size=9, hidden=8, layers=1, heads=2, feed_forward=8, embedding=8)
@@ -47,7 +47,9 @@ def test_spreading_and_gathering_gives_the_same_rows(
         choice = st.lists(st.integers(0, layout.rows - 1), max_size=8)
         wanted = torch.tensor(data.draw(choice), dtype=torch.long)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(__import__("bertsmith.nn.regroup", fromlist=["SPARE"]).SPARE, "cpu", 24)
+        patch.setitem(
+            __import__("bertsmith.nn.attention_plan", fromlist=["SPARE"]).SPARE, "cpu", 24
+        )
         plan = regroup(layout, rows=wanted)
     asked = rows if plan.rows is None else plan.rows
     got = [group.queries.gather(group.queries.spread(asked)) for group in plan.groups]

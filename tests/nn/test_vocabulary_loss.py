@@ -6,8 +6,7 @@ from rounded_products import Rounded
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertsmith.nn import products
-from bertsmith.nn.products import mark
+from bertsmith.nn.matmul_backends import mark
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 
 ROW = 4  # bytes of a logit

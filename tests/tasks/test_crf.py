@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertsmith.tasks.crf import FASTER, Crf
+from bertsmith.nn.crf import FASTER, Crf
 
 SIZES = [3, 1, 4, 2, 3]
 

@@ -15,9 +15,9 @@ from tiny_tasks import CPU, SPECIAL, overfit, row, tiny_task_model, word_tokeniz
 from bertsmith.data.examples.example import Example, Label, Tagged
 from bertsmith.data.examples.spans import tagged
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.nn.crf import FASTER, Crf
 from bertsmith.tasks.answering import answer
 from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.crf import FASTER, Crf
 from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings

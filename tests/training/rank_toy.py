@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "crash"))
 from toy_server import HOOKED, Points
 
 from bertsmith.nn.loss import LossSum
-from bertsmith.nn.products import use_products
+from bertsmith.nn.matmul_backends import use_products
 from bertsmith.training import precision
 from bertsmith.training.checkpoint import SaveSettings
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings, evaluate

@@ -19,7 +19,7 @@ from bertsmith.models import bert
 from bertsmith.models.build import Model, build
 from bertsmith.models.variant import sized
 from bertsmith.nn.layout import Layout
-from bertsmith.nn.products import ProductsLinear, products_of, use_products
+from bertsmith.nn.matmul_backends import ProductsLinear, products_of, use_products
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.training import precision
 from bertsmith.training.precision import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from bertsmith.nn.attention import Attention
+from bertsmith.nn.attention_plan import Regrouping
 from bertsmith.nn.dropout import dropout_added
 from bertsmith.nn.feed_forward import FeedForward
-from bertsmith.nn.regroup import Regrouping
 
 
 class Block(nn.Module):

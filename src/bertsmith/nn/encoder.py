@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
+from bertsmith.nn.attention_plan import regroup
 from bertsmith.nn.block import Block
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.layout import Layout
-from bertsmith.nn.regroup import regroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

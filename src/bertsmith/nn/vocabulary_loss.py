@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.nn.loss import LossSum
-from bertsmith.nn.products import Products, TorchProducts, products_of
+from bertsmith.nn.matmul_backends import Products, TorchProducts, products_of
 
 # Logits held at once. Larger blocks are given back to the system and faulted in again page by
 # page at every step (30 ms for 70 MB); in smaller chunks adding up dW costs more than it saves.

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError
+from bertsmith.nn.crf import Crf
 from bertsmith.tasks.answer import FindAnswer
 from bertsmith.tasks.classify import softmax
-from bertsmith.tasks.crf import Crf
 from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag import Tag

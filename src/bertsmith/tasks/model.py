@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
+from bertsmith.nn.crf import Crf
 from bertsmith.nn.encoder import Want
 from bertsmith.tasks.auxiliary import Auxiliary
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.crf import Crf
 from bertsmith.tasks.drawn_rows import drawn_rows
 from bertsmith.tasks.head import HeadSettings, TextHead, draw_weights
 from bertsmith.tasks.length import LengthSettings

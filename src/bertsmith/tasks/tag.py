@@ -14,9 +14,9 @@ from torch import Tensor
 
 from bertsmith.data.examples.example import Example, Tagged
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.nn.crf import Crf
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.crf import Crf
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import (

@@ -20,7 +20,7 @@ from bertsmith.hardware.choice import TRAINING, TRAINING_FP32, choose_training_g
 from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
-from bertsmith.nn.products import Products, TorchProducts, mark, use_products
+from bertsmith.nn.matmul_backends import Products, TorchProducts, mark, use_products
 from bertsmith.training.precision_mkl import MklProducts
 from bertsmith.training.precision_onednn import OneDnnProducts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from bertsmith.hardware.probes.fp32_onednn import multiply
-from bertsmith.nn.products import TorchProducts
+from bertsmith.nn.matmul_backends import TorchProducts
 
 
 @dataclass(frozen=True, slots=True)
