@@ -13,7 +13,7 @@ import bertsmith.models
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.models import HEAD_KINDS, VARIANTS, Head, config_from_spec, spec_from_config
 from bertsmith.models.build import build
-from bertsmith.models.config_keys import expressible
+from bertsmith.models.config.keys import expressible
 from bertsmith.models.names import from_published, ours_state, published_state, tensor_names
 from bertsmith.nn import Layout, Want, attention_plan, causal, real
 

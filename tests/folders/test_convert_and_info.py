@@ -21,7 +21,7 @@ from bertsmith.folders.describe import describe
 from bertsmith.folders.read import load_model
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.write import save_model
-from bertsmith.models.labels import Labels
+from bertsmith.models.config.labels import Labels
 from bertsmith.models.variant import Head
 
 

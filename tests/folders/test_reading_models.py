@@ -16,7 +16,7 @@ from torch import Tensor
 from bertsmith.errors import ConfigError, FolderError, TensorMismatchError, UnsafeFileError
 from bertsmith.folders.read import load_model, load_tokenizer, read_folder
 from bertsmith.folders.write import save_model
-from bertsmith.models.labels import Labels
+from bertsmith.models.config.labels import Labels
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import VARIANTS
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bertsmith.errors import ConfigError
 from bertsmith.models import VARIANTS, Head, Learned, Spec, config_from_spec, spec_from_config
 from bertsmith.models.build import build
-from bertsmith.models.labels import Labels
+from bertsmith.models.config.labels import Labels
 from bertsmith.models.names import published_state
 
 BERT = config_from_spec("bert", VARIANTS["bert"].spec)

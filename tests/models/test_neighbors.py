@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from bertsmith.errors import ConfigError
-from bertsmith.models import albert, bert, electra, nezha, roberta
 from bertsmith.models.build import Model, build
-from bertsmith.models.neighbors import STEPS, look_at_neighbors
+from bertsmith.models.init import STEPS, look_at_neighbors
 from bertsmith.models.variant import sized
+from bertsmith.models.variants import albert, bert, electra, nezha, roberta
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.layout import Layout
 

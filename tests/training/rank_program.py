@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from bertsmith.models import bert
 from bertsmith.models.build import build
 from bertsmith.models.variant import sized
+from bertsmith.models.variants import bert
 from bertsmith.nn.block import Block
 from bertsmith.nn.layout import Layout
 from bertsmith.nn.vocabulary_loss import vocabulary_loss

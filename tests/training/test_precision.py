@@ -15,9 +15,9 @@ from bertsmith.errors import HardwareError
 from bertsmith.hardware.findings import CRASHED, WORKS, Finding
 from bertsmith.hardware.machine import this_machine
 from bertsmith.hardware.report import MachineReport, examine
-from bertsmith.models import bert
 from bertsmith.models.build import Model, build
 from bertsmith.models.variant import sized
+from bertsmith.models.variants import bert
 from bertsmith.nn.layout import Layout
 from bertsmith.nn.matmul_backends import ProductsLinear, products_of, use_products
 from bertsmith.nn.vocabulary_loss import vocabulary_loss

@@ -12,7 +12,7 @@ from bertsmith.errors import ConfigError, TensorMismatchError
 from bertsmith.folders.sentence import Dense
 from bertsmith.folders.tensors import Weights, listed
 from bertsmith.models.build import Model, build
-from bertsmith.models.config_keys import ConfigReading
+from bertsmith.models.config.keys import ConfigReading
 from bertsmith.models.names import (
     StateMatch,
     from_published,

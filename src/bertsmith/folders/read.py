@@ -14,7 +14,7 @@ from bertsmith.files.safe_folder import MEGABYTE, Folder
 from bertsmith.folders.names import resolve
 from bertsmith.folders.sentence import MODULES, SentenceFolder, SentenceSettings, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
-from bertsmith.models.config_keys import ConfigReading, spec_from_config
+from bertsmith.models.config.keys import ConfigReading, spec_from_config
 
 if TYPE_CHECKING:
     import torch

@@ -18,8 +18,8 @@ from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE
-from bertsmith.models.config_keys import config_from_spec
-from bertsmith.models.labels import NO_LABELS, Labels
+from bertsmith.models.config.keys import config_from_spec
+from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.models.names import published_state
 
 if TYPE_CHECKING:

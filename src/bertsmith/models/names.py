@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bertsmith.errors import ConfigError
-from bertsmith.models.config_keys import expressible
+from bertsmith.models.config.keys import expressible
 from bertsmith.models.spec import Spec
 from bertsmith.models.variant import HEAD_KINDS, Head, Variant
 from bertsmith.models.variants import VARIANTS, find

@@ -10,7 +10,7 @@ from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.task_files import HEAD, task_beside
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
-from bertsmith.models.labels import NO_LABELS, Labels
+from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.tasks.meta import MetaTables
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.task import Task

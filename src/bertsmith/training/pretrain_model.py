@@ -19,7 +19,7 @@ from bertsmith.folders.objective_heads import (
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.tensors import listed
 from bertsmith.models.build import Model, build
-from bertsmith.models.neighbors import look_at_neighbors
+from bertsmith.models.init import look_at_neighbors
 from bertsmith.models.spec import Learned, Spec
 from bertsmith.models.variants import find
 from bertsmith.objectives import OBJECTIVES

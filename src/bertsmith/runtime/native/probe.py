@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from bertsmith.hardware.probes.job import Job, Measurement
-from bertsmith.models import bert
 from bertsmith.models.build import Model, build
+from bertsmith.models.variants import bert
 from bertsmith.runtime.batches import RowBatch, pack_rows
 from bertsmith.runtime.engine import EagerEngine, Engine, run_streams
 from bertsmith.runtime.native.build import TIERS, library

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bertsmith.errors import unknown
-from bertsmith.models import albert, bert, distilbert, electra, nezha, roberta
 from bertsmith.models.variant import Variant
+from bertsmith.models.variants import albert, bert, distilbert, electra, nezha, roberta
 
 VARIANTS: dict[str, Variant] = {
     "bert": bert.VARIANT,

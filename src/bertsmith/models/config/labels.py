@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertsmith.errors import ConfigError
-from bertsmith.models import config_values as values
-from bertsmith.models.config_values import Config
+from bertsmith.models.config import values
+from bertsmith.models.config.values import Config
 
 PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 MOST_LABELS = 1_000_000

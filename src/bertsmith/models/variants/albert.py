@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models import bert
 from bertsmith.models.variant import ENCODER, sized
+from bertsmith.models.variants import bert
 
 SPEC = replace(
     bert.SPEC,

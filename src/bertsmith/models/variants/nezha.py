@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models import bert
 from bertsmith.models.spec import FunctionalRelative
 from bertsmith.models.variant import sized
+from bertsmith.models.variants import bert
 
 SPEC = replace(bert.SPEC, vocab_size=21_128, positions=FunctionalRelative(clip=64))
 SIZES = {"base": SPEC, "large": sized(SPEC, 24, 1024)}

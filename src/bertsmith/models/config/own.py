@@ -7,8 +7,8 @@ from dataclasses import asdict, fields
 from typing import get_args
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.models import config_values as values
-from bertsmith.models.config_values import Config
+from bertsmith.models.config import values
+from bertsmith.models.config.values import Config
 from bertsmith.models.spec import (
     Activation,
     FunctionalRelative,

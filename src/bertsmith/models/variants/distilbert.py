@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models import bert
 from bertsmith.models.variant import ENCODER, ConfigTable, HeadShape
+from bertsmith.models.variants import bert
 
 SPEC = replace(bert.SPEC, layers=6, segments=0, pooler=False)
 SIZES = {"base": SPEC}

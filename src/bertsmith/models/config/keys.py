@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.models import config_values as values
-from bertsmith.models.config_rules import (
+from bertsmith.models.config import values
+from bertsmith.models.config.labels import NO_LABELS, Labels, read_labels, write_labels
+from bertsmith.models.config.own import OWN_TYPE, read_own, section, write_own
+from bertsmith.models.config.rules import (
     ACTIVATIONS,
     HARMLESS,
     LIMITS,
@@ -17,9 +19,7 @@ from bertsmith.models.config_rules import (
     PUBLISHED_ACTIVATIONS,
     REFUSED,
 )
-from bertsmith.models.config_values import Config
-from bertsmith.models.labels import NO_LABELS, Labels, read_labels, write_labels
-from bertsmith.models.own_config import OWN_TYPE, read_own, section, write_own
+from bertsmith.models.config.values import Config
 from bertsmith.models.spec import FunctionalRelative, Learned, Positions, Spec
 from bertsmith.models.variant import ENCODER, Head, HeadKind, Variant
 from bertsmith.models.variants import VARIANTS, find

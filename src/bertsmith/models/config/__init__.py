@@ -1,0 +1,1 @@
+"""config.json and specs: read strictly, written back."""
