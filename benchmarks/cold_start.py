@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("bench_out/cold_start.json"))
     options = parser.parse_args()
 
-    from bertsmith.folders.names import resolve
+    from bertsmith.folders.resolve import resolve
 
     folder = str(resolve("all-MiniLM-L6-v2"))
     commands = {

@@ -81,7 +81,7 @@ def set_threads(threads: int) -> None:
 def assemble(options: argparse.Namespace, work: Path) -> tuple[list[Contestant], dict[str, str]]:
     model, only = options.model, options.only
     import bertsmith
-    from bertsmith.folders.names import resolve
+    from bertsmith.folders.resolve import resolve
     from bertsmith.hardware.report import examine
     from bertsmith.runtime.selection import NATIVE
     from peers import Contestant, all_peers

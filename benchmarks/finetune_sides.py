@@ -99,7 +99,7 @@ def theirs(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
         TrainingArguments,
     )
 
-    from bertsmith.folders.names import resolve
+    from bertsmith.folders.resolve import resolve
 
     torch.manual_seed(job["seed"])
     folder = str(resolve(MODEL))

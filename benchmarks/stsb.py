@@ -65,7 +65,7 @@ def encoders(model: str) -> list[tuple[str, Callable[[Sequence[str]], Vectors]]]
     from sentence_transformers import SentenceTransformer
 
     import bertsmith
-    from bertsmith.folders.names import resolve
+    from bertsmith.folders.resolve import resolve
 
     peer = SentenceTransformer(str(resolve(model)), device="cpu")
     return [

@@ -87,7 +87,7 @@ def main() -> int:
         print(f"{options.data} is not a folder; nothing was measured", file=sys.stderr)
         return 2
     if options.model is None:
-        from bertsmith.folders.names import resolve
+        from bertsmith.folders.resolve import resolve
 
         options.model = resolve("all-MiniLM-L6-v2")
     lines = collect(options.data, options.lines)

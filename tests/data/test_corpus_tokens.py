@@ -9,7 +9,7 @@ from corpus_making import bert, make
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.data.vocabulary_growth import source_of
+from bertsmith.folders.vocabulary_growth import source_of
 from bertsmith.text.fast_wordpiece import PlainEncoder, WordPieceEncoder, is_bert, sentence_encoder
 from bertsmith.text.learn import learn_vocabulary
 from bertsmith.text.safe_tokenizer import Engine

@@ -8,9 +8,9 @@ from corpus_making import bert, make
 
 from bertsmith.data.corpus.sources import find_sources
 from bertsmith.data.vocabulary_advice import advise, count_words, count_words_of_files
-from bertsmith.data.vocabulary_growth import extend_model, grow_model, grow_tokenizer
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
+from bertsmith.folders.vocabulary_growth import extend_model, grow_model, grow_tokenizer
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.models.variants import find

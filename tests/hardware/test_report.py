@@ -82,7 +82,7 @@ def test_without_a_compiler_a_compiling_probe_is_absent(
     found = finding_of(probes)
     assert (found.status, found.detail) == ("absent", "no C++ compiler was found")
     monkeypatch.delenv("CXX")
-    monkeypatch.setattr(store, "compiler_path", lambda: "/usr/bin/new")
+    monkeypatch.setattr(findings, "compiler_path", lambda: "/usr/bin/new")
     assert cached("planted", probes=probes) is None  # one was installed since: look again
 
 
@@ -176,9 +176,9 @@ def test_findings_of_another_machine_or_torch_are_not_believed(
 def test_a_passing_failure_is_believed_for_a_day_only(planted: Planted, date: str) -> None:
     probes = planted("raise")
     found = finding_of(probes)
-    assert findings.usable(found, probes["planted"])
-    assert not findings.usable(replace(found, date=date), probes["planted"])
-    assert findings.usable(replace(found, date=date, status="crashed SIGILL"), probes["planted"])
+    assert findings.is_usable(found, probes["planted"])
+    assert not findings.is_usable(replace(found, date=date), probes["planted"])
+    assert findings.is_usable(replace(found, date=date, status="crashed SIGILL"), probes["planted"])
 
 
 def test_a_cache_that_cannot_be_written_costs_a_log_line_only(

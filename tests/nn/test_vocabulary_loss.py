@@ -6,6 +6,7 @@ from rounded_products import Rounded
 from torch import Tensor
 from torch.nn import functional as F
 
+from bertsmith.nn import matmul_backends
 from bertsmith.nn.matmul_backends import mark
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 
@@ -47,7 +48,7 @@ def test_loss_and_gradients_are_those_of_plain_cross_entropy(rows_a_chunk: int) 
 def test_wide_vocabularies_go_through_blocks_and_give_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(products, "BLOCK", 32)
+    monkeypatch.setattr(matmul_backends, "BLOCK", 32)
     test_loss_and_gradients_are_those_of_plain_cross_entropy(30)
 
 

@@ -193,7 +193,7 @@ def test_a_sentence_folder_goes_to_sentence_transformers_and_back(
 
 
 def test_the_real_minilm_gives_the_vectors_of_sentence_transformers(tmp_path: Path) -> None:
-    from bertsmith.folders.names import resolve
+    from bertsmith.folders.resolve import resolve
 
     texts = ["The weather is lovely today.", "今天天气很好", "long " * 400]
     loaded = load_model("all-MiniLM-L6-v2")

@@ -18,11 +18,11 @@ from folder_making import tiny_folder, tiny_shapes
 from hostile_pickles import hostile_pickles
 
 from bertsmith.errors import BertsmithError, FolderError, UnsafeFileError
-from bertsmith.folders import pickled
+from bertsmith.folders import unpickle
 from bertsmith.folders.convert import convert
 from bertsmith.folders.describe import describe
-from bertsmith.folders.names import resolve
 from bertsmith.folders.read import load_model, load_tokenizer, read_folder
+from bertsmith.folders.resolve import resolve
 
 pytestmark = pytest.mark.reliability
 
@@ -259,7 +259,7 @@ def test_a_child_that_dies_or_hangs_is_a_refusal(
         return real(["true"], **named)  # type: ignore[call-overload]
 
     for fake, said in ((killed, "SIGSEGV"), (slow, "took more"), (silent, "refused")):
-        monkeypatch.setattr(pickled.subprocess, "run", fake)
+        monkeypatch.setattr(unpickle.subprocess, "run", fake)
         with pytest.raises(UnsafeFileError, match=said):
             convert(folder, tmp_path / "out", from_pickle=True)
 
@@ -289,7 +289,7 @@ def test_no_failure_of_the_safe_path_leads_to_an_unsafe_one(
     monkeypatch.setattr(torch, "load", lambda *a, **k: opened.append(a))
     monkeypatch.setattr(pickle, "load", lambda *a, **k: opened.append(a))
     monkeypatch.setattr(pickle, "loads", lambda *a, **k: opened.append(a))
-    monkeypatch.setattr(pickled.subprocess, "run", lambda *a, **k: opened.append(a))
+    monkeypatch.setattr(unpickle.subprocess, "run", lambda *a, **k: opened.append(a))
 
     def failing(*given: object, **named: object) -> object:
         raise fault(*(("utf-8", b"", 0, 1, "x") if fault is UnicodeDecodeError else ("planted",)))

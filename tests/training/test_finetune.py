@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, FolderError, TensorMismatchError
+from bertsmith.folders.extras import HEAD
 from bertsmith.folders.read import load_model
-from bertsmith.folders.task_files import HEAD
 from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch

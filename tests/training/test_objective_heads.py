@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.data.shards import open_corpus
-from bertsmith.data.vocabulary_growth import extend_model
 from bertsmith.errors import FolderError, TensorMismatchError, UnsafeFileError
 from bertsmith.folders.convert import convert
-from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, objective_heads
+from bertsmith.folders.extras import OBJECTIVE_HEADS, objective_heads
 from bertsmith.folders.read import load_model
+from bertsmith.folders.vocabulary_growth import extend_model
 from bertsmith.folders.write import save_model
 from bertsmith.objectives.learner import Learner
 from bertsmith.training.pretrain import Job, pretrain

@@ -261,8 +261,8 @@ def extend(
     Their embedding rows, and their bias in the masked-LM head, start as the mean of the pieces they
     were cut into before; continue pre-training to teach the model what they mean.
     """
-    from bertsmith.data.vocabulary_growth import extend_model
     from bertsmith.files.texts import read_texts
+    from bertsmith.folders.vocabulary_growth import extend_model
 
     listed = [line.strip() for line in read_texts(words, format="txt") if line.strip()]
     if not listed:

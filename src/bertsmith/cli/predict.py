@@ -174,8 +174,8 @@ def say_spec(path: Path, spec: DataSpec, *, quiet: bool) -> None:
 
 def _to_file(predictor: Predictor, folder: str, source: Source, out: Path, *, quiet: bool) -> None:
     from bertsmith.cli.console import meter, note
+    from bertsmith.folders.extras import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
-    from bertsmith.runtime.model_key import model_key
     from bertsmith.runtime.predict_file import predict_file
 
     folders = runs_below(Path(folder)) if isinstance(predictor, Ensemble) else [folder]

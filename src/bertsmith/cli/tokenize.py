@@ -55,8 +55,8 @@ def tokenize(
 
         cat page.txt | bertsmith tokenize ./my-model - --json
     """
-    from bertsmith.folders.names import resolve
     from bertsmith.folders.read import load_tokenizer
+    from bertsmith.folders.resolve import resolve
     from bertsmith.text.segment import segmenter as segmenter_named
     from bertsmith.text.truncation import Truncation
 

@@ -13,8 +13,8 @@ from bertsmith.data.corpus.lines import LineAccount, OnError, documents_of
 from bertsmith.data.corpus.worker import encoder_of
 from bertsmith.data.documents import Source, read_blocks
 from bertsmith.data.shards import Corpus
-from bertsmith.data.vocabulary_growth import grow_tokenizer, source_of
 from bertsmith.errors import ConfigError
+from bertsmith.folders.vocabulary_growth import grow_tokenizer, source_of
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.tokenizer_json import vocabulary
 

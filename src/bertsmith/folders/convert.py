@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.atomic_folder import check_target
-from bertsmith.folders.names import resolve
-from bertsmith.folders.pickled import open_pickled
 from bertsmith.folders.read import LoadedFolder, assemble, load_model, read_folder
+from bertsmith.folders.resolve import resolve
 from bertsmith.folders.tensors import open_weights
+from bertsmith.folders.unpickle import open_pickled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,7 +61,7 @@ def convert(
 
     `from_pickle` allows pickled weights, read by a child process. `step` hears what is going on.
     """
-    from bertsmith.folders.read_beside import read_beside
+    from bertsmith.folders.extras import read_beside
     from bertsmith.folders.write import save_model
 
     place = resolve(source).resolve()

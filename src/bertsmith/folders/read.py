@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.files.safe_folder import MEGABYTE, Folder
-from bertsmith.folders.names import resolve
+from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import MODULES, SentenceFolder, SentenceSettings, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
@@ -165,7 +165,7 @@ def assemble(
     """The model of a folder whose weights `opener` opens."""
     import torch
 
-    from bertsmith.folders.fill import fill_dense, fill_model
+    from bertsmith.folders.load_weights import fill_dense, fill_model
 
     dtype = torch.float32 if dtype is None else dtype
     longest = folder.longest()  # reads the tokenizer: a broken one shows before the weights are

@@ -13,7 +13,7 @@ from bertsmith import __version__
 from bertsmith.errors import ConfigError, TensorMismatchError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import MEGABYTE
-from bertsmith.folders.beside import NOTHING, Beside
+from bertsmith.folders.extras import NOTHING, OWN, Beside
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bertsmith.models.build import Model
     from bertsmith.text.tokenizer import Tokenizer
 
-OWN = "bertsmith.json"
+
 _METADATA = {"format": "pt"}  # some readers refuse a file without it
 _OTHER_FILES = 8 * MEGABYTE  # a generous guess at tokenizer and settings, for the room check
 

@@ -144,7 +144,7 @@ def probe_stamp(probe: Probe) -> str:
     return _digest({**parts, "compiler": compiler_path() if probe.compiles else ""})[:16]
 
 
-def read(machine: Machine) -> dict[str, Finding]:
+def read_findings(machine: Machine) -> dict[str, Finding]:
     """The findings kept for this machine; a broken file counts as none and is logged."""
     path = _path(machine)
     try:
@@ -166,7 +166,7 @@ def read(machine: Machine) -> dict[str, Finding]:
         return {}
 
 
-def usable(finding: Finding | None, probe: Probe) -> bool:
+def is_usable(finding: Finding | None, probe: Probe) -> bool:
     """Whether a kept finding still speaks for the probe."""
     if finding is None or finding.stamp != probe_stamp(probe):
         return False
@@ -179,11 +179,11 @@ def usable(finding: Finding | None, probe: Probe) -> bool:
     return timedelta(0) <= age < _PASSING_FOR
 
 
-def write(machine: Machine, finding: Finding) -> None:
+def write_finding(machine: Machine, finding: Finding) -> None:
     """Adds a finding to the file; failing to is logged and no more, since it is only a cache."""
     if finding.status == SKIPPED:
         return
-    kept = read(machine)  # read again: another process may have added some
+    kept = read_findings(machine)  # read again: another process may have added some
     kept[finding.name] = finding
     body = {name: kept[name].to_json() for name in sorted(kept)}
     path = _path(machine)

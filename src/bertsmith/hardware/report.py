@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bertsmith.errors import unknown
-from bertsmith.hardware import findings, probe_process
+from bertsmith.hardware import probe_process
 from bertsmith.hardware.findings import (
     ABSENT,
     CRASHED,
@@ -21,8 +21,12 @@ from bertsmith.hardware.findings import (
     WRONG,
     Finding,
     facts,
+    is_usable,
     number,
+    probe_stamp,
     rates,
+    read_findings,
+    write_finding,
 )
 from bertsmith.hardware.machine import Compiler, Machine, compiler, compiler_path, this_machine
 from bertsmith.hardware.probes import PROBES, Probe
@@ -73,16 +77,16 @@ def examine(
             raise unknown("probe", name, probes)
     machine = this_machine()
     load = _load()
-    kept = {} if fresh else findings.read(machine)
+    kept = {} if fresh else read_findings(machine)
     findings = []
     for name in wanted:
         probe = probes[name]
         finding = kept.get(name)
-        if finding is None or not findings.usable(finding, probe):
+        if finding is None or not is_usable(finding, probe):
             if progress:
                 progress(name, None)
             finding = _judge(_look(name, probe, machine.threads, quick=quick), probe)
-            findings.write(machine, finding)  # at once: an interrupted run keeps what it has
+            write_finding(machine, finding)  # at once: an interrupted run keeps what it has
         findings.append(_judge(finding, probe))  # a kept one by the tolerance of today
         if progress:
             progress(name, findings[-1])
@@ -93,8 +97,8 @@ def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None
     """What is already known of a probe here; nothing is run."""
     if name not in probes:
         raise unknown("probe", name, probes)
-    finding = findings.read(this_machine()).get(name)
-    if finding is None or not findings.usable(finding, probes[name]):
+    finding = read_findings(this_machine()).get(name)
+    if finding is None or not is_usable(finding, probes[name]):
         return None
     return _judge(finding, probes[name])
 
@@ -102,7 +106,7 @@ def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None
 def _look(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
     """Runs one probe, whatever comes of it."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    blank = Finding(name=name, status=SKIPPED, date=now, stamp=findings.probe_stamp(probe))
+    blank = Finding(name=name, status=SKIPPED, date=now, stamp=probe_stamp(probe))
     if quick and probe.slow:
         return replace(
             blank, date="", detail=f"takes up to {probe.limit:.0f} s; run without --quick"

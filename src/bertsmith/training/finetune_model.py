@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import torch
 
-from bertsmith.data.vocabulary_growth import grow_model
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import LoadedFolder
+from bertsmith.folders.vocabulary_growth import grow_model
 from bertsmith.models.build import Model, build
 from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Head

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from bertsmith.files.atomic_folder import result_folder
-from bertsmith.folders.task_files import HEAD, task_beside
+from bertsmith.folders.extras import HEAD, task_beside
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels

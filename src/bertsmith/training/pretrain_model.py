@@ -11,8 +11,8 @@ import torch
 
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import ConfigError, TensorMismatchError
-from bertsmith.folders.objective_heads import (
-    KEY,
+from bertsmith.folders.extras import (
+    HEADS_KEY,
     OBJECTIVE_HEADS,
     read_objective_heads,
 )
@@ -128,7 +128,7 @@ def _fill_own_heads(learner: Learner, loaded: LoadedFolder) -> None:
     if odd := [name for name in wanted | found if wanted.get(name) != found.get(name)]:
         raise TensorMismatchError(
             f"{loaded.folder.path / OBJECTIVE_HEADS}: {listed('tensors do not fit', odd)}; remove "
-            f"{KEY} from bertsmith.json there to begin these heads anew"
+            f"{HEADS_KEY} from bertsmith.json there to begin these heads anew"
         )
     with torch.no_grad():
         for name in wanted:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.files.atomic_folder import result_folder
-from bertsmith.folders.objective_heads import OBJECTIVE_HEADS, objective_heads
+from bertsmith.folders.extras import OBJECTIVE_HEADS, objective_heads
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.objectives.learner import Learner

@@ -97,8 +97,8 @@ _BY_TOKEN = ("encoder.embeddings.tokens.weight", "heads.masked_lm.bias")
 
 def extend_model(model: str | Path, words: Sequence[str], out: Path) -> Growth:
     """Read a model folder, add words to it, write the grown one as a new folder."""
+    from bertsmith.folders.extras import read_beside
     from bertsmith.folders.read import load_model
-    from bertsmith.folders.read_beside import read_beside
     from bertsmith.folders.write import save_model
 
     loaded = load_model(model)

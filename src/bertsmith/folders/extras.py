@@ -1,0 +1,116 @@
+"""Extra files saved next to a model: bertsmith.json, pre-training heads, the fine-tuned task."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from bertsmith.errors import FolderError
+from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.read import CONFIG, TOKENIZER_FILES
+from bertsmith.folders.resolve import resolve
+from bertsmith.folders.tensors import open_weights_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """`told` goes into bertsmith.json; `tensors` are the contents of further files, by file."""
+
+    told: Mapping[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+
+    def __or__(self, other: Beside) -> Beside:
+        return Beside(told={**self.told, **other.told}, tensors={**self.tensors, **other.tensors})
+
+
+NOTHING = Beside()
+
+
+OWN = "bertsmith.json"
+OBJECTIVE_HEADS = "objective_heads.safetensors"
+HEADS_KEY = "objective_heads"
+
+
+def objective_heads(tensors: Mapping[str, Tensor]) -> Beside:
+    """Heads as they stand beside a model; their names begin with the objective's."""
+    if not tensors:
+        return NOTHING
+    return Beside(told={HEADS_KEY: OBJECTIVE_HEADS}, tensors={OBJECTIVE_HEADS: tensors})
+
+
+def read_objective_heads(folder: Folder) -> dict[str, Tensor]:
+    """The heads beside a model by name, float32; none if bertsmith.json does not tell of any."""
+    told = folder.json_object(OWN) if folder.has(OWN) else {}
+    if HEADS_KEY not in told:
+        return {}
+    name = told[HEADS_KEY]
+    if not isinstance(name, str) or not name.endswith(".safetensors"):
+        raise FolderError(f"{folder.path / OWN}: {HEADS_KEY} must name a safetensors file")
+    with open_weights_file(folder, name, source=OWN) as weights:
+        return {name: weights.read(name, dtype=torch.float32) for name in weights.stored}
+
+
+TASK_KEY = "task"
+HEAD = "task_head.safetensors"
+
+
+def task_beside(section: Mapping[str, Any], head: Mapping[str, Tensor]) -> Beside:
+    """A task as it stands beside a model; `head` is empty for published ones."""
+    told = {TASK_KEY: {**section, "head": HEAD if head else None}}
+    return Beside(told=told, tensors={HEAD: head} if head else {})
+
+
+def read_task(folder: Folder) -> dict[str, Any] | None:
+    """The task section of a folder; None if it was not fine-tuned here."""
+    told = folder.json_object(OWN) if folder.has(OWN) else {}
+    section = told.get(TASK_KEY)
+    if section is None:
+        return None
+    if not isinstance(section, dict) or not isinstance(section.get("name"), str):
+        raise FolderError(f"{folder.path / OWN}: {TASK_KEY} must be a table with a name")
+    return section
+
+
+def read_task_head(folder: Folder, section: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors of an own head by name, float32; none if the head is the published one."""
+    name = section.get("head")
+    if name is None:
+        return {}
+    if name != HEAD:
+        raise FolderError(f"{folder.path / OWN}: the head of a task lies in {HEAD}, not {name!r}")
+    with open_weights_file(folder, HEAD, source=OWN) as weights:
+        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
+
+
+def read_beside(folder: Folder) -> Beside:
+    """The heads of pre-training and the task of fine-tuning, where a folder has them."""
+    found = objective_heads(read_objective_heads(folder))
+    section = read_task(folder)
+    task = NOTHING if section is None else task_beside(section, read_task_head(folder, section))
+    return found | task
+
+
+DECIDING = (CONFIG, OWN, HEAD, "model.safetensors", *TOKENIZER_FILES)
+
+
+def model_key(name: str | Path) -> str:
+    """The sha256 over names and bytes of a folder's files."""
+    folder = resolve(name)
+    total = hashlib.sha256()
+    try:
+        for file in sorted(DECIDING):
+            if (folder / file).is_file():
+                with (folder / file).open("rb") as stream:
+                    total.update(f"{file}\0".encode())
+                    total.update(hashlib.file_digest(stream, "sha256").digest())
+    except OSError as fault:
+        raise FolderError(f"cannot read {folder}: {fault.strerror or fault}") from fault
+    return total.hexdigest()
