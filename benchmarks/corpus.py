@@ -119,7 +119,7 @@ def build(
     segmenter: str,
     options: argparse.Namespace,
 ) -> None:
-    from bertsmith.data.corpus.build import CorpusSettings, build_corpus
+    from bertsmith.corpus.build import CorpusSettings, build_corpus
     from bertsmith.text.tokenizer import Tokenizer
 
     shutil.rmtree(out, ignore_errors=True)

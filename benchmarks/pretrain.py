@@ -84,7 +84,7 @@ def arguments() -> argparse.Namespace:
 
 def prepare(data: Path, work: Path, words: int, documents: int) -> Path:
     """Reviews as shards, with a vocabulary learned from them."""
-    from bertsmith.data.corpus.build import build_corpus
+    from bertsmith.corpus.build import build_corpus
     from bertsmith.text.learn import learn_vocabulary
 
     texts = work / "text.txt"

@@ -153,7 +153,7 @@ def trainer_parts(job: dict[str, Any]) -> tuple[Any, list[dict[str, Any]], Any]:
 
 def blocks(corpus: Path) -> list[dict[str, Any]]:
     """run_mlm's group_texts: everything one after another, cut into equal pieces."""
-    from bertsmith.data.shards import open_corpus
+    from bertsmith.corpus.shards import open_corpus
 
     found = open_corpus(corpus)
     train, _ = found.split(HELD_OUT, 0)
@@ -220,7 +220,7 @@ def fast_recipe(job: dict[str, Any]) -> Any:
 
 def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     """The masked-LM loss of a model folder on the held-out part, the same for both sides."""
-    from bertsmith.data.shards import open_corpus
+    from bertsmith.corpus.shards import open_corpus
     from bertsmith.folders.read import load_model
     from bertsmith.objectives import OBJECTIVES
     from bertsmith.objectives.learner import Learner

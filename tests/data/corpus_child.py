@@ -18,7 +18,7 @@ from pathlib import Path
 
 import corpus_making
 
-from bertsmith.data.corpus import build, pool
+from bertsmith.corpus import build, pool
 from bertsmith.files import streams
 
 

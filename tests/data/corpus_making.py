@@ -7,9 +7,9 @@ import json
 import random
 from pathlib import Path
 
-from bertsmith.data.corpus.build import CorpusSettings, build_corpus
-from bertsmith.data.corpus.report import CorpusReport
-from bertsmith.data.shards import Corpus, open_corpus
+from bertsmith.corpus.build import CorpusSettings, build_corpus
+from bertsmith.corpus.report import CorpusReport
+from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.text.tokenizer import Tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from corpus_making import bert, make
 
-from bertsmith.data.corpus.sources import find_sources
-from bertsmith.data.vocabulary_advice import advise, count_words, count_words_of_files
+from bertsmith.corpus.sources import find_sources
+from bertsmith.corpus.vocabulary_advice import advise, count_words, count_words_of_files
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.vocabulary_growth import extend_model, grow_model, grow_tokenizer

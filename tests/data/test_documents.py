@@ -10,7 +10,7 @@ import re
 import pytest
 from corpus_making import as_sentences, bert, make, some_documents, texts_of
 
-from bertsmith.data.corpus.sources import describe_sources, detect_form, find_sources
+from bertsmith.corpus.sources import describe_sources, detect_form, find_sources
 from bertsmith.errors import InputFileError, MissingExtraError
 
 TWO = [["the cat sat.", "the mat sat."], ["unable."]]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from small_corpus import SmallCorpus, roberta_tokenizer, small_corpus
 
-from bertsmith.data.inputs import Inputs, InputSettings
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.plans.examples import Inputs, InputSettings
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.random_keys import hashes, key_of, shuffled, uniforms
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from corpus_making import as_sentences, bert, fingerprint, make, some_documents
 
-from bertsmith.data.shards import open_corpus, verify, vocabulary_of
+from bertsmith.corpus.shards import open_corpus, verify, vocabulary_of
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 
 

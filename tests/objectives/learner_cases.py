@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models import VARIANTS, Learned, Spec
 from bertsmith.models.build import Model, build
 from bertsmith.objectives import OBJECTIVES

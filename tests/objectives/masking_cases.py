@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from bertsmith.data.rows import RowsBatch, rows_of
+from bertsmith.corpus.rows import RowsBatch, rows_of
 from bertsmith.objectives.grouping import GROUPINGS, Grouping
 from bertsmith.objectives.replacement import REPLACEMENTS, Replacement
 from bertsmith.random_keys import hashes

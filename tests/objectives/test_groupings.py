@@ -10,7 +10,7 @@ from masking_cases import LANGUAGES, declared_kinds, grouping, picked, plain_row
 from scipy.stats import chisquare
 
 import bertsmith.objectives.grouping as module
-from bertsmith.data.rows import begins
+from bertsmith.corpus.rows import begins
 from bertsmith.objectives.choosing import choose
 from bertsmith.objectives.grouping import GROUPINGS, geometric, runs, tokens, whole_words
 

@@ -10,7 +10,7 @@ import torch
 from learner_cases import MIXES, VOCAB, case, masking, pairs, tiny
 from torch.nn import functional as F
 
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import build
 from bertsmith.nn import Layout

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from masking_cases import plain_rows, tokenizer
 
-from bertsmith.data.rows import rows_of
+from bertsmith.corpus.rows import rows_of
 from bertsmith.errors import InputFileError
 from bertsmith.objectives.choosing import choose
 from bertsmith.objectives.grouping import phrases

@@ -7,7 +7,7 @@ import pytest
 from masking_cases import LANGUAGES, declared_kinds, picked, replacement, rows, tokenizer
 
 import bertsmith.objectives.replacement as module
-from bertsmith.data.rows import rows_of
+from bertsmith.corpus.rows import rows_of
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.objectives.choosing import choose
 from bertsmith.objectives.grouping import geometric, runs, whole_words

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from toy_corpus import short_recipe, toy_corpus
 
-from bertsmith.data.shards import open_corpus
+from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import FolderError, TensorMismatchError, UnsafeFileError
 from bertsmith.folders.convert import convert
 from bertsmith.folders.extras import OBJECTIVE_HEADS, objective_heads

@@ -7,7 +7,7 @@ import pytest
 import torch
 from toy_corpus import short_recipe, toy_corpus
 
-from bertsmith.data.shards import open_corpus
+from bertsmith.corpus.shards import open_corpus
 from bertsmith.objectives.batch import Score
 from bertsmith.training.pretrain_work import PretrainWork, constant_loss, split
 

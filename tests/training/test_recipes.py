@@ -9,7 +9,7 @@ import torch
 from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.config import fingerprint, read_toml, to_toml
-from bertsmith.data.shards import open_corpus
+from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
 from bertsmith.models.spec import FunctionalRelative
 from bertsmith.training.model_settings import SIZES, ModelSettings, narrowed, spec_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from bertsmith.data.corpus.build import build_corpus
+from bertsmith.corpus.build import build_corpus
 from bertsmith.text.learn import learn_vocabulary
 from bertsmith.training.recipe import PretrainRecipe, load_recipe
 

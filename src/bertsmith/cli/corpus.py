@@ -14,9 +14,9 @@ from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 
 if TYPE_CHECKING:
-    from bertsmith.data.documents import Source
-    from bertsmith.data.shards import Corpus
-    from bertsmith.data.vocabulary_advice import Advice
+    from bertsmith.corpus.documents import Source
+    from bertsmith.corpus.shards import Corpus
+    from bertsmith.corpus.vocabulary_advice import Advice
     from bertsmith.text.tokenizer import Tokenizer
 
 app = typer.Typer(help="Turn text into shards for pre-training.", no_args_is_help=True)
@@ -138,7 +138,7 @@ def build(
         bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
     """
     from bertsmith.cli.console import meter, note
-    from bertsmith.data.corpus.build import CorpusSettings, build_corpus
+    from bertsmith.corpus.build import CorpusSettings, build_corpus
 
     settings = CorpusSettings(
         form=reading.form,
@@ -168,8 +168,8 @@ def build(
 @app.command()
 def verify(shards: Shards) -> None:
     """Read a whole corpus and compare it with its manifest; names a damaged file."""
-    from bertsmith.data.shards import open_corpus
-    from bertsmith.data.shards import verify as check
+    from bertsmith.corpus.shards import open_corpus
+    from bertsmith.corpus.shards import verify as check
 
     check(shards)
     counts = open_corpus(shards).manifest["counts"]
@@ -186,7 +186,7 @@ def show(
 
     Spaces stand between words, middle dots between the pieces of one.
     """
-    from bertsmith.data.shards import open_corpus
+    from bertsmith.corpus.shards import open_corpus
 
     corpus = open_corpus(shards)
     total = len(corpus.documents) - 1
@@ -221,9 +221,9 @@ def advise(
 
         bertsmith corpus advise notes.txt --model my-bert --top 500 --out words.txt
     """
-    from bertsmith.data.corpus.sources import find_sources
-    from bertsmith.data.vocabulary_advice import advise as find
-    from bertsmith.data.vocabulary_advice import count_words, count_words_of_files
+    from bertsmith.corpus.sources import find_sources
+    from bertsmith.corpus.vocabulary_advice import advise as find
+    from bertsmith.corpus.vocabulary_advice import count_words, count_words_of_files
 
     corpus = _corpus(files)
     if corpus is not None:
@@ -284,7 +284,7 @@ def _paths(files: Sequence[str]) -> list[Path]:
 
 def _corpus(files: Sequence[str]) -> Corpus | None:
     """The corpus, if what was given is one folder of shards."""
-    from bertsmith.data.shards import MANIFEST, open_corpus
+    from bertsmith.corpus.shards import MANIFEST, open_corpus
 
     if len(files) != 1 or not (Path(files[0]) / MANIFEST).is_file():
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.data.shards import Corpus, open_corpus
+from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.text.tokenizer import Tokenizer
 
 FEWEST, MOST = 7, 18  # tokens of a sentence

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertsmith.data.corpus.build import CorpusSettings, build_corpus
+from bertsmith.corpus.build import CorpusSettings, build_corpus
 from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.fill import Filled, MaskedModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertsmith.data.rows import Flags, Longs, RowsBatch, begins
+from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins
 from bertsmith.errors import ConfigError
 
 _HALF = np.uint64(32)

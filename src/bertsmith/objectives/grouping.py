@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from bertsmith.config import Settings
-from bertsmith.data.rows import Longs, RowsBatch, begins
+from bertsmith.corpus.rows import Longs, RowsBatch, begins
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.lexicon import Lexicon
 from bertsmith.text.tokenizer import Tokenizer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.data.rows import Flags, Longs, RowsBatch, begins
+from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
 from bertsmith.objectives.trie import Trie

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Asked, Score

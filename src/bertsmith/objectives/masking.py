@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bertsmith.data.rows import Flags, Ints, Longs, RowsBatch
+from bertsmith.corpus.rows import Flags, Ints, Longs, RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.choosing import choose
 from bertsmith.objectives.grouping import Grouping

@@ -7,8 +7,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from bertsmith.data.pair_plans import PairTask
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.plans.pairs import PairTask
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Asked, Score

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from bertsmith.data.rows import RowsBatch, begins, rows_of
+from bertsmith.corpus.rows import RowsBatch, begins, rows_of
 from bertsmith.objectives.masking import Masked, Masking
 from bertsmith.objectives.replacement import FATES, SHOWN
 from bertsmith.text.encoding import Encoding

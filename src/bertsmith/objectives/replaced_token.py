@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum, binary_cross_entropy

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
-from bertsmith.data.rows import Flags, Ints, Longs, RowsBatch, begins
+from bertsmith.corpus.rows import Flags, Ints, Longs, RowsBatch, begins
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.similar import SimilarWords, read_neighbors, read_synonyms
 from bertsmith.text.tokenizer import Tokenizer

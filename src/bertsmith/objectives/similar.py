@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.data.rows import Ints, Longs
+from bertsmith.corpus.rows import Ints, Longs
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
 from bertsmith.objectives.lexicon import forms

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertsmith.data.rows import RowsBatch
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model, initialize
 from bertsmith.nn.feed_forward import activation

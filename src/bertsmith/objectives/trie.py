@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.rows import Flags, Longs
+from bertsmith.corpus.rows import Flags, Longs
 
 
 class Trie:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertsmith.config import fingerprint, to_toml
-from bertsmith.data.shards import Corpus, open_corpus
+from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.objectives.learner import Learner

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from bertsmith.data.shards import Corpus
+from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError, TensorMismatchError
 from bertsmith.folders.extras import (
     HEADS_KEY,

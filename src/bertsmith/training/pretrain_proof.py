@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from bertsmith.config import to_toml
-from bertsmith.data.shards import file_digest
+from bertsmith.corpus.shards import file_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.training.pretrain import Job
 from bertsmith.training.recipe import PretrainRecipe

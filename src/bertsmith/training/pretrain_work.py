@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertsmith.data.inputs import Inputs
-from bertsmith.data.shards import Corpus
+from bertsmith.corpus.plans.examples import Inputs
+from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives import OBJECTIVES

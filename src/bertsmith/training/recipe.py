@@ -9,8 +9,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings, validated
-from bertsmith.data.inputs import PAIRED, InputSettings
-from bertsmith.data.pair_plans import PairTask
+from bertsmith.corpus.plans.examples import PAIRED, InputSettings
+from bertsmith.corpus.plans.pairs import PairTask
 from bertsmith.objectives.settings import MaskSettings, ObjectiveWeights
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.batching import BatchSettings

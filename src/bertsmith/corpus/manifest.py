@@ -9,15 +9,15 @@ from typing import Any
 import tokenizers
 
 from bertsmith import __version__
-from bertsmith.data.corpus.journal import Tally
-from bertsmith.data.corpus.report import (
+from bertsmith.corpus.documents import Source
+from bertsmith.corpus.journal import Tally
+from bertsmith.corpus.report import (
     TOP_UNKNOWN,
     CorpusReport,
     count_unknown,
     sentence_lengths,
 )
-from bertsmith.data.documents import Source
-from bertsmith.data.shards import FORMAT, TOKEN_TYPES, VERSION
+from bertsmith.corpus.shards import FORMAT, TOKEN_TYPES, VERSION
 from bertsmith.text.tokenizer import Tokenizer
 
 

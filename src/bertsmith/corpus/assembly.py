@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.corpus.view import TokenFiles
-from bertsmith.data.input_plans import Plan, spread
-from bertsmith.data.rows import Longs, RowsBatch
+from bertsmith.corpus.plans.plan import Plan, spread
+from bertsmith.corpus.rows import Longs, RowsBatch
+from bertsmith.corpus.view import TokenFiles
 from bertsmith.errors import ConfigError
 from bertsmith.random_keys import Words
 from bertsmith.text.template import Frame, Marks

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.corpus.journal import ARRAYS
+from bertsmith.corpus.journal import ARRAYS
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.text.special_tokens import SpecialTokens

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from bertsmith.data.documents import FORMS, TABLES, Form, Source
+from bertsmith.corpus.documents import FORMS, TABLES, Form, Source
 from bertsmith.errors import InputFileError, unknown
 from bertsmith.files.encodings import byte_order_mark, check_encoding, unmarked_utf16
 from bertsmith.files.streams import PACKINGS, ByteStream, packing_of

@@ -9,8 +9,8 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from bertsmith.data.corpus.reading import Piece
-from bertsmith.data.corpus.worker import (
+from bertsmith.corpus.reading import Piece
+from bertsmith.corpus.worker import (
     BlockEncoder,
     EncodedBlock,
     EncodeSettings,

@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertsmith.data.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
-from bertsmith.data.corpus.lines import OnError
-from bertsmith.data.corpus.manifest import make_manifest, report_from, source_entry
-from bertsmith.data.corpus.pool import encoded_pieces
-from bertsmith.data.corpus.reading import Reading
-from bertsmith.data.corpus.report import CorpusReport
-from bertsmith.data.corpus.sources import describe_sources, find_sources
-from bertsmith.data.corpus.words import SegmenterChoice, choose_segmenter
-from bertsmith.data.corpus.worker import EncodeSettings
-from bertsmith.data.documents import BLOCK, Form, Source
-from bertsmith.data.shards import MANIFEST, TOKENIZER, file_digest, open_corpus, vocabulary_of
+from bertsmith.corpus.documents import BLOCK, Form, Source
+from bertsmith.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
+from bertsmith.corpus.lines import OnError
+from bertsmith.corpus.manifest import make_manifest, report_from, source_entry
+from bertsmith.corpus.pool import encoded_pieces
+from bertsmith.corpus.reading import Reading
+from bertsmith.corpus.report import CorpusReport
+from bertsmith.corpus.segmenter_choice import SegmenterChoice, choose_segmenter
+from bertsmith.corpus.shards import MANIFEST, TOKENIZER, file_digest, open_corpus, vocabulary_of
+from bertsmith.corpus.sources import describe_sources, find_sources
+from bertsmith.corpus.worker import EncodeSettings
 from bertsmith.errors import HardwareError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
 from bertsmith.files.folder_lock import FolderLock

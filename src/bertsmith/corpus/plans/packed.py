@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertsmith.data.corpus.view import CorpusView
-from bertsmith.data.input_plans import Plan, StepDraws, spread, targets
-from bertsmith.data.pair_plans import STRETCH
-from bertsmith.data.rows import Flags, Longs
+from bertsmith.corpus.plans.pairs import STRETCH
+from bertsmith.corpus.plans.plan import Plan, StepDraws, spread, targets
+from bertsmith.corpus.rows import Flags, Longs
+from bertsmith.corpus.view import CorpusView
 from bertsmith.random_keys import shuffled
 
 

@@ -6,8 +6,8 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from bertsmith.data.corpus.sources import sample_text
-from bertsmith.data.documents import Source
+from bertsmith.corpus.documents import Source
+from bertsmith.corpus.sources import sample_text
 from bertsmith.errors import MissingExtraError, unknown
 from bertsmith.text.segment import is_chinese
 

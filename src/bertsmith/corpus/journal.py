@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bertsmith.data.corpus.lines import SHOWN
-from bertsmith.data.corpus.worker import EncodedBlock
+from bertsmith.corpus.lines import SHOWN
+from bertsmith.corpus.worker import EncodedBlock
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import write_staged
 

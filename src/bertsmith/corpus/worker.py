@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.data.corpus.lines import LineAccount, OnError, documents_of
-from bertsmith.data.documents import Block
+from bertsmith.corpus.documents import Block
+from bertsmith.corpus.lines import LineAccount, OnError, documents_of
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
 from bertsmith.text.safe_tokenizer import Engine
 from bertsmith.text.segment import segmenter as segmenter_named

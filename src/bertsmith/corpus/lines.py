@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bertsmith.data.documents import Block
+from bertsmith.corpus.documents import Block
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import likely_encodings
 from bertsmith.files.texts import USUAL_FIELDS

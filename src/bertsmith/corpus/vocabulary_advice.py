@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.corpus.lines import LineAccount, OnError, documents_of
-from bertsmith.data.corpus.worker import encoder_of
-from bertsmith.data.documents import Source, read_blocks
-from bertsmith.data.shards import Corpus
+from bertsmith.corpus.documents import Source, read_blocks
+from bertsmith.corpus.lines import LineAccount, OnError, documents_of
+from bertsmith.corpus.shards import Corpus
+from bertsmith.corpus.worker import encoder_of
 from bertsmith.errors import ConfigError
 from bertsmith.folders.vocabulary_growth import grow_tokenizer, source_of
 from bertsmith.text.tokenizer import Tokenizer

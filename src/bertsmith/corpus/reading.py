@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bertsmith.data.corpus.lines import OnError
-from bertsmith.data.documents import Block, Source, read_blocks
+from bertsmith.corpus.documents import Block, Source, read_blocks
+from bertsmith.corpus.lines import OnError
 from bertsmith.errors import InputFileError
 
 log = logging.getLogger(__name__)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
-from bertsmith.data.assembly import Assembly
-from bertsmith.data.corpus.view import CorpusView, TokenFiles
-from bertsmith.data.input_plans import Plan
-from bertsmith.data.packed_plans import doc_sentences, full_sentences
-from bertsmith.data.pair_plans import PairTask, segment_pairs, sentence_pairs
-from bertsmith.data.rows import Longs, RowsBatch
+from bertsmith.corpus.assembly import Assembly
+from bertsmith.corpus.plans.packed import doc_sentences, full_sentences
+from bertsmith.corpus.plans.pairs import PairTask, segment_pairs, sentence_pairs
+from bertsmith.corpus.plans.plan import Plan
+from bertsmith.corpus.rows import Longs, RowsBatch
+from bertsmith.corpus.view import CorpusView, TokenFiles
 from bertsmith.errors import ConfigError
 from bertsmith.random_keys import hashes, key_of
 

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.input_plans import spread
-from bertsmith.data.rows import Longs
+from bertsmith.corpus.plans.plan import spread
+from bertsmith.corpus.rows import Longs
 from bertsmith.errors import ConfigError
 from bertsmith.text.tokenizer import Tokenizer
 

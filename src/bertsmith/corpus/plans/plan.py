@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bertsmith.data.rows import Flags, Longs
+from bertsmith.corpus.rows import Flags, Longs
 from bertsmith.random_keys import Floats, key_of, uniforms
 
 

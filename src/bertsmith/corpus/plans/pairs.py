@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from bertsmith.data.corpus.view import CorpusView
-from bertsmith.data.input_plans import Pairs, Plan, StepDraws, gathered, targets
-from bertsmith.data.rows import Flags, Longs
+from bertsmith.corpus.plans.plan import Pairs, Plan, StepDraws, gathered, targets
+from bertsmith.corpus.rows import Flags, Longs
+from bertsmith.corpus.view import CorpusView
 from bertsmith.errors import ConfigError
 from bertsmith.random_keys import Floats, key_of, uniforms
 

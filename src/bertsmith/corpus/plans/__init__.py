@@ -1,0 +1,1 @@
+"""Which stretches of a corpus make which pre-training example."""
