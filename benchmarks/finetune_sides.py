@@ -36,7 +36,7 @@ def run_child(job: dict[str, Any]) -> dict[str, Any]:
 
 def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
     """`bertsmith finetune` without its reports; as on the other side, the last weights are kept."""
-    from bertsmith.data.examples.example import Example, Label
+    from bertsmith.labeled.example import Example, Label
     from bertsmith.runtime.predictor import load_predictor
     from bertsmith.training.finetune import FinetuneJob, finetune
     from bertsmith.training.finetune_recipes import load_finetune_recipe

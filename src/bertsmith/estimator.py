@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.config import validated
-from bertsmith.data.examples.example import Example, Label, Score, Target
 from bertsmith.errors import ArgumentError, UnfittedError
+from bertsmith.labeled.example import Example, Label, Score, Target
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.finetune_recipe import FinetuneRecipe

@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
 
-from bertsmith.data.examples.example import Label
+from bertsmith.labeled.example import Label
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_many import finetune_seeds
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from tiny_finetuning import tiny_folder
 
 from bertsmith.cli import demo
-from bertsmith.data.examples.example import Label
 from bertsmith.demo import library_parts
 from bertsmith.demo.library_docs import MODULES, Passage, passages
 from bertsmith.demo.library_parts import MOST, PARTS, docstring_parts, write_parts
+from bertsmith.labeled.example import Label
 
 
 def test_every_part_is_of_known_modules_and_has_rows() -> None:

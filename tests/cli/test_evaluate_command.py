@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 from tiny_finetuning import rows
 
-from bertsmith.data.examples.example import Label
+from bertsmith.labeled.example import Label
 
 
 def labeled(path: Path, *, wrong: int = 0) -> Path:

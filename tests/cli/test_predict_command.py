@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_finetuning import rows
 
-from bertsmith.data.examples.kept import KeptRows
-from bertsmith.data.examples.read import read_examples
-from bertsmith.data.examples.spec import DataSpec
+from bertsmith.labeled.read.reader import read_examples
+from bertsmith.labeled.read.source_rows import KeptRows
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime import predict_file as module
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.prediction import Prediction

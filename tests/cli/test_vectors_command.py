@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 from tiny_finetuning import rows, tiny_folder
 
-from bertsmith.data.examples.example import Label
+from bertsmith.labeled.example import Label
 
 FAST = ("--epochs", "1", "--frozen-epochs", "2", "--lr", "3e-3", "--frozen-lr", "1e-2")
 FAST += ("--batch", "16", "--precision", "fp32", "--threads", "1", "--max-length", "16")

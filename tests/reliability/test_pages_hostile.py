@@ -14,7 +14,7 @@ from html_tree import PAYLOADS, Tree
 from proof_cases import CASES, classify_case, example
 
 from bertsmith.cli.mask_page import page as mask_page
-from bertsmith.data.examples.example import Label
+from bertsmith.labeled.example import Label
 from bertsmith.objectives.preview import Piece, Preview, Tally
 from bertsmith.objectives.settings import MaskSettings
 from bertsmith.report.curves import curves_page

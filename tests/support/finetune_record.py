@@ -7,8 +7,8 @@ from typing import Any
 
 from proof_cases import CASES, Case
 
-from bertsmith.data.examples.split import Splits
-from bertsmith.data.examples.survey import survey
+from bertsmith.labeled.split.splits import Splits
+from bertsmith.labeled.survey.survey import survey
 from bertsmith.tasks.proof import baselines, prove
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bertsmith.data.examples.example import (
+from bertsmith.labeled.example import (
     Answers,
     Choice,
     Example,

@@ -14,7 +14,8 @@ import torch
 from tiny_models import shrunk
 from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 
-from bertsmith.data.examples.example import (
+from bertsmith.folders.write import save_model
+from bertsmith.labeled.example import (
     Answers,
     Choice,
     Example,
@@ -24,7 +25,6 @@ from bertsmith.data.examples.example import (
     Tagged,
     Target,
 )
-from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.training.finetune import Finetuned, FinetuneJob, finetune
 from bertsmith.training.finetune_recipe import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from tiny_models import shrunk
 
-from bertsmith.data.examples.example import Example, Target
+from bertsmith.labeled.example import Example, Target
 from bertsmith.models.build import build
 from bertsmith.models.variant import Head
 from bertsmith.tasks.batch import task_batch

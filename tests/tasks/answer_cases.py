@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from tiny_tasks import row
 
-from bertsmith.data.examples.example import Answers, Example
+from bertsmith.labeled.example import Answers, Example
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.task import Logits
 from bertsmith.text.learn import learn_vocabulary

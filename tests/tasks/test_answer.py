@@ -12,8 +12,8 @@ from by_heart import steps_to_learn
 from tiny_tasks import CPU, TASK_WORDS, row, tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
-from bertsmith.data.examples.example import Answers, Example
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Answers, Example
 from bertsmith.tasks.answer import FindAnswer
 from bertsmith.tasks.answering import answer
 from bertsmith.tasks.batch import task_batch

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_tasks import row
 
-from bertsmith.data.examples.example import Answers, Example
+from bertsmith.labeled.example import Answers, Example
 from bertsmith.tasks.answer import FindAnswer
 from bertsmith.tasks.answer_decoding import best_spans
 from bertsmith.tasks.feature import Feature

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_tasks import row
 
-from bertsmith.data.examples.example import Answers, Label
 from bertsmith.errors import ConfigError, TextError, TooLongError
+from bertsmith.labeled.example import Answers, Label
 from bertsmith.tasks.answer import FindAnswer
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.text.truncation import Windows

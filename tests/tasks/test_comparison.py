@@ -9,7 +9,8 @@ import random
 import pytest
 from tiny_tasks import row
 
-from bertsmith.data.examples.example import (
+from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import (
     Answers,
     Choice,
     Example,
@@ -18,7 +19,6 @@ from bertsmith.data.examples.example import (
     Score,
     Tagged,
 )
-from bertsmith.errors import ConfigError
 from bertsmith.tasks.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tiny_tasks import TASK_WORDS, row, word_tokenizer
 
-from bertsmith.data.examples import Answers, Choice, Label, Splits
 from bertsmith.errors import ConfigError
+from bertsmith.labeled import Answers, Choice, Label, Splits
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.length_table import LengthTable, length_table, row_lengths
 

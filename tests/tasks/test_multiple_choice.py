@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tiny_tasks import CPU, TASK_WORDS, row, tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
-from bertsmith.data.examples.example import Choice, Example, Label
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Choice, Example, Label
 from bertsmith.tasks.answering import answer
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose

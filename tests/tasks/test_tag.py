@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_tasks import CPU, SPECIAL, overfit, row, tiny_task_model, word_tokenizer
 
-from bertsmith.data.examples.example import Example, Label, Tagged
-from bertsmith.data.examples.spans import tagged
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Example, Label, Tagged
+from bertsmith.labeled.read.spans import tagged
 from bertsmith.nn.crf import FASTER, Crf
 from bertsmith.tasks.answering import answer
 from bertsmith.tasks.batch import task_batch

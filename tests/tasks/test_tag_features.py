@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_tasks import row, word_tokenizer
 
-from bertsmith.data.examples import DataSpec, guess, read_examples
-from bertsmith.data.examples.example import Tagged
 from bertsmith.errors import TextError
+from bertsmith.labeled import DataSpec, read_examples
+from bertsmith.labeled.example import Tagged
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings

@@ -11,8 +11,8 @@ import torch
 from tiny_tasks import CPU, TASK_WORDS, overfit, row, tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
-from bertsmith.data.examples.example import Example, Label, Labels, Score
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Example, Label, Labels, Score
 from bertsmith.tasks.answering import answer, cut_up, predictions
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify

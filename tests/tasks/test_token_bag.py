@@ -12,8 +12,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 
-from bertsmith.data.examples.example import Choice, Example, Label
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Choice, Example, Label
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose

@@ -14,8 +14,8 @@ from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
 from tiny_tasks import tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Example
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.auxiliary import (
     Auxiliary,

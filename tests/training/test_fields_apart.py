@@ -12,8 +12,8 @@ import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 from tiny_tasks import row, word_tokenizer
 
-from bertsmith.data.examples.example import Choice, Example, Score
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Choice, Example, Score
 from bertsmith.runtime.answering import answer_on
 from bertsmith.runtime.engine import EagerEngine
 from bertsmith.runtime.predictor import load_predictor

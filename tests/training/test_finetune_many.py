@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
-from bertsmith.data.examples.example import Example, Label
-from bertsmith.data.examples.folds import fold_numbers
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example, Label
+from bertsmith.labeled.split.folds import fold_numbers
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.metrics.significance import over_seeds

@@ -9,8 +9,8 @@ import pytest
 from tiny_tasks import TASK_WORDS, row, word_tokenizer
 
 from bertsmith.config import fingerprint, to_toml
-from bertsmith.data.examples import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.errors import ConfigError
+from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.tasks.metrics import METRICS
 from bertsmith.tasks.table import task_from_data
 from bertsmith.training.finetune_recipe import AboutFinetune, FinetuneRecipe

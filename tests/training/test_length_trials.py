@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tiny_tasks import row
 
-from bertsmith.data.examples.example import Label
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Label
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.length_table import LengthTable

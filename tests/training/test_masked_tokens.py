@@ -9,8 +9,8 @@ import pytest
 from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_folder, tiny_job, weights
 from tiny_tasks import SPECIAL, row, word_tokenizer
 
-from bertsmith.data.examples.example import Label
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Label
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.feature import Feature

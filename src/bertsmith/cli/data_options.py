@@ -10,7 +10,7 @@ import typer
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.data.examples.spec import DataSpec
+    from bertsmith.labeled.spec import DataSpec
 
 Names = list[str] | None
 Text = Annotated[
@@ -142,7 +142,7 @@ class Reading:
     def spec(self) -> DataSpec:
         """What was set, as readers take it."""
         from bertsmith.config import validated
-        from bertsmith.data.examples.spec import DataSpec
+        from bertsmith.labeled.spec import DataSpec
 
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         values.pop("on_error")

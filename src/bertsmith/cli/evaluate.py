@@ -15,7 +15,7 @@ from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.data.examples.example import Example
+    from bertsmith.labeled.example import Example
     from bertsmith.runtime.predictor import Predictor
     from bertsmith.tasks.prediction import Prediction
 
@@ -114,7 +114,7 @@ def rows_for(
 ) -> list[Example]:
     """The labeled rows of a file, read as a model's own data was if it can be."""
     from bertsmith.cli.predict import say_spec
-    from bertsmith.data.examples.like import spec_like
+    from bertsmith.labeled.guess.infer_spec import spec_like
     from bertsmith.runtime.trained_spec import trained_spec
 
     spec = spec_like(
@@ -138,7 +138,7 @@ def _with_labels(spec: Any, predictor: Predictor) -> Any:
 
 def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Example]:
     from bertsmith.cli.console import note
-    from bertsmith.data.examples.read import read_examples
+    from bertsmith.labeled.read.reader import read_examples
 
     rows = read_examples(path, spec, on_error=reading.on_error)
     examples = list(rows)

@@ -10,8 +10,8 @@ from bertsmith.errors import InputFileError
 from bertsmith.files.lines import unreadable
 
 if TYPE_CHECKING:
-    from bertsmith.data.examples.read import OnError
-    from bertsmith.data.examples.spec import DataSpec
+    from bertsmith.labeled.read.reader import OnError
+    from bertsmith.labeled.spec import DataSpec
 
 LARGEST = 500_000_000  # bytes
 NAMED = 5
@@ -22,8 +22,8 @@ def score_answers(
 ) -> dict[str, Any]:
     """Figures of {id: answer} on a file of questions; an answer that is missing counts 0."""
     from bertsmith.cli.console import note
-    from bertsmith.data.examples.example import Answers
-    from bertsmith.data.examples.read import read_examples
+    from bertsmith.labeled.example import Answers
+    from bertsmith.labeled.read.reader import read_examples
     from bertsmith.tasks.metrics import METRICS
     from bertsmith.tasks.metrics.answers import rules_for
 

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bertsmith.data.examples.example import Example
+    from bertsmith.labeled.example import Example
     from bertsmith.runtime.predictor import Predictor
     from bertsmith.tasks.prediction import Prediction
 

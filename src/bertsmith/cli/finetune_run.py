@@ -12,9 +12,9 @@ from bertsmith.cli.console import note
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.data.examples.read import OnError
-    from bertsmith.data.examples.spec import DataSpec
-    from bertsmith.data.examples.split import Splits
+    from bertsmith.labeled.read.reader import OnError
+    from bertsmith.labeled.spec import DataSpec
+    from bertsmith.labeled.split.splits import Splits
     from bertsmith.training.finetune import FinetuneJob
     from bertsmith.training.finetune_recipe import FinetuneRecipe
     from bertsmith.training.place import Place
@@ -94,7 +94,7 @@ def run(request: Request, *, quiet: bool) -> int:
 
 def _rows(request: Request, recipe: FinetuneRecipe, *, quiet: bool) -> Splits:
     """The rows of each part, and what was guessed of their files."""
-    from bertsmith.data.examples.split import load_splits
+    from bertsmith.labeled.split.splits import load_splits
 
     new = not request.out.exists()
     request.out.mkdir(parents=True, exist_ok=True)
@@ -137,8 +137,8 @@ def with_columns(given: DataSpec, recipe: FinetuneRecipe) -> DataSpec:
 
 def _look(job: FinetuneJob, splits: Splits, *, quiet: bool) -> dict[str, Any]:
     """The survey and the length table, shown and kept for the record."""
-    from bertsmith.data.examples.survey import survey
     from bertsmith.folders.read import load_tokenizer
+    from bertsmith.labeled.survey.survey import survey
     from bertsmith.tasks.length_table import length_table
 
     found = survey(splits)

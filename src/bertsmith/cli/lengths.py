@@ -98,10 +98,10 @@ def _measured(
     data: Path, model: str, reading: Reading, settings: RunSettings
 ) -> tuple[dict[str, Any], list[str]]:
     """The table of all rows as they lie, labeled or not."""
-    from bertsmith.data.examples.guess import guess
-    from bertsmith.data.examples.read import read_examples
-    from bertsmith.data.examples.split_files import split_files
     from bertsmith.folders.read import load_tokenizer
+    from bertsmith.labeled.guess.guess_spec import guess
+    from bertsmith.labeled.read.reader import read_examples
+    from bertsmith.labeled.split.split_files import split_files
     from bertsmith.tasks.length_table import length_table
 
     tokenizer = load_tokenizer(model)
@@ -134,8 +134,8 @@ def _compared(
     from dataclasses import replace
 
     from bertsmith.cli.trials_run import computing, read_splits, run_shown, task_of, weights_mark
-    from bertsmith.data.examples.subset import some_rows
     from bertsmith.folders.read import load_tokenizer
+    from bertsmith.labeled.split.folds import some_rows
     from bertsmith.tasks.length_table import length_table
     from bertsmith.tasks.table import task_from_data
     from bertsmith.training.finetune import FinetuneJob

@@ -17,7 +17,7 @@ from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.data.examples.spec import DataSpec
+    from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.predict_file import Source
     from bertsmith.runtime.predictor import Predictor
 
@@ -126,7 +126,7 @@ def _file(
     by_lines: bool,
 ) -> None:
     from bertsmith.cli.console import note
-    from bertsmith.data.examples.like import spec_like, whole_lines
+    from bertsmith.labeled.guess.infer_spec import spec_like, whole_lines
     from bertsmith.runtime.predict_file import look_over, predicted_lines
     from bertsmith.runtime.prediction_lines import kind_of
     from bertsmith.runtime.trained_spec import trained_spec

@@ -29,7 +29,7 @@ from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.cli.data_options import Reading
-    from bertsmith.data.examples.split import Splits
+    from bertsmith.labeled.split.splits import Splits
     from bertsmith.training.finetune_recipe import FinetuneRecipe
     from bertsmith.training.finetune_trials import Trial, Trials
     from bertsmith.training.place import Place
@@ -117,7 +117,7 @@ def read_splits(
 ) -> Splits:
     """The rows of each part; what was guessed of their files is told."""
     from bertsmith.cli.finetune_run import with_columns
-    from bertsmith.data.examples.split import load_splits
+    from bertsmith.labeled.split.splits import load_splits
 
     splits = load_splits(
         data,

@@ -137,7 +137,7 @@ def _job(
     quiet: bool,
 ) -> FinetuneJob:
     from bertsmith.cli.trials_run import read_splits, task_of
-    from bertsmith.data.examples.subset import some_rows
+    from bertsmith.labeled.split.folds import some_rows
     from bertsmith.training.finetune import FinetuneJob
 
     recipe = settings.read(reading.task, epochs=choosing.epochs)  # mistakes come before reading

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bertsmith.data.examples.example import Example, Label
-from bertsmith.data.examples.write import write_examples
 from bertsmith.demo.library_docs import Passage
+from bertsmith.labeled.example import Example, Label
+from bertsmith.labeled.read.write import write_examples
 
 _PARTS = {
     "text": "codecs difflib html locale re shlex string textwrap unicodedata",

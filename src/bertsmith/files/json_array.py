@@ -7,9 +7,9 @@ import re
 from collections.abc import Generator, Iterator
 from typing import NoReturn
 
-from bertsmith.data.examples.reject import BadRowError, shown
 from bertsmith.errors import InputFileError
 from bertsmith.files.strict_json import DECODER, value_fault
+from bertsmith.labeled.read.reject import BadRowError, shown
 
 Element = tuple[int, int, object]  # start, end, value
 

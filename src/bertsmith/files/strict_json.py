@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NoReturn
 
-from bertsmith.data.examples.reject import BadRowError, shown
+from bertsmith.labeled.read.reject import BadRowError, shown
 
 WHITE = " \t\r"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.labeled.example import Example
 from bertsmith.runtime.predictor import Predictor, Row, load_predictor
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.answering import Answered

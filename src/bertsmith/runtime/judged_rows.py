@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.kept import LINE_BREAKS
-from bertsmith.data.examples.write import target_value
 from bertsmith.files.atomic_file import StagedFile
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.read.source_rows import LINE_BREAKS
+from bertsmith.labeled.read.write import target_value
 from bertsmith.tasks.prediction import Prediction
 
 SHOWN_OTHERS = 5

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from bertsmith.data.examples.account import Account
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.kept import Kept, KeptRows
-from bertsmith.data.examples.read import OnError
-from bertsmith.data.examples.spec import DataSpec
 from bertsmith.errors import ConfigError
 from bertsmith.files.resumable_file import GrowingFile
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.read.reader import OnError
+from bertsmith.labeled.read.source_rows import Kept, KeptRows
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.prediction_lines import OWN, PredictionLines, kind_of
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.tasks.prediction import Prediction

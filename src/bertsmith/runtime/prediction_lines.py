@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from bertsmith.data.examples.column_names import OWN_ID
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.kept import LINE_BREAKS, Kept
-from bertsmith.data.examples.write import csv_line, tsv_line
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.guess.column_names import OWN_ID
+from bertsmith.labeled.read.source_rows import LINE_BREAKS, Kept
+from bertsmith.labeled.read.write import csv_line, tsv_line
 from bertsmith.tasks.prediction import Answer, Prediction, Span
 
 Kind = Literal["jsonl", "csv", "tsv"]

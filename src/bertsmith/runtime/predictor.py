@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from bertsmith.config import validated
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMismatchError, TextError
 from bertsmith.folders.extras import HEAD, read_task, read_task_head
 from bertsmith.folders.read import LoadedFolder, load_model
+from bertsmith.labeled.example import Example
 from bertsmith.runtime.answering import answer_on
 from bertsmith.runtime.engine import EagerEngine, Engine
 from bertsmith.runtime.selection import Notice, Precision, Selection, encode_flops, weights_dtype

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bertsmith.data.examples.spec import DataSpec
+from bertsmith.labeled.spec import DataSpec
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from torch import Tensor
 
-from bertsmith.data.examples.example import Answers, Example
-from bertsmith.data.examples.language import guess_language
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Answers, Example
+from bertsmith.labeled.language import guess_language
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.answer_decoding import Spans, best_spans
 from bertsmith.tasks.answer_features import WindowRule, answer_features, answers_of

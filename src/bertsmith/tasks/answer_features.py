@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bertsmith.data.examples.example import Answers, Example
 from bertsmith.errors import ConfigError, TextError, TooLongError
+from bertsmith.labeled.example import Answers, Example
 from bertsmith.tasks.answer_places import tokens_at
 from bertsmith.tasks.feature import Feature, Numbers
 from bertsmith.tasks.length import LengthSettings

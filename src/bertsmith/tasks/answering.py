@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bertsmith.data.examples.example import Example
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model import TaskModel

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.config import Settings
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Example
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.feature import Feature
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertsmith.data.examples.example import Choice, Example
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Choice, Example
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.classify import softmax

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.metrics import LOWER_IS_BETTER, METRICS, Decisions
 from bertsmith.tasks.metrics.answers import answer_scores, rules_for
 from bertsmith.tasks.metrics.significance import Difference, mcnemar, paired_bootstrap

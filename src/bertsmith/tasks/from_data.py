@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from bertsmith.data.examples.example import Example, Label, Labels, Score
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example, Label, Labels, Score
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.losses import LossSettings, class_weights
 from bertsmith.tasks.multilabel import Multilabel

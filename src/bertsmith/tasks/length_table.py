@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.examples.example import Answers, Choice, Example
-from bertsmith.data.examples.split import Splits
-from bertsmith.data.examples.stratify import SPLITS
 from bertsmith.errors import unknown
+from bertsmith.labeled.example import Answers, Choice, Example
+from bertsmith.labeled.split.splits import Splits
+from bertsmith.labeled.split.stratify import SPLITS
 from bertsmith.text.tokenizer import Tokenizer
 
 Counts = NDArray[np.int64]

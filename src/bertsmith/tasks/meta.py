@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.feature import Feature
 
 MetaTables = Mapping[str, Mapping[str, int]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError, unknown
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertsmith.data.examples.example import Example, Tagged
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.labeled.example import Example, Tagged
 from bertsmith.nn.crf import Crf
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.examples.example import Example, Tagged
-from bertsmith.data.examples.spans import units_of
 from bertsmith.errors import TextError
+from bertsmith.labeled.example import Example, Tagged
+from bertsmith.labeled.read.spans import units_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.text.encoding import Encoding, Ints

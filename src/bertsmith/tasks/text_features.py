@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.examples.example import Example
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.text.tokenizer import Tokenizer

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.data.examples.example import Example
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.agreement import check_agreement
 from bertsmith.tasks.answering import answer, predictions
 from bertsmith.tasks.auxiliary import auxiliary_from, with_auxiliary

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.folds import fold_numbers
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.split.folds import fold_numbers
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score

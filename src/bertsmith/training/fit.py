@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.stratify import assign, usual_group
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.split.stratify import assign, usual_group
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.training.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune_recipe import FinetuneRecipe

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bertsmith.data.examples.split_files import split_files
 from bertsmith.errors import InputFileError
+from bertsmith.labeled.split.split_files import split_files
 
 DEEPEST = 2  # folders below the one that was given
 ADDED = ("public", "dataset", "data")  # to the names of folders

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.spec import DataSpec
-from bertsmith.data.examples.split import Splits, load_splits
-from bertsmith.data.examples.split_files import split_files
-from bertsmith.data.examples.subset import some_rows
 from bertsmith.errors import InputFileError
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.split.folds import some_rows
+from bertsmith.labeled.split.split_files import split_files
+from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.proof import baselines
 from bertsmith.tasks.task import score

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.comparison import Comparison, compare
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.length_table import LengthTable

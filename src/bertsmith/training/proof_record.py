@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith import __version__
-from bertsmith.data.examples.example import Example
-from bertsmith.data.examples.split import Splits
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.split.splits import Splits
 from bertsmith.runtime.judged_rows import write_judged
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD

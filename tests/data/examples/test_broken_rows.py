@@ -12,8 +12,8 @@ from broken_questions import SQUAD_FAULTS
 from broken_tables import CSV_FAULTS, TSV_FAULTS
 from broken_tags import CONLL_FAULTS
 
-from bertsmith.data.examples import DataSpec, read_examples
 from bertsmith.errors import InputFileError, RowsError
+from bertsmith.labeled import DataSpec, read_examples
 
 FORMATS = {
     "tsv": TSV_FAULTS,
@@ -37,7 +37,7 @@ def test_a_broken_file_is_named_by_place_fault_and_remedy(
     case: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if case.longest is not None:
-        monkeypatch.setattr("bertsmith.data.examples.line_batches.LONGEST_LINE", case.longest)
+        monkeypatch.setattr("bertsmith.labeled.read.line_batches.LONGEST_LINE", case.longest)
     path = tmp_path / case.name
     path.write_bytes(case.content)
     spec = DataSpec(**case.spec)

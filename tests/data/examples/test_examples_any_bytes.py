@@ -16,9 +16,9 @@ from broken_tags import BIO, BMES, FOUR, WIKI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertsmith.data.examples import DataSpec, read_examples
-from bertsmith.data.examples.spec import FORMS, TASKS
 from bertsmith.errors import BertsmithError
+from bertsmith.labeled import DataSpec, read_examples
+from bertsmith.labeled.spec import FORMS, TASKS
 
 pytestmark = pytest.mark.reliability
 CASES = 5_000 if os.environ.get("BERTSMITH_LONG") else 300

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from bertsmith.data.examples import DataSpec, Label, read_examples
 from bertsmith.errors import InputFileError, RowsError
+from bertsmith.labeled import DataSpec, Label, read_examples
 
 pytestmark = pytest.mark.reliability
 

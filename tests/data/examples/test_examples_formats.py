@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.data.examples import (
+from bertsmith.labeled import (
     Choice,
     DataSpec,
     Example,

@@ -7,15 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.data.examples import (
-    DataSpec,
-    Example,
-    Label,
-    Labels,
-    guess,
-    read_examples,
-)
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled import DataSpec, Example, Label, Labels, read_examples
 
 SENTENCES = [
     "the film is a refreshingly serious look at young women",

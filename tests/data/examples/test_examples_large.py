@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.data.examples import read_examples
 from bertsmith.errors import InputFileError
+from bertsmith.labeled import read_examples
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -23,7 +23,7 @@ SIZE = 1_000_000_000 if LONG else 20_000_000
 CHILD = """
 import re, sys, time
 from pathlib import Path
-from bertsmith.data.examples import read_examples
+from bertsmith.labeled import read_examples
 rows = read_examples(Path(sys.argv[1]))
 begun, shares = time.process_time(), []
 for number, example in enumerate(rows):
@@ -76,7 +76,7 @@ def test_a_reading_that_is_broken_off_leaves_nothing_behind(tmp_path: Path) -> N
 
 
 def test_an_open_quote_does_not_eat_the_machine(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.data.examples.records.LONGEST_RECORD", 1_000)
+    monkeypatch.setattr("bertsmith.labeled.read.records.LONGEST_RECORD", 1_000)
     path = tmp_path / "a.csv"
     path.write_text('text,label\n"open,x\n' + "fine one,x\n" * 1_000)
     rows = read_examples(path, on_error="skip")
@@ -85,7 +85,7 @@ def test_an_open_quote_does_not_eat_the_machine(tmp_path: Path, monkeypatch) -> 
 
 
 def test_a_document_beyond_the_limit_is_refused_not_read(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.data.examples.formats.squad.LARGEST_DOCUMENT", 10_000)
+    monkeypatch.setattr("bertsmith.labeled.formats.squad.LARGEST_DOCUMENT", 10_000)
     path = tmp_path / "a.json.gz"
     text = json.dumps(
         {"data": [{"title": "t", "paragraphs": [{"context": "x" * 20_000, "qas": []}]}]}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.data.examples import Label, guess, read_examples
 from bertsmith.errors import ConfigError, InputFileError, RowsError
+from bertsmith.labeled import Label, read_examples
 
 FILES = {
     "a.tsv": (

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertsmith.data.examples import (
+from bertsmith.errors import ConfigError
+from bertsmith.labeled import (
     Answers,
     Choice,
     DataSpec,
@@ -24,12 +25,10 @@ from bertsmith.data.examples import (
     Score,
     Tagged,
     Target,
-    guess,
     read_examples,
     write_examples,
 )
-from bertsmith.data.examples.spans import units_of
-from bertsmith.errors import ConfigError
+from bertsmith.labeled.read.spans import units_of
 
 pytestmark = pytest.mark.reliability
 CASES = 2_500 if os.environ.get("BERTSMITH_LONG") else 150

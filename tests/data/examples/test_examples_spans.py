@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.data.examples import Answers, DataSpec, Tagged, read_examples
-from bertsmith.data.examples.account import Account
-from bertsmith.data.examples.reject import BadRowError
-from bertsmith.data.examples.spans import Marking, nearest, units_of
-from bertsmith.data.examples.write import spans_of
+from bertsmith.labeled import Answers, DataSpec, Tagged, read_examples
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.read.reject import BadRowError
+from bertsmith.labeled.read.spans import Marking, nearest, units_of
+from bertsmith.labeled.read.write import spans_of
 from bertsmith.text.tokenizer import Tokenizer
 
 WORDS = ["river", "Élan", "e\u0301te\u0301", "naïve", "42", "x²", "ﬁn"]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.data.examples import (
+from bertsmith.errors import ConfigError, InputFileError, RowsError
+from bertsmith.labeled import (
     Answers,
     DataSpec,
     Example,
@@ -20,8 +21,7 @@ from bertsmith.data.examples import (
     Tagged,
     load_splits,
 )
-from bertsmith.data.examples.stratify import assign, strata_of
-from bertsmith.errors import ConfigError, InputFileError, RowsError
+from bertsmith.labeled.split.stratify import assign, strata_of
 
 SHARES = (0.8, 0.1, 0.1)
 

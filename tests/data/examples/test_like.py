@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.data.examples.guess import guess
-from bertsmith.data.examples.like import spec_like
-from bertsmith.data.examples.read import read_examples
-from bertsmith.data.examples.spec import DataSpec
 from bertsmith.errors import InputFileError
+from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.infer_spec import spec_like
+from bertsmith.labeled.read.reader import read_examples
+from bertsmith.labeled.spec import DataSpec
 
 
 def written(path: Path, *lines: str) -> Path:

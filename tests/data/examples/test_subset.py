@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.data.examples.example import Example, Label, Score
-from bertsmith.data.examples.subset import some_rows
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example, Label, Score
+from bertsmith.labeled.split.folds import some_rows
 
 
 def labeled(labels: str) -> list[Example]:

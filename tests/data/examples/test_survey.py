@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import LABELS, ONLY_DEV, changed, planted
 
-from bertsmith.data.examples import (
+from bertsmith.errors import RowsError
+from bertsmith.labeled import (
     Answers,
     Choice,
     Example,
@@ -26,11 +27,9 @@ from bertsmith.data.examples import (
     load_splits,
     read_examples,
 )
-from bertsmith.data.examples.survey import survey
-from bertsmith.data.examples.survey_places import Place
-from bertsmith.data.examples.survey_texts import folded, text_key
-from bertsmith.data.examples.survey_typos import find_typos
-from bertsmith.errors import RowsError
+from bertsmith.labeled.survey.rows import Place, folded, text_key
+from bertsmith.labeled.survey.survey import survey
+from bertsmith.labeled.survey.typos import find_typos
 
 SEEDS = range(25) if os.environ.get("BERTSMITH_LONG") else range(2)
 

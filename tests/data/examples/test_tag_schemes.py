@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.data.examples.tag_schemes import guess_scheme, to_bio
+from bertsmith.labeled.read.tag_schemes import guess_scheme, to_bio
 
 SPANS = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["", "PER", "LOC.x"])), max_size=6)
 # The letters for the first, inner, last word of a span, and for a single one.

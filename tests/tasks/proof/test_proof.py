@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from proof_cases import CASES, classify_case, example, multilabel_case, regress_case, tag_case
 
-from bertsmith.data.examples.example import Label
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Label
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.metrics.calibration import expected_calibration_error
 from bertsmith.tasks.prediction import Prediction

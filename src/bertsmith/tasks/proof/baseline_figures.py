@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.data.examples.example import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.errors import ConfigError, TextError, unknown
+from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.tasks.metrics import METRICS
 from bertsmith.tasks.metrics.baselines import MAJORITY, WORDS
 

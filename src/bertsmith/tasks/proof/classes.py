@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.data.examples.example import Choice
+from bertsmith.labeled.example import Choice
 from bertsmith.tasks.metrics.arrays import Ints, share
 from bertsmith.tasks.metrics.classification import confusion as count_pairs
 from bertsmith.tasks.metrics.classification import per_class

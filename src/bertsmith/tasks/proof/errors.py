@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.data.examples.example import Answers, Example, Label
+from bertsmith.labeled.example import Answers, Example, Label
 from bertsmith.tasks.prediction import Answer, Prediction
 from bertsmith.tasks.proof.rows import Rows, both_sides, right_rows, weight_of_errors
 from bertsmith.tasks.proof.shortening import LONGEST, around, shortened

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertsmith.data.examples.example import Example
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.example import Example
 from bertsmith.tasks.metrics import METRICS
 from bertsmith.tasks.metrics.significance import Interval
 from bertsmith.tasks.multilabel import Multilabel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.data.examples.example import Answers
+from bertsmith.labeled.example import Answers
 from bertsmith.tasks.prediction import Answer
 from bertsmith.tasks.proof.rows import Rows
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.data.examples.example import Answers, Choice, Example, Label, Labels, Score, Tagged
+from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.tasks.metrics.arrays import Bools, Floats
 from bertsmith.tasks.metrics.multilabel import Decisions
 from bertsmith.tasks.prediction import Answer, Prediction, Span

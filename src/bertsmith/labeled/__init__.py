@@ -1,0 +1,41 @@
+"""Files of examples as people have them: guessed, read row by row, split, written."""
+
+from __future__ import annotations
+
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import (
+    Answers,
+    Choice,
+    Example,
+    Label,
+    Labels,
+    Score,
+    Tagged,
+    Target,
+)
+from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.read.reader import Examples, read_examples
+from bertsmith.labeled.read.reject import Reject
+from bertsmith.labeled.read.write import write_examples
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.split.splits import Splits, load_splits
+
+__all__ = [
+    "Account",
+    "Answers",
+    "Choice",
+    "DataSpec",
+    "Example",
+    "Examples",
+    "Label",
+    "Labels",
+    "Reject",
+    "Score",
+    "Splits",
+    "Tagged",
+    "Target",
+    "guess",
+    "load_splits",
+    "read_examples",
+    "write_examples",
+]

@@ -1,0 +1,63 @@
+"""One file a format; each reads lines into examples and rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.formats import (
+    answers,
+    c3,
+    cluener,
+    cluewsc,
+    conll,
+    delimited,
+    jsonl,
+    spans,
+    squad,
+    swag,
+    words,
+)
+from bertsmith.labeled.read.reject import Reject
+from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.spec import DataSpec
+
+
+class Reader(Protocol):
+    """What a format offers."""
+
+    def __call__(
+        self, lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    ) -> Iterator[Example | Reject]:
+        """Every row as an example or a reject; `piece`: the lines are a part of a file."""
+
+
+COLUMNS = ("classify", "multilabel", "regress", "choose")
+TASKS_OF: Mapping[str, tuple[str, ...]] = {
+    "delimited": COLUMNS,
+    "swag": ("choose",),
+    "jsonl": COLUMNS,
+    "spans": ("tag",),
+    "words": ("tag",),
+    "cluener": ("tag",),
+    "cluewsc": ("classify",),
+    "answers": ("answer",),
+    "conll": ("tag",),
+    "squad": ("answer",),
+    "c3": ("choose",),
+}
+FORMATS: Mapping[str, Reader] = {
+    "delimited": delimited.read,
+    "swag": swag.read,
+    "jsonl": jsonl.read,
+    "spans": spans.read,
+    "words": words.read,
+    "cluener": cluener.read,
+    "cluewsc": cluewsc.read,
+    "answers": answers.read,
+    "conll": conll.read,
+    "squad": squad.read,
+    "c3": c3.read,
+}

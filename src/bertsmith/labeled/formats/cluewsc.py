@@ -1,0 +1,77 @@
+"""CLUEWSC as published: does the pronoun mean this noun? The text shows both between marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bertsmith.files.strict_json import kind_of
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects, text_of
+from bertsmith.labeled.read.reject import BadRowError, Reject, shown
+from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.targets import json_target, label_reader
+from bertsmith.labeled.spec import DataSpec
+
+FIELD = "target"
+MARKS = (("span1", "_", "_"), ("span2", "[", "]"))  # as the benchmark's own baseline sets them
+
+
+def read(
+    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+) -> Iterator[Example | Reject]:
+    """The rows of a CLUEWSC file."""
+    field = str(spec.label[0]) if spec.label else None
+    read_label = label_reader(spec, field or "", 0)
+
+    def build(line: int, row: Row) -> Example:
+        text = text_of(row, "text", keep_empty=spec.empty == "keep")
+        marked, names = _marked(text, row)
+        target = None
+        if field is not None:
+            if field not in row:
+                raise missing(row, field)
+            target = json_target(row[field], read_label, spec, field)
+        return Example(
+            source=lines.name,
+            line=line,
+            id=id_of(row, spec.id, line),
+            texts=(marked,),
+            target=target,
+            extra=names,
+        )
+
+    return read_objects(lines, account, build)
+
+
+def _marked(text: str, row: Row) -> tuple[str, dict[str, str]]:
+    spans = row.get(FIELD)
+    if not isinstance(spans, dict):
+        raise (
+            missing(row, FIELD)
+            if FIELD not in row
+            else BadRowError(
+                f"it is {kind_of(spans)}", "write an object with two spans", column=FIELD
+            )
+        )
+    names = {}
+    cuts: list[tuple[int, int, str]] = []  # place, order, mark
+    for name, before, after in MARKS:
+        said, start = spans.get(f"{name}_text"), spans.get(f"{name}_index")
+        if type(said) is not str or type(start) is not int or not said:
+            raise BadRowError(
+                "text and index of the span are not a string and a number",
+                f'write "{name}_text" and "{name}_index"',
+                column=f"{FIELD}.{name}_text",
+            )
+        if start < 0 or not text.startswith(said, start):
+            raise BadRowError(
+                f"{shown(said)} does not stand at {start}",
+                "correct the index: characters are counted from 0",
+                column=f"{FIELD}.{name}_index",
+            )
+        names[f"{name}_text"] = said
+        cuts += [(start, 1, before), (start + len(said), 0, after)]
+    for place, _, mark in sorted(cuts, reverse=True):
+        text = text[:place] + mark + text[place:]
+    return text, names

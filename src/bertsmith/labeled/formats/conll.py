@@ -1,0 +1,177 @@
+"""CoNLL: one word and its tag a line, a blank line after each sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bertsmith.errors import ConfigError
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.read.line_batches import Unreadable
+from bertsmith.labeled.read.reject import BadRowError, Reject, shown
+from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.word_sequences import joined, tagged_words
+from bertsmith.labeled.spec import DataSpec
+
+DOCUMENT = "-DOCSTART-"
+COMMENT = re.compile(r"# ?(id|sent_id|text|newdoc|newpar|global)\b")
+NAMED = re.compile(r"# ?(?:id|sent_id) ?=? ?(\S+)")
+LONGEST_SENTENCE = 20_000  # words; without blank lines a whole file would be one sentence
+
+
+def read(
+    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+) -> Iterator[Example | Reject]:
+    """The sentences of a CoNLL file."""
+    sentence = _Sentence(lines.name, spec)
+    document = 0
+    for line in lines:
+        if isinstance(line, Unreadable):
+            sentence.spoil(lines.number, line)
+        elif not line or line.isspace():
+            if sentence:
+                yield sentence.ended(document)
+        elif line.startswith(DOCUMENT):
+            if sentence:
+                yield sentence.ended(document)
+            document += 1
+        elif line.startswith("#") and COMMENT.match(line):
+            if found := NAMED.match(line):
+                sentence.name = found[1]
+        else:
+            sentence.add(lines.number, line)
+    if sentence:
+        yield sentence.ended(document)
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The columns of a line; several spaces are one gap."""
+    if delimiter != " ":
+        return line.split(delimiter)
+    return [cell for cell in line.split(" ") if cell]
+
+
+class _Sentence:
+    """The sentence at hand; the first thing wrong with it is kept until it ends."""
+
+    def __init__(self, source: str, spec: DataSpec) -> None:
+        self._source = source
+        self._spec = spec
+        self._delimiter = spec.delimiter or "\t"
+        self._width = spec.columns if isinstance(spec.columns, int) else 2
+        self._word_at = _number(spec.text, 1, self._width) - 1
+        labeled = spec.label != () and self._width > 1
+        self._tag_at = _number(spec.label, self._width, self._width) - 1 if labeled else None
+        self._prefix = spec.word_prefix or ""
+        self._joiner = " " if spec.joiner is None else spec.joiner
+        self.name: str | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._words: list[str] = []
+        self._tags: list[str] = []
+        self._lines: list[int] = []
+        self._raw: list[str] = []
+        self._first = 0
+        self._fault: BadRowError | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._first)
+
+    def add(self, number: int, line: str) -> None:
+        """One line of the sentence."""
+        self._first = self._first or number
+        if len(self._raw) > LONGEST_SENTENCE:
+            return
+        self._raw.append(line)
+        cells = cells_of(line, self._delimiter)
+        if self._fault is None:
+            self._fault = self._wrong(number, line, cells)
+        if self._fault is None:
+            self._words.append(cells[self._word_at][len(self._prefix) :])
+            self._lines.append(number)
+            if self._tag_at is not None:
+                self._tags.append(cells[self._tag_at])
+
+    def spoil(self, number: int, line: Unreadable) -> None:
+        """A line that could not be read."""
+        self._first = self._first or number
+        self._raw.append(line.raw)
+        if self._fault is None:
+            self._fault = BadRowError(line.reason, line.advice, column=line.column, line=number)
+
+    def _wrong(self, number: int, line: str, cells: list[str]) -> BadRowError | None:
+        if len(cells) != self._width:
+            return self._ragged(number, line, len(cells))
+        word = cells[self._word_at]
+        if not word.startswith(self._prefix):
+            return BadRowError(
+                f"{shown(word)} does not begin with {shown(self._prefix)} as the words before",
+                "add it, or set --word-prefix",
+                column=self._word_at + 1,
+                line=number,
+            )
+        if "\0" in line or not word[len(self._prefix) :].strip():
+            what = "the line holds a NUL character" if "\0" in line else "the word is empty"
+            return BadRowError(what, "write the word", column=self._word_at + 1, line=number)
+        if len(self._raw) > LONGEST_SENTENCE:
+            return BadRowError(
+                f"the sentence has more than {LONGEST_SENTENCE:,} words",
+                "put a blank line after each sentence",
+                column=1,
+                line=self._first,
+            )
+        return None
+
+    def _ragged(self, number: int, line: str, found: int) -> BadRowError:
+        other = " " if self._delimiter == "\t" else "\t"
+        name = {"\t": "tab", " ": "space"}.get(self._delimiter, shown(self._delimiter))
+        advice = f"write the word and its tag with a {name} between columns"
+        if len(cells_of(line, other)) == self._width:
+            advice = f"put a {name} between the columns, as in the other lines"
+        return BadRowError(
+            f"{found} column{'' if found == 1 else 's'}, but the other lines have {self._width}",
+            advice,
+            column=min(found, self._width) + 1 if found > self._width else max(found, 1),
+            line=number,
+        )
+
+    def ended(self, document: int) -> Example | Reject:
+        """The sentence as an example, or what is wrong with it; the next one begins."""
+        try:
+            if self._fault is not None:
+                raise self._fault
+            return self._example(document)
+        except BadRowError as fault:
+            return fault.at(self._source, self._first, "\n".join(self._raw))
+        finally:
+            self.name = None
+            self._begin()
+
+    def _example(self, document: int) -> Example:
+        text, units = joined(self._words, self._joiner)
+        target = None
+        if self._tag_at is not None:
+            column, lines = self._tag_at + 1, self._lines
+            target = tagged_words(units, self._tags, self._spec, lambda i: (column, lines[i]))
+        return Example(
+            source=self._source,
+            line=self._first,
+            id=self.name or str(self._first),
+            texts=(text,),
+            target=target,
+            extra={"document": str(document)} if document else {},
+            units=units if target is None else (),
+        )
+
+
+def _number(columns: tuple[str | int, ...] | None, usual: int, width: int) -> int:
+    if not columns:
+        return usual
+    column = columns[0]
+    if not isinstance(column, int) or column > width:
+        raise ConfigError(
+            f"column {shown(column)}: the columns of CoNLL are numbers from 1 to {width}"
+        )
+    return column

@@ -1,0 +1,154 @@
+"""Tables: TSV, CSV and their kin, with or without a header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example, Target
+from bertsmith.labeled.read.columns import Places, places
+from bertsmith.labeled.read.records import Record, plain_records, quoted_records
+from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
+from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.targets import label_reader, marked_labels
+from bertsmith.labeled.read.write import unguarded
+from bertsmith.labeled.spec import DataSpec
+
+Cells = list[str]
+
+
+def read(
+    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+) -> Iterator[Example | Reject]:
+    """The rows of a table; `piece` reads a part of one, which has no header of its own."""
+    records = table_records(lines, spec)
+    header = _header(lines, spec, records, piece=piece)
+    width = len(header) if header is not None else _width(spec, records)
+    where = places(spec, header, width, f"{lines.name}, line 1")
+    build = _builder(lines.name, spec, where, account)
+    for line, raw, cells in records:
+        if isinstance(cells, BadRowError):
+            yield cells.at(lines.name, line, raw)
+            continue
+        if len(cells) == width:
+            try:
+                yield build(line, cells)
+            except BadRowError as fault:
+                yield fault.at(lines.name, line, raw)
+        elif cells == [""]:
+            account.blank += 1
+        else:
+            yield _ragged(cells, where, spec).at(lines.name, line, raw)
+
+
+def table_records(lines: SourceLines, spec: DataSpec) -> Iterator[Record]:
+    """Records as the spec says they are written."""
+    delimiter = spec.delimiter or "\t"
+    if spec.quoting == "double":
+        width = spec.columns if isinstance(spec.columns, int) else len(spec.columns or ())
+        return quoted_records(lines, delimiter, width or None)
+    return plain_records(lines, delimiter)
+
+
+def _header(
+    lines: SourceLines, spec: DataSpec, records: Iterator[Record], *, piece: bool
+) -> Sequence[str] | None:
+    if not spec.header:
+        return None
+    if piece:
+        return spec.columns if isinstance(spec.columns, tuple) else None
+    for line, _, cells in records:
+        if isinstance(cells, BadRowError):
+            raise InputFileError(str(cells.at(lines.name, line, "")))
+        if cells != [""]:
+            return [unguarded(cell) for cell in cells] if spec.guarded else cells
+    raise InputFileError(f"{lines.name}, line 1, column 1: the file is empty; give one with rows")
+
+
+def _width(spec: DataSpec, records: Iterator[Record]) -> int:
+    if isinstance(spec.columns, int):
+        return spec.columns
+    named = [c for c in (*(spec.text or ()), *(spec.label or ())) if isinstance(c, int)]
+    return max(named, default=1)
+
+
+def _builder(
+    source: str, spec: DataSpec, where: Places, account: Account
+) -> Callable[[int, Cells], Example]:
+    """A function from the cells of a row to its example."""
+    if spec.task == "choose" and where.label and len(where.text) < 3:
+        raise ConfigError(
+            f"{source}: multiple choice needs the column of a context, then one for each choice; "
+            "set --text"
+        )
+    single = where.text[0] if len(where.text) == 1 else None
+    target = _target_reader(spec, where, account)
+    named = [(where.names[i] or f"column {i + 1}", i) for i in where.extra]
+    keep_empty = spec.empty == "keep"
+    guarded = bool(spec.guarded)
+    header = list(where.names) if spec.header else None
+
+    def build(line: int, cells: Cells) -> Example:
+        if guarded:
+            cells = [unguarded(cell) for cell in cells]
+        texts = (cells[single],) if single is not None else tuple(cells[i] for i in where.text)
+        for text in texts:
+            if not text or "\0" in text or text.isspace():
+                check_texts(texts, [where.called(i) for i in where.text], keep_empty=keep_empty)
+                break
+        if cells == header:
+            raise BadRowError(
+                "the row repeats the header: files were joined here", "remove it", column=1
+            )
+        return Example(
+            source=source,
+            line=line,
+            id=str(line) if where.id is None else cells[where.id],
+            texts=texts,
+            target=target(cells),
+            extra={name: cells[i] for name, i in named},
+        )
+
+    return build
+
+
+def _target_reader(
+    spec: DataSpec, where: Places, account: Account
+) -> Callable[[Cells], Target | None]:
+    if not where.label:
+        return lambda cells: None
+    if len(where.label) > 1:
+        names = [str(where.names[i] or f"column {i + 1}") for i in where.label]
+        return lambda cells: marked_labels([cells[i] for i in where.label], names)
+    at = where.label[0]
+    read_label = label_reader(spec, where.called(at), len(where.text) - 1)
+    if not spec.no_label:
+        return lambda cells: read_label(cells[at])
+
+    def read(cells: Cells) -> Target | None:
+        target = read_label(cells[at])
+        account.unlabeled += target is None
+        return target
+
+    return read
+
+
+def _ragged(cells: Cells, where: Places, spec: DataSpec) -> BadRowError:
+    """The fault of a row that is wider or narrower than the table."""
+    found, width = len(cells), where.width
+    whose = "the header has" if spec.header else "the other rows have"
+    counted = "1 column" if found == 1 else f"{found} columns"
+    separator = {"\t": "tab", ",": "comma", ";": "semicolon"}.get(
+        spec.delimiter or "\t", shown(spec.delimiter or "")
+    )
+    if any("\r" in cell for cell in cells):
+        advice = "a lone carriage return stands in the row: end each row with a line feed"
+    elif found < width:
+        advice = f"add what is missing, with a {separator} between columns"
+    elif spec.quoting == "double":
+        advice = f"put double quotes around a cell that holds a {separator}"
+    else:
+        advice = f"remove the stray {separator} from the text"
+    column = where.called(found) if found < width else width + 1
+    return BadRowError(f"{counted}, but {whose} {width}", advice, column=column)

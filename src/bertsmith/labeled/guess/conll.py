@@ -1,0 +1,111 @@
+"""Guesses about CoNLL: whether a file is one, its columns, its scheme, prefixes of words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from bertsmith.labeled.formats.conll import COMMENT, DOCUMENT, cells_of
+from bertsmith.labeled.guess.json_rows import put_joiner
+from bertsmith.labeled.guess.sample import Sample
+from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.read.tag_schemes import TAG, guess_scheme
+from bertsmith.labeled.read.word_sequences import joined
+
+ENDINGS = (".conll", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".conll03", ".ner")
+PREFIX = re.compile(r"([a-z]{2,3}(?:-[a-z]+)?:)\S")
+
+
+def looks_like_conll(sample: Sample) -> str | None:
+    """Why a file seems to be CoNLL; None if it does not."""
+    if sample.ending in ENDINGS:
+        return f"its name ends in {sample.ending}"
+    lines = _word_lines(sample.lines)
+    delimiter, width = _shape(lines)
+    if width < 2 or not lines:
+        return None
+    tags = [cells[-1] for line in lines if len(cells := cells_of(line, delimiter)) == width]
+    tagged = sum(tag == "O" or bool(TAG.fullmatch(tag)) for tag in tags)
+    spread = len(lines) < len(sample.lines) or any(line.startswith(DOCUMENT) for line in lines)
+    # A tag is a letter alone only where words are parted into characters (BMES).
+    kinds = {tag for tag in tags if "-" in tag or "_" in tag}
+    bare = set(tags) <= set("BMESIO") and {"B", "E"} <= set(tags)
+    if spread and tagged > 0.95 * len(tags) and tagged > 0.8 * len(lines) and (kinds or bare):
+        return "each line ends in a tag, and blank lines stand between sentences"
+    return None
+
+
+def guess_conll(sample: Sample, draft: Draft) -> list[str]:
+    """Decide how the file is written; gives texts of the sample."""
+    lines = _word_lines(sample.lines)
+    delimiter, width = _shape(lines, draft.get("delimiter"))
+    draft.put("delimiter", delimiter, "it parts the most lines evenly")
+    draft.put("columns", width, "so many columns have most lines")
+    draft.put("text", (1,), "the word comes first")
+    delimiter, width = draft.get("delimiter"), draft.get("columns")
+    if width > 1:
+        draft.put("label", (width,), "the tag comes last")
+    else:
+        draft.put("label", (), "there is one column: words without tags")
+    draft.put("task", "tag", "words are tagged")
+    sentences = _sentences(sample.lines, delimiter, width)
+    word_at = _place(draft.get("text"), 0, width)
+    words = [cells[word_at] for sentence in sentences for cells in sentence]
+    if width > 1 and draft.get("label"):
+        tag_at = _place(draft.get("label"), width - 1, width)
+        scheme, why = guess_scheme([[cells[tag_at] for cells in one] for one in sentences])
+        draft.put("scheme", scheme, why)
+    prefix = _prefix(words)
+    if prefix is not None:
+        draft.put("word_prefix", prefix, "every word begins with it; it is not part of the word")
+    cut = len(draft.get("word_prefix") or "")
+    put_joiner([word[cut:] for word in words], draft)
+    return [
+        joined([cells[word_at][cut:] for cells in one], draft.get("joiner"))[0] for one in sentences
+    ]
+
+
+def _place(columns: object, usual: int, width: int) -> int:
+    if isinstance(columns, tuple) and columns and isinstance(columns[0], int):
+        return min(columns[0], width) - 1
+    return usual
+
+
+def _word_lines(lines: Sequence[str]) -> list[str]:
+    return [
+        line
+        for line in lines
+        if line.strip() and not line.startswith(DOCUMENT) and not COMMENT.match(line)
+    ]
+
+
+def _shape(lines: Sequence[str], delimiter: str | None = None) -> tuple[str, int]:
+    """The delimiter that gives most lines the same number of columns, and that number."""
+    best = ("\t", 1, 0)
+    for candidate in (delimiter,) if delimiter else ("\t", " "):
+        widths = Counter(len(cells_of(line, candidate)) for line in lines)
+        width, count = max(widths.items(), key=lambda item: (item[1], item[0]), default=(1, 0))
+        if (width > 1, count) > (best[1] > 1, best[2]):
+            best = (candidate, width, count)
+    return best[:2]
+
+
+def _sentences(lines: Sequence[str], delimiter: str, width: int) -> list[list[list[str]]]:
+    found: list[list[list[str]]] = [[]]
+    for line in lines:
+        if not line.strip() or line.startswith(DOCUMENT):
+            found.append([])
+        elif not COMMENT.match(line):
+            cells = cells_of(line, delimiter)
+            if len(cells) == width:
+                found[-1].append(cells)
+    return [sentence for sentence in found if sentence]
+
+
+def _prefix(words: Sequence[str]) -> str | None:
+    """The language before each word, as in WikiANN: en:Paris."""
+    first = next((found[1] for word in words if (found := PREFIX.match(word))), None)
+    if first is None or len(words) < 2:
+        return None
+    return first if sum(word.startswith(first) for word in words) > 0.5 * len(words) else None

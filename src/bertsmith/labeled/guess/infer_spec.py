@@ -1,0 +1,105 @@
+"""How to read a file for a model that is there: like the file it was trained on, if it can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertsmith.errors import InputFileError
+from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.json_rows import sample_rows
+from bertsmith.labeled.guess.sample import take_sample
+from bertsmith.labeled.spec import DataSpec
+
+WHOLE_LINES = {"format": "delimited", "delimiter": "\n", "quoting": "none", "header": False}
+WHOLE_LINES |= {"columns": 1, "text": (1,), "label": (), "empty": "keep"}
+ON_TEXTS = ("classify", "multilabel", "regress")
+ABOUT_TABLES = {"format", "delimiter", "quoting", "header", "columns", "text"}
+
+
+def spec_like(
+    path: Path, given: DataSpec, trained: DataSpec | None, task: str, *, labeled: bool
+) -> DataSpec:
+    """The spec of a file; what the user gave stays, the rest is as in training or guessed.
+
+    Without `labeled`, labels are not read, so wrong ones do no harm.
+    """
+    open_task = given if given.task else given.model_copy(update={"task": task})
+    if trained is not None and given.text is None and _has(path, given, trained):
+        open_task = open_task.model_copy(update={"text": trained.text})
+    own = _same_table(path, open_task, trained) or guess(path, given=open_task)
+    if given.task is None:
+        own = own.model_copy(update={"why": {**own.why, "task": "what the model answers"}})
+    if trained is not None and (own.format, own.columns) == (trained.format, trained.columns):
+        kept = {name: getattr(open_task, name) for name in open_task.given}
+        why = dict.fromkeys(trained.given - given.given, "as in training")
+        told = {name: own.why[name] for name in ("encoding", "task") if name in own.why}
+        own = trained.model_copy(update={**kept, "encoding": own.encoding, "why": {**why, **told}})
+    elif trained is not None and _is_plain_text(path, given, own, trained, labeled=labeled):
+        own = whole_lines(own, "its name ends in .txt, and it is no table as in training")
+    if not labeled:
+        why = {**own.why, "label": "not read, as labels are what is predicted"}
+        own = own.model_copy(update={"label": (), "labels": None, "why": why})
+    if trained is not None:
+        _check_width(path, own, trained, task)
+    return own
+
+
+def whole_lines(spec: DataSpec, why: str) -> DataSpec:
+    """The spec that takes each line as one text, whatever stands in it."""
+    reasons = {**spec.why, **dict.fromkeys(WHOLE_LINES, why)}
+    return spec.model_copy(update={**WHOLE_LINES, "why": reasons})
+
+
+def _has(path: Path, given: DataSpec, trained: DataSpec) -> bool:
+    """Whether a file of JSON rows has the keys that the model was trained on."""
+    if trained.format != "jsonl" or not trained.text:
+        return False
+    sample = take_sample(path, given.encoding)
+    if not sample.filled or sample.filled[0].lstrip()[:1] not in ("{", "["):
+        return False
+    rows = sample_rows(sample)
+    return bool(rows) and all(name in rows[0] for name in trained.text)
+
+
+def _same_table(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSpec | None:
+    """The spec of a table whose first row names the columns that the model was trained on.
+
+    Its rows may be too few to see that the first one is a header.
+    """
+    if trained is None or trained.format != "delimited" or not trained.header:
+        return None
+    if given.format not in (None, "delimited") or given.header is False:
+        return None
+    form = {name: getattr(trained, name) for name in ("format", "delimiter", "quoting", "header")}
+    form |= {name: getattr(given, name) for name in given.given}
+    try:
+        found = guess(path, given=DataSpec(**form))
+    except InputFileError:  # not written like that; what it is is guessed from nothing
+        return None
+    names = found.columns if isinstance(found.columns, tuple) else ()
+    if not all(isinstance(name, str) and name in names for name in trained.text or ()):
+        return None
+    columns = {"text": trained.text} if given.text is None else {}
+    if given.label is None and all(name in names for name in trained.label or ()):
+        columns["label"] = trained.label
+    return found.model_copy(
+        update={**columns, "why": {**found.why, **dict.fromkeys(columns, "as in training")}}
+    )
+
+
+def _is_plain_text(
+    path: Path, given: DataSpec, own: DataSpec, trained: DataSpec, *, labeled: bool
+) -> bool:
+    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    table = own.format == "delimited" and not own.header and not ABOUT_TABLES & given.given
+    return name.endswith(".txt") and table and not labeled and len(trained.text or ()) == 1
+
+
+def _check_width(path: Path, own: DataSpec, trained: DataSpec, task: str) -> None:
+    found, wanted = len(own.text or ()), len(trained.text or ())
+    if task in ON_TEXTS and found != wanted:
+        counted = "1 text" if wanted == 1 else f"{wanted} texts"
+        raise InputFileError(
+            f"{path}: the model reads {counted} of each row, and {found} columns were found for "
+            "it; name the columns with --text, once for each"
+        )

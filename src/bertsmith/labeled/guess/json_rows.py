@@ -1,0 +1,241 @@
+"""Guesses about JSON: which kind of rows a file holds, and under which keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from bertsmith.errors import InputFileError
+from bertsmith.files.json_array import JsonDocument
+from bertsmith.files.strict_json import parse_row
+from bertsmith.labeled.formats.objects import plain
+from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
+from bertsmith.labeled.guess import column_names as usual
+from bertsmith.labeled.guess.column_names import called
+from bertsmith.labeled.guess.profile import profile
+from bertsmith.labeled.guess.roles import guess_named
+from bertsmith.labeled.guess.sample import ROWS, Sample
+from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.task import guess_task
+from bertsmith.labeled.read.reject import BadRowError
+from bertsmith.labeled.read.tag_schemes import guess_scheme
+from bertsmith.text.segment import is_chinese
+
+ARTICLES = re.compile(r'"(paragraphs|context_text)"\s*:')
+NESTED_LISTS = re.compile(r"\[\s*\[\s*\[")
+Rows = Sequence[Mapping[str, object]]
+
+
+def document_format(sample: Sample) -> tuple[str, str] | None:
+    """The format of a file that is one JSON document, and why; None for rows of objects."""
+    start = "\n".join(sample.lines[:500]).lstrip()[:200_000]
+    if NESTED_LISTS.match(start):
+        return "c3", "lists of sentences, questions and an id"
+    if ARTICLES.search(start) and (start[:1] == "[" or '"data"' in start):
+        return "squad", "articles with paragraphs and questions"
+    return None
+
+
+def sample_rows(sample: Sample) -> Rows:
+    """The objects at the beginning of a file; broken ones are left to the reader."""
+    if sample.filled[0].lstrip().startswith("["):
+        return _listed(sample)
+    rows: list[Mapping[str, object]] = []
+    for line in sample.filled:
+        try:
+            rows.append(parse_row(line))
+        except BadRowError:
+            continue
+        if len(rows) >= ROWS:
+            break
+    return rows
+
+
+def _listed(sample: Sample) -> Rows:
+    rows: list[Mapping[str, object]] = []
+    try:
+        document = JsonDocument("\n".join(sample.lines), str(sample.path))
+        for _, _, value in document.elements():
+            if isinstance(value, dict):
+                rows.append(value)
+            if len(rows) >= ROWS:
+                break
+    except InputFileError:
+        if sample.whole:
+            raise
+    return rows
+
+
+def row_format(rows: Rows) -> tuple[str, str]:
+    """What the objects are, and why."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    if _any(rows, ("label",), lambda value: isinstance(value, dict)):
+        return "cluener", "labels are objects of kinds and words"
+    if _any(rows, ("target",), lambda value: isinstance(value, dict) and "span1_text" in value):
+        return "cluewsc", "two spans are compared"
+    if called(keys, ("question",)) and called(keys, ("context",)) and "answers" in keys:
+        return "answers", "rows have a question, a context and answers"
+    if _any(rows, usual.WORDS, _strings) and _any(rows, usual.TAGS, _strings):
+        return "words", "rows are lists of words and tags"
+    if _any(rows, usual.SPANS, _span_list):
+        return "spans", "rows have a list of spans"
+    return "jsonl", "rows are JSON objects"
+
+
+def _any(rows: Rows, keys: Sequence[str], fits: Callable[[object], bool]) -> bool:
+    return any(key in row and fits(row[key]) for row in rows for key in keys)
+
+
+def _strings(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(item) is str for item in value)
+
+
+def _span_list(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    first = value[0]
+    if isinstance(first, dict):
+        return any(key in first for key in STARTS) and any(key in first for key in ENDS)
+    return isinstance(first, list) and len(first) == 3 and type(first[0]) is int
+
+
+def guess_fields(rows: Rows, draft: Draft) -> list[str]:
+    """Decide the keys of a format's rows; gives texts of the sample."""
+    form = draft.get("format")
+    if form == "jsonl":
+        _columns(rows, draft)
+    else:
+        TASKS[form](rows, draft)
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        if found := called(keys, usual.IDS):
+            draft.put("id", found, f"a key is called {found!r}")
+    fields = [str(field) for field in draft.get("text") or ()]
+    return [plain(row.get(field)) for row in rows for field in fields]
+
+
+def _columns(rows: Rows, draft: Draft) -> None:
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    choices = called(keys, usual.CHOICES)
+    if choices and _any(rows, (choices,), _strings):
+        contexts = [key for key in keys if usual.plain(key) in ("context", "passage", "article")]
+        asked = [key for key in keys if usual.plain(key) in ("question", "query", "premise")]
+        draft.put("text", (*contexts[:1], *asked[:1], choices), "a list of choices")
+        draft.put("task", "choose", "rows have a list of choices")
+        answer = called(keys, usual.ANSWERS)
+        draft.put("label", (answer,) if answer else (), "a key is usually called so")
+    profiles = {
+        key: profile([plain(row.get(key)) for row in rows])
+        for key in keys
+        if not _nested(rows, key)
+    }
+    guess_named(profiles, draft)
+    label = draft.get("label")
+    if label and len(label) == 1:
+        values = [row.get(str(label[0])) for row in rows]
+        if any(isinstance(value, list) for value in values):
+            draft.put("task", "multilabel", "labels are lists")
+        cells = [cell for value in values for cell in _cells(value)]
+        guess_task(cells, draft)
+
+
+def _nested(rows: Rows, key: str) -> bool:
+    return sum(isinstance(row.get(key), dict) for row in rows) * 2 > len(rows)
+
+
+def _cells(value: object) -> list[str]:
+    return [plain(item) for item in value] if isinstance(value, list) else [plain(value)]
+
+
+def _text_key(rows: Rows, draft: Draft, names: Sequence[str]) -> None:
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    found = called(keys, names)
+    draft.put("text", (found or names[0],), "a key is usually called so")
+
+
+def _spans(rows: Rows, draft: Draft) -> None:
+    _text_key(rows, draft, usual.TEXTS)
+    field = next((key for key in usual.SPANS if _any(rows, (key,), _span_list)), "entities")
+    draft.put("label", (field,), "it holds lists of spans")
+    draft.put("task", "tag", "spans of the text are marked")
+    label, text = str(draft.get("label")[0]), str(draft.get("text")[0])
+    inclusive = exclusive = 0
+    for row in rows:
+        values = row.get(label)
+        for value in values if isinstance(values, list) else []:
+            start, end, said = _bounds(value)
+            if said is not None:
+                body = plain(row.get(text))
+                exclusive += body[start:end] == said
+                inclusive += body[start : end + 1] == said
+            else:
+                inclusive += start == end
+    if inclusive > exclusive:
+        draft.put("span_end", "inclusive", "ends are those of the last character")
+    else:
+        draft.put("span_end", "exclusive", "ends are those of the first character after the span")
+
+
+def _bounds(value: object) -> tuple[int, int, str | None]:
+    found: list[object] = [None, None]
+    said = None
+    if isinstance(value, dict):
+        found = [next((value[n] for n in names if n in value), None) for names in (STARTS, ENDS)]
+        said = next((v for n in PIECES if type(v := value.get(n)) is str and n not in KINDS), None)
+    elif isinstance(value, list) and len(value) == 3:
+        found = value[:2]
+    start, end = found
+    return (start, end, said) if type(start) is int and type(end) is int else (0, 1, None)
+
+
+def _cluener(rows: Rows, draft: Draft) -> None:
+    _text_key(rows, draft, ("text",))
+    draft.put("label", ("label",), "kinds, words and their places")
+    draft.put("task", "tag", "words of the text are marked")
+    draft.put("span_end", "inclusive", "as CLUENER was published")
+
+
+def _cluewsc(rows: Rows, draft: Draft) -> None:
+    draft.put("text", ("text",), "as CLUEWSC was published")
+    labeled = any("label" in row for row in rows)
+    draft.put("label", ("label",) if labeled else (), "as CLUEWSC was published")
+    draft.put("task", "classify", "the pronoun means the noun, or not")
+
+
+def _answers(rows: Rows, draft: Draft) -> None:
+    draft.put("text", ("question", "context"), "as flattened SQuAD")
+    draft.put("label", ("answers",), "as flattened SQuAD")
+    draft.put("task", "answer", "rows have answers")
+
+
+def _words(rows: Rows, draft: Draft) -> None:
+    _text_key(rows, draft, usual.WORDS)
+    field = next((key for key in usual.TAGS if _any(rows, (key,), _strings)), "tags")
+    draft.put("label", (field,), "it holds a tag for each word")
+    draft.put("task", "tag", "words are tagged")
+    words = str(draft.get("text")[0])
+    for label in draft.get("label"):  # one, or none: the rows have no tags
+        tags = [v for row in rows if _strings(v := row.get(str(label))) and isinstance(v, list)]
+        draft.put("scheme", *guess_scheme(tags))
+    put_joiner([plain(word) for row in rows for word in _list(row.get(words))], draft)
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def put_joiner(words: Sequence[str], draft: Draft) -> None:
+    """Decide what stands between words: nothing in Chinese, a space elsewhere."""
+    chinese = sum(any(map(is_chinese, word)) for word in words)
+    if chinese * 2 > len(words):
+        draft.put("joiner", "", "most words are Chinese")
+    else:
+        draft.put("joiner", " ", "words are written apart")
+
+
+TASKS: Mapping[str, Callable[[Rows, Draft], None]] = {
+    "spans": _spans,
+    "cluener": _cluener,
+    "cluewsc": _cluewsc,
+    "answers": _answers,
+    "words": _words,
+}

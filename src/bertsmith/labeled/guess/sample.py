@@ -1,0 +1,102 @@
+"""The beginning of a file, to guess from: its first lines, decoded for sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import likely_encodings
+from bertsmith.files.streams import ByteStream
+from bertsmith.labeled.read.line_batches import Unreadable
+from bertsmith.labeled.read.source_lines import SourceLines
+
+ROWS = 200  # records that a guess looks at
+MOST_LINES = 5_000
+MOST_CHARACTERS = 2_000_000
+PEEK = 1 << 18
+MANY_BEYOND_ASCII = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The first lines of a file; `whole` if there are no more."""
+
+    path: Path
+    encoding: str
+    marked: bool
+    lines: tuple[str, ...]
+    whole: bool
+
+    @property
+    def ending(self) -> str:
+        """What the name of the file ends in, lower case, without .gz or .zst."""
+        path = Path(self.path.name)
+        return (path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path).suffix
+
+    @property
+    def filled(self) -> list[str]:
+        """The lines that are not blank."""
+        return [line for line in self.lines if line.strip()]
+
+
+def take_sample(path: Path, encoding: str | None) -> Sample:
+    """Read the first lines of a file; refuse one that is not in the encoding declared."""
+    start = _first_bytes(path)
+    declared = encoding or "utf-8"
+    lines = SourceLines(path, declared)
+    found: list[str] = []
+    bad: list[tuple[int, Unreadable]] = []
+    whole = False
+    try:
+        whole = _fill(lines, found, bad)
+    except InputFileError:
+        if not found:  # what comes before a fault is enough to guess from; the reader names it
+            raise
+    finally:
+        lines.close()
+    _refuse_mojibake(path, start, lines.encoding)
+    if len(bad) > len(found):  # a few rows are for the reader to reject; this is the file
+        number, first = bad[0]
+        raise InputFileError(
+            f"{path}, line {number}, column {first.column}: {first.reason}; {first.advice}"
+        )
+    if not found:
+        raise InputFileError(f"{path}, line 1, column 1: the file is empty; give one with rows")
+    return Sample(path, lines.encoding, lines.encoding != declared, tuple(found), whole)
+
+
+def _fill(lines: SourceLines, found: list[str], bad: list[tuple[int, Unreadable]]) -> bool:
+    """Take lines until there are enough; whether that was all."""
+    size = 0
+    for line in lines:
+        if len(found) >= MOST_LINES or size > MOST_CHARACTERS:
+            return False
+        if isinstance(line, Unreadable):
+            bad.append((lines.number, line))
+        else:
+            found.append(line)
+            size += len(line)
+    return True
+
+
+def _first_bytes(path: Path) -> bytes:
+    stream = ByteStream(path)
+    try:
+        return next(stream, b"")[:PEEK]
+    finally:
+        stream.close()
+
+
+def _refuse_mojibake(path: Path, start: bytes, encoding: str) -> None:
+    """Text that is UTF-8 beyond doubt must not be read as something else, whatever was said."""
+    if encoding.startswith("utf") or start.isascii():
+        return
+    text = start.decode("utf-8", "ignore")
+    beyond = sum(character > "\x7f" for character in text)
+    if beyond < MANY_BEYOND_ASCII or likely_encodings(start)[:1] != ["utf-8"]:
+        return
+    raise InputFileError(
+        f"{path}, line 1, byte 0: declared as {encoding}, but all of it is valid UTF-8, "
+        f"{beyond:,} characters beyond ASCII among it; read it with --encoding utf-8"
+    )

@@ -1,0 +1,170 @@
+"""Guesses about a table: the delimiter, quotes, the header."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bertsmith.labeled.guess.column_names import OWN_ID, known, plain
+from bertsmith.labeled.guess.profile import profile
+from bertsmith.labeled.guess.sample import ROWS, Sample
+from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.read.records import plain_records, quoted_records
+from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.write import unguarded
+
+DELIMITERS = ("\t", ",", ";", "|")
+NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
+USUAL = {".tsv": "\t", ".csv": ",", ".txt": "\t"}
+UNTIDY = 0.25  # what halves of quoted cells take away from it
+LIKELY = 0.3  # how much evener rows must be for the unlikely kind of quoting
+NAME = re.compile(r"[^.!?。！？]{1,30}")
+Table = list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The sample read in one way: how many rows, how wide they are, how many of that width."""
+
+    delimiter: str
+    quoting: str
+    rows: Table
+    broken: int
+
+    @property
+    def width(self) -> int:
+        widths = Counter(len(row) for row in self.rows)
+        return max(widths, key=lambda width: (widths[width], width), default=0)
+
+    @property
+    def even(self) -> int:
+        return sum(len(row) == self.width for row in self.rows)
+
+    @property
+    def share(self) -> float:
+        """The part of the rows that have the usual number of columns, if there are several."""
+        if self.width < 2:
+            return 0.0
+        return self.even / max(1, len(self.rows) + self.broken)
+
+    @property
+    def torn(self) -> float:
+        """The part of the rows with a cell that holds half of a pair of quotes."""
+        torn = sum(any(cell.count('"') % 2 for cell in row) for row in self.rows)
+        return torn / max(1, len(self.rows))
+
+
+def guess_table(sample: Sample, draft: Draft) -> tuple[list[str] | None, Table]:
+    """Decide how the table is written; gives its header, if any, and rows of the sample."""
+    reading = _best(sample, draft)
+    name = NAMES.get(reading.delimiter, repr(reading.delimiter))
+    counted = f"{reading.even:,} of {len(reading.rows) + reading.broken:,} rows"
+    draft.put("delimiter", reading.delimiter, f"{counted} have {reading.width} columns by {name}")
+    draft.put("quoting", reading.quoting, _why_quoting(reading))
+    first = reading.rows[0] if reading.rows else []
+    rows = [row for row in reading.rows if len(row) == reading.width]
+    header, why = _header(first, [row for row in reading.rows[1:] if len(row) == len(first)])
+    draft.put("header", header, why)
+    if not draft.get("header"):
+        draft.put("columns", reading.width, f"{counted} have so many")
+        return None, rows
+    # The header decides how wide a row must be, even if the rows of the sample differ.
+    names = first
+    if OWN_ID in names:
+        draft.put("guarded", True, f"the column {OWN_ID} says that bertsmith wrote this table")
+    if draft.get("guarded"):
+        names = [unguarded(name) for name in names]
+    draft.put("columns", tuple(names), "the first row")
+    return names, [row for row in reading.rows[1:] if len(row) == len(names)]
+
+
+def _best(sample: Sample, draft: Draft) -> _Reading:
+    usual = USUAL.get(sample.ending, "\t")
+    wanted = [draft.get("delimiter")] if draft.is_set("delimiter") else DELIMITERS
+    readings = [
+        _reading(sample, delimiter, quoting)
+        for delimiter in wanted
+        for quoting in ([draft.get("quoting")] if draft.is_set("quoting") else ["none", "double"])
+    ]
+    if not draft.is_set("delimiter") and not any(reading.share for reading in readings):
+        readings = [reading for reading in readings if reading.delimiter == usual]
+
+    def rank(reading: _Reading) -> tuple[float, bool, bool]:
+        # Quotes are the rule in CSV and the exception in TSV: the other way must be much better,
+        # or one broken quote would decide how all the rest is read.
+        expected = "none" if reading.delimiter == "\t" else "double"
+        wrapped = reading.quoting == "double" and _wrapped(reading.rows, sample)
+        likely = reading.quoting == expected or wrapped
+        share = round(reading.share - UNTIDY * reading.torn, 2)
+        return (share + LIKELY * (likely and share > 0), reading.delimiter == usual, wrapped)
+
+    return max(readings, key=rank)
+
+
+def _reading(sample: Sample, delimiter: str, quoting: str) -> _Reading:
+    lines = SourceLines.of_text("", "\n".join(sample.lines), 1)
+    records = (
+        quoted_records(lines, delimiter, None)
+        if quoting == "double"
+        else plain_records(lines, delimiter)
+    )
+    rows: Table = []
+    broken = 0
+    for _, _, cells in records:
+        if not isinstance(cells, list):
+            broken += 1
+        elif cells != [""]:
+            rows.append(cells)
+        if len(rows) > ROWS:
+            break
+    return _Reading(delimiter, quoting, rows, broken)
+
+
+def _wrapped(rows: Table, sample: Sample) -> bool:
+    """Whether nearly every line of the file has a quoted cell: the quotes are not text."""
+    looked = sample.filled[1 : len(rows)]
+    quoted = sum(line.count('"') >= 2 and ('"\t' in line or line.endswith('"')) for line in looked)
+    return bool(looked) and quoted > 0.9 * len(looked)
+
+
+def _why_quoting(reading: _Reading) -> str:
+    if reading.quoting == "double":
+        return "a cell in double quotes may hold the delimiter and line breaks"
+    inside = sum(
+        cell[:1] == cell[-1:] == '"' and len(cell) > 1 for row in reading.rows for cell in row
+    )
+    more = f"; {inside:,} cells of the sample stand in quotes: --quoting double removes them"
+    return "quotes are text, as in most tables of this kind" + (more if inside else "")
+
+
+def _header(first: Sequence[str], rows: Table) -> tuple[bool, str]:
+    """Whether the first row names the columns, and why."""
+    if not first:
+        return False, "there is no row"
+    again = list(first) in rows  # files were joined, each with its header
+    below = [[row[i] for row in rows if row != first] for i in range(len(first))]
+    named = [
+        name for name, cells in zip(first, below, strict=True) if known(name) and name not in cells
+    ]
+    if named and (again or len({plain(name) for name in first}) == len(first) or len(named) > 1):
+        return True, f"columns are called {', '.join(map(repr, named[:4]))}"
+    for name, cells in zip(first, below, strict=True):
+        column = profile(cells)
+        if column.numeric and column.filled > 1 and not profile([name]).numeric and name.strip():
+            return True, f"{name[:30]!r} stands above numbers"
+    looks = all(NAME.fullmatch(name) and len(name.split()) < 4 for name in first)
+    if looks and len(first) > 1 and _unlike_what_is_below(first, below):
+        return True, "its cells occur in no other row, and labels repeat below"
+    return False, "the first row looks like the others"
+
+
+def _unlike_what_is_below(first: Sequence[str], below: list[list[str]]) -> bool:
+    categories = [(name, profile(cells)) for name, cells in zip(first, below, strict=True) if cells]
+    few = [
+        (name, column) for name, column in categories if column.category and column.distinct < 20
+    ]
+    return bool(few) and all(
+        name not in column.cells and column.filled >= 10 * column.distinct for name, column in few
+    )

@@ -1,0 +1,71 @@
+"""Guesses about labels: what is asked, separators inside a cell, marks for "no label"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bertsmith.labeled.guess.profile import profile
+from bertsmith.labeled.guess.spec_builder import Draft
+
+SEPARATORS = ("|", ";", ", ", ",")
+INFERENCE = {"entailment", "neutral", "contradiction"}
+NO_LABEL = "-"  # what SNLI, MNLI and CMNLI write where the annotators did not agree
+MANY_SCORES = 10
+
+
+def guess_task(cells: Sequence[str], draft: Draft) -> None:
+    """Decide the task from the cells of the one label column."""
+    filled = [cell for cell in cells if cell]
+    column = profile(filled)
+    labels = set(filled)
+    if NO_LABEL in labels and labels & INFERENCE:
+        draft.put("no_label", (NO_LABEL,), "its annotators did not agree on these rows")
+    if draft.get("task") is not None or not filled:
+        if draft.get("task") == "multilabel":
+            _separator(filled, draft)
+        return
+    decimals = sum("." in cell for cell in filled)
+    if column.score or (column.numeric and decimals and column.distinct > MANY_SCORES):
+        draft.put("task", "regress", "the label is a number with decimals")
+    elif _separator(filled, draft):
+        draft.put("task", "multilabel", "a cell holds several labels")
+    else:
+        shown = ", ".join(repr(label) for label in sorted(labels)[:5])
+        more = ", ..." if len(labels) > 5 else ""
+        draft.put("task", "classify", f"labels in the sample: {shown}{more}{_doubt(filled)}")
+
+
+def _separator(cells: Sequence[str], draft: Draft) -> bool:
+    """Whether labels are joined in one cell: the parts repeat more than the cells do.
+
+    Where the user has said that they are, what joins them is the first that parts any cell.
+    """
+    if draft.is_set("label_separator"):
+        return True
+    stated = draft.get("task") == "multilabel"
+    wholes = set(cells)
+    for separator in SEPARATORS:
+        joined = [cell for cell in cells if separator in cell]
+        parts = {part for cell in wholes for part in cell.split(separator)}
+        if not joined or "" in parts:
+            continue
+        if not stated and (_rare(joined, cells) or len(parts) >= len(wholes)):
+            continue
+        if all(len(part) <= 40 for part in parts) and not profile(joined).numeric:
+            why = f"{len(parts)} labels make {len(wholes)} different cells"
+            draft.put("label_separator", separator, why)
+            return True
+    return False
+
+
+def _doubt(cells: Sequence[str]) -> str:
+    """How to say that labels are joined, where they look so but do not repeat enough to tell."""
+    for separator in SEPARATORS[:2]:  # commas stand in the names of labels, too
+        joined = [cell for cell in cells if separator in cell]
+        if not _rare(joined, cells):
+            return f"; if {joined[0]!r} is several: --label-separator '{separator}'"
+    return ""
+
+
+def _rare(joined: Sequence[str], cells: Sequence[str]) -> bool:
+    return len(joined) * 10 < len(cells)

@@ -1,0 +1,1 @@
+"""From a file to examples: every row accepted or rejected, none lost."""

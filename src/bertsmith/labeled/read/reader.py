@@ -1,0 +1,144 @@
+"""A file of examples as a stream: every row accepted or rejected, none lost, none unnamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+from bertsmith.errors import ConfigError, InputFileError, RowsError, unknown
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.formats import FORMATS, TASKS_OF
+from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.read.reject import Reject, lighter
+from bertsmith.labeled.read.rejects_file import RejectsFile, original, read_rejected, rejects_path
+from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.spec import DataSpec
+
+OnError = Literal["stop", "skip"]
+NAMED_FAULTS = 20
+
+
+class Examples(Iterator[Example]):
+    """The examples of one file; `account` counts what was met, `spec` says how it was read."""
+
+    def __init__(self, path: Path, spec: DataSpec, on_error: OnError, rejects: Path) -> None:
+        self.account = Account()
+        self.spec = spec
+        self.faults: list[Reject] = []
+        """The first rejected rows, without what they hold."""
+        self._path = path
+        self._rejects = RejectsFile(rejects)
+        self._lines: SourceLines | None = None
+        self._examples = self._run(skip=on_error == "skip")
+
+    def __next__(self) -> Example:
+        return next(self._examples)
+
+    @property
+    def share(self) -> float | None:
+        """The part of the file that was read, 0 to 1; None where its size means nothing."""
+        return self._lines.share if self._lines else None
+
+    def close(self) -> None:
+        """End before the last row; no file of rejected rows is written."""
+        self._examples.close()  # type: ignore[attr-defined]
+
+    def _rows(self) -> Iterator[Example | Reject]:
+        if original(self._path) is not None:
+            return read_rejected(self._path, self.spec, self.account)
+        self._lines = SourceLines(self._path, self.spec.encoding or "utf-8")
+        read = FORMATS[self.spec.format or "delimited"]
+        return read(self._lines, self.spec, self.account)
+
+    def _run(self, *, skip: bool) -> Iterator[Example]:
+        account = self.account
+        giving = True
+        try:
+            for row in self._rows():
+                account.rows_in += 1
+                if isinstance(row, Example):
+                    account.rows_ok += 1
+                    if giving:
+                        yield row
+                else:
+                    account.rows_rejected += 1
+                    giving = skip  # the rest is read all the same: every fault is to be named
+                    self._keep(row, write=skip)
+            self._judge(skip=skip)
+            self._rejects.commit()
+        except InputFileError as error:
+            # A file that breaks off: what was found before it did is told, too.
+            if not self.faults or isinstance(error, RowsError):
+                raise
+            raise RowsError(
+                f"{error}\n{self._faults()}", self.faults, account.rows_rejected
+            ) from error
+        finally:
+            self._rejects.drop()
+            if self._lines is not None:
+                self._lines.close()
+
+    def _keep(self, reject: Reject, *, write: bool) -> None:
+        if len(self.faults) < NAMED_FAULTS:
+            self.faults.append(lighter(reject))
+        if write:
+            self._rejects.write(reject)
+
+    def _judge(self, *, skip: bool) -> None:
+        account = self.account
+        if account.rows_in == 0:
+            raise InputFileError(
+                f"{self._path}, line 1, column 1: the file holds no rows; give one that does"
+            )
+        if account.rows_rejected and (not skip or account.rows_ok == 0):
+            way = "" if account.rows_ok == 0 else self._way_out()
+            raise RowsError(self._faults() + way, self.faults, account.rows_rejected)
+
+    def _faults(self) -> str:
+        account = self.account
+        more = account.rows_rejected - len(self.faults)
+        said = [
+            f"{self._path}: {account.rows_rejected:,} of {account.rows_in:,} rows cannot be used",
+            *(f"  {fault}" for fault in self.faults),
+        ]
+        return "\n".join([*said, f"  and {more:,} more"] if more else said)
+
+    def _way_out(self) -> str:
+        return (
+            "\ncorrect them, or read on without them by --on-error skip, which writes them to "
+            f"{self._rejects.path.name}"
+        )
+
+
+def read_examples(
+    path: Path,
+    spec: DataSpec | None = None,
+    *,
+    on_error: OnError = "stop",
+    rejects: Path | None = None,
+) -> Examples:
+    """Give the examples of a file one by one, in memory that does not grow with it.
+
+    What `spec` leaves open is guessed. "stop" reads to the end and raises RowsError with the
+    first faults and their number; "skip" leaves bad rows out and writes them to `rejects`, by
+    default PATH.rejected.jsonl. Such a file, repaired, is read like the original.
+    """
+    if on_error not in get_args(OnError):
+        raise unknown("way to handle errors", on_error, get_args(OnError))
+    given = spec or DataSpec()
+    if given.format is None or not given.why:
+        given = guess(original(path) or path, given=given)
+    _check_task(path, given)
+    return Examples(path, given, on_error, rejects or rejects_path(path))
+
+
+def _check_task(path: Path, spec: DataSpec) -> None:
+    """Refuse a task whose targets the format cannot hold; without labels any will do."""
+    tasks = TASKS_OF[spec.format or "delimited"]
+    if spec.task is not None and spec.task not in tasks and spec.label != ():
+        raise ConfigError(
+            f"{path} is read as {spec.format}, which holds labels for {', '.join(tasks)}, not "
+            f"{spec.task}; set another --format or --task"
+        )

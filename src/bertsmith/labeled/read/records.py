@@ -1,0 +1,154 @@
+"""Records of a delimited table; a broken one is given as a fault and does not take others along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bertsmith.labeled.read.line_batches import Line, Unreadable
+from bertsmith.labeled.read.reject import BadRowError
+from bertsmith.labeled.read.source_lines import SourceLines
+
+LONGEST_RECORD = 1 << 25  # characters; a quote that is never closed must not eat the machine
+
+NEARLY_ALL = 0.9
+
+Record = tuple[int, str, list[str] | BadRowError]
+"""Line where it begins, the record as it stands in the file, its cells or what is wrong."""
+
+
+def plain_records(lines: SourceLines, delimiter: str) -> Iterator[Record]:
+    """One record a line; quotes are ordinary characters, as in most TSV corpora."""
+    for line in lines:
+        if isinstance(line, str):
+            yield lines.number, line, line.split(delimiter)
+        else:
+            yield _unreadable(lines, line)
+
+
+def quoted_records(lines: SourceLines, delimiter: str, width: int | None) -> Iterator[Record]:
+    r"""Records whose cells may be quoted: `"a, ""b"" and\na new line"` is one cell."""
+    while True:
+        rest = iter(lines)
+        for line in rest:
+            if not isinstance(line, str):
+                yield _unreadable(lines, line)
+            elif '"' in line:
+                yield _Quoted(lines, rest, delimiter, width).record(line)
+            else:
+                yield lines.number, line, line.split(delimiter)
+        if not lines.waiting:
+            return
+
+
+def _unreadable(lines: SourceLines, line: Unreadable) -> Record:
+    return lines.number, line.raw, BadRowError(line.reason, line.advice, column=line.column)
+
+
+class _Quoted:
+    """The reading of one record, which may go over several lines."""
+
+    def __init__(
+        self, lines: SourceLines, rest: Iterator[Line], delimiter: str, width: int | None
+    ) -> None:
+        self._lines = lines
+        self._rest = rest
+        self._delimiter = delimiter
+        self._width = width
+        self._first = lines.number
+        self._taken: list[tuple[Line, str]] = []
+
+    def record(self, line: str) -> Record:
+        self._taken = [(line, self._lines.ending)]
+        cells: list[str] = []
+        at = 0
+        try:
+            while True:
+                if line.startswith('"', at):
+                    cell, line, at = self._cell(line, at + 1, len(cells) + 1)
+                    cells.append(cell)
+                    if at == len(line):
+                        break
+                    if line[at] != self._delimiter:
+                        raise self._after_quote(line[at], len(cells))
+                    at += 1
+                    continue
+                end = line.find(self._delimiter, at)
+                if end < 0:
+                    cells.append(line[at:])
+                    break
+                cells.append(line[at:end])
+                at = end + 1
+        except BadRowError as fault:
+            self._give_back()
+            return self._first, self._raw(), fault
+        return self._first, self._raw(), cells
+
+    def _cell(self, line: str, at: int, column: int) -> tuple[str, str, int]:
+        """The quoted cell that opened before `at`, the line it ends on, the place after it."""
+        parts: list[str] = []
+        length = 0
+        while True:
+            end = line.find('"', at)
+            if end >= 0 and line.startswith('"', end + 1):
+                parts.append(line[at : end + 1])
+                at = end + 2
+            elif end >= 0:
+                parts.append(line[at:end])
+                return "".join(parts), line, end + 1
+            else:
+                parts += (line[at:], self._lines.ending)
+                length += len(line) - at + 1
+                following = next(self._rest, None) if length <= LONGEST_RECORD else None
+                if following is None:
+                    raise BadRowError(
+                        "the quote that opens here is never closed",
+                        'close it, or write it twice ("") if it is text',
+                        column=column,
+                    )
+                self._taken.append((following, self._lines.ending))
+                if not isinstance(following, str):
+                    raise BadRowError(
+                        following.reason,
+                        following.advice,
+                        column=following.column,
+                        line=self._lines.number,
+                    )
+                line, at = following, 0
+
+    def _after_quote(self, character: str, column: int) -> BadRowError:
+        went_on = self._lines.number - self._first
+        where = f" on line {self._lines.number}" if went_on else ""
+        return BadRowError(
+            f"{character!r} stands after the quote that closes the cell{where}",
+            "close the quote where the cell ends; a quote inside a quoted cell is written "
+            'twice: ""',
+            column=column,
+        )
+
+    def _give_back(self) -> None:
+        """After a fault, lines that are whole records by themselves are not part of it.
+
+        An open quote swallows the rows up to the next quote; a broken cell of several lines is
+        not to be taken for rows. What nearly all lines in between are decides.
+        """
+        following = self._taken[1:]
+        between = following[:-1] or following
+        alone = sum(self._stands_alone(line) for line, _ in between)
+        if following and alone >= NEARLY_ALL * len(between):
+            self._lines.put_back(following)
+            del self._taken[1:]
+
+    def _stands_alone(self, line: Line) -> bool:
+        if not isinstance(line, str):
+            return False
+        width = self._width or 2
+        if '"' not in line:
+            return line.count(self._delimiter) + 1 == width
+        cells = next(
+            quoted_records(SourceLines.of_text("", line, 1), self._delimiter, self._width)
+        )[2]
+        return isinstance(cells, list) and len(cells) == width
+
+    def _raw(self) -> str:
+        taken = [(line if isinstance(line, str) else line.raw, end) for line, end in self._taken]
+        return "".join(line + end for line, end in taken[:-1]) + taken[-1][0]

@@ -1,0 +1,120 @@
+"""How a file of examples is to be read: what the user set, and what was guessed from it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from bertsmith.config import Settings
+from bertsmith.labeled.read.reject import shown
+
+Task = Literal["classify", "multilabel", "regress", "tag", "answer", "choose"]
+Form = Literal[
+    "delimited",
+    "swag",
+    "jsonl",
+    "spans",
+    "words",
+    "cluener",
+    "cluewsc",
+    "answers",
+    "conll",
+    "squad",
+    "c3",
+]
+Scheme = Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"]
+Column = str | Annotated[int, Field(ge=1)]
+TASKS: tuple[str, ...] = get_args(Task)
+FORMS: tuple[str, ...] = get_args(Form)
+
+NAMED_CHARACTERS = {"\t": "tab", " ": "space", "": "nothing", ",": "comma", ";": "semicolon"}
+
+
+class DataSpec(Settings):
+    """How to read one file; a setting that is None was not decided yet (or there is none).
+
+    Columns are names of a header (or keys of an object), or numbers counted from 1.
+    """
+
+    format: Form | None = None
+    task: Task | None = None
+    language: str | None = None
+    encoding: str | None = None
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    quoting: Literal["none", "double"] | None = None
+    """Tables: "none" takes quotes as text; "double" is RFC 4180."""
+    header: bool | None = None
+    columns: tuple[str, ...] | int | None = None
+    """Tables: the names of the header, or how many columns there are."""
+    guarded: bool | None = None
+    """Tables: an apostrophe before = + - @ was put there for spreadsheets and is not text."""
+
+    text: tuple[Column, ...] | None = None
+    label: tuple[Column, ...] | None = None
+    """One column, or one of 0 and 1 for each label; () reads the file as unlabeled."""
+    label_separator: Annotated[str, Field(min_length=1)] | None = None
+    labels: tuple[str, ...] | None = None
+    """The labels there are; a row with another one is rejected."""
+    no_label: tuple[str, ...] | None = None
+    """What stands for "not labeled" in the label column, as "-" does in SNLI."""
+    first_choice: Literal[0, 1] | None = None
+    """Multiple choice: the number of the first choice."""
+    id: Column | None = None
+    extra: tuple[Column, ...] | None = None
+    group: Column | None = None
+    """Rows of one group stay on one side of a split."""
+    empty: Literal["reject", "keep"] | None = None
+    """What happens to a row with an empty text."""
+
+    scheme: Scheme | None = None
+    word_prefix: str | None = None
+    joiner: str | None = None
+    """CoNLL: what stands between two words of the text."""
+    span_end: Literal["exclusive", "inclusive"] | None = None
+    overlap: Literal["longest", "reject"] | None = None
+    """Spans inside others: the longest is kept, or the row is rejected."""
+
+    why: Mapping[str, str] = Field(default_factory=dict)
+    """For each setting that was guessed: the reason."""
+
+    @property
+    def given(self) -> set[str]:
+        """The settings that have a value."""
+        return {name for name in self.model_fields_set - {"why"} if getattr(self, name) is not None}
+
+    def to_json(self) -> str:
+        """The settings as JSON that `from_json` reads back."""
+        return self.model_dump_json(exclude_none=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> DataSpec:
+        """Settings that `to_json` wrote."""
+        return cls.model_validate_json(text)
+
+    def describe(self) -> list[str]:
+        """What was guessed and why, and what was set: lines to print."""
+        said = []
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if name == "why" or (value is None and name not in self.why):
+                continue
+            said.append(f"{name}: {_spelled(name, value)} ({self.why.get(name, 'as set')})")
+        return said
+
+
+def _spelled(name: str, value: object) -> str:
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        more = f" and {len(value) - 12} more" if len(value) > 12 else ""
+        return ", ".join(_spelled(name, item) for item in value[:12]) + more
+    if isinstance(value, str) and name in ("delimiter", "joiner", "label_separator"):
+        return NAMED_CHARACTERS.get(value, shown(value))
+    if isinstance(value, int) and name not in ("columns", "first_choice"):
+        return f"column {value}"
+    return str(value)

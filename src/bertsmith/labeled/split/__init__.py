@@ -1,0 +1,1 @@
+"""Train, dev and test rows; folds; subsets."""

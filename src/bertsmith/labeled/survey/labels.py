@@ -1,0 +1,173 @@
+"""Labels of a data set: how often each is met, where first, and what is odd about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertsmith.labeled.example import (
+    Answers,
+    Choice,
+    Example,
+    Label,
+    Labels,
+    Score,
+    Tagged,
+    Target,
+)
+from bertsmith.labeled.read.reject import shown
+from bertsmith.labeled.survey.rows import Place
+
+UNEVEN = 10  # times as many rows of one label as of another
+FEW = 5  # training rows of a label, from which little can be learned
+ANSWERED, UNANSWERED = "has an answer", "has none"
+
+
+@dataclass(slots=True)
+class LabelCounts:
+    """Rows by label and split (of tags: spans by kind), and the first row of each label."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    scores: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    """Of numbers to predict: the least, the mean and the largest of each split."""
+    unlabeled: dict[str, int] = field(default_factory=dict)
+    first: dict[str, Place] = field(default_factory=dict)
+    kind: type | None = None
+    """Of the targets."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether labels are names that a model learns to say, not numbers of choices."""
+        return self.kind in (Label, Labels, Tagged)
+
+    @property
+    def totals(self) -> Counter[str]:
+        """Rows by label over all splits."""
+        found: Counter[str] = Counter()
+        for counts in self.counts.values():
+            found += counts
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A label that no training row has."""
+
+    label: str
+    split: str
+    rows: int
+    place: Place
+
+    def __str__(self) -> str:
+        return f"{shown(self.label)}: {self.rows:,} in {self.split} ({self.place})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "label": self.label,
+            "split": self.split,
+            "rows": self.rows,
+            "place": self.place.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """The labels that the fewest and the most training rows have."""
+
+    rarest: str
+    rarest_rows: int
+    commonest: str
+    commonest_rows: int
+    few: tuple[str, ...]
+    """Labels with hardly any training rows."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "rarest": self.rarest,
+            "rarest_rows": self.rarest_rows,
+            "commonest": self.commonest,
+            "commonest_rows": self.commonest_rows,
+            "ratio": self.commonest_rows / self.rarest_rows,
+            "few": list(self.few),
+        }
+
+
+def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelCounts:
+    """Every label of every row."""
+    found = LabelCounts()
+    for split, examples in splits.items():
+        counts: Counter[str] = Counter()
+        scores: list[float] = []
+        unlabeled = 0
+        for example in examples:
+            target = example.target
+            if target is None:
+                unlabeled += 1
+            elif isinstance(target, Score):
+                scores.append(target.value)
+            else:
+                found.kind = type(target)
+                for name in _names(target):
+                    counts[name] += 1
+                    if name not in found.first:
+                        found.first[name] = Place.of(split, example)
+        found.counts[split] = counts
+        found.unlabeled[split] = unlabeled
+        if scores:
+            found.scores[split] = (min(scores), sum(scores) / len(scores), max(scores))
+    return found
+
+
+def unseen(labels: LabelCounts, splits: Mapping[str, Sequence[Example]]) -> list[Unseen]:
+    """Labels of later splits that are missing from the first, the training rows."""
+    if not labels.learned or not labels.counts:
+        return []
+    train, *rest = labels.counts
+    found = []
+    for split in rest:
+        for name, rows in labels.counts[split].most_common():
+            if name not in labels.counts[train]:
+                place = next(
+                    Place.of(split, example)
+                    for example in splits[split]
+                    if example.target is not None and name in _names(example.target)
+                )
+                found.append(Unseen(name, split, rows, place))
+    return found
+
+
+def imbalance(labels: LabelCounts) -> Imbalance | None:
+    """How uneven the training rows are, None if they are not."""
+    if not labels.learned or not labels.counts:
+        return None
+    counts = next(iter(labels.counts.values())).most_common()
+    if len(counts) < 2:
+        return None
+    (commonest, most), (rarest, least) = counts[0], counts[-1]
+    few = tuple(name for name, rows in reversed(counts) if rows < FEW)
+    if most < UNEVEN * least and not few:
+        return None
+    return Imbalance(rarest, least, commonest, most, few)
+
+
+def _names(target: Target) -> tuple[str, ...]:
+    """The labels of a target, each as often as it counts."""
+    if isinstance(target, Label):
+        return (target.name,)
+    if isinstance(target, Labels):
+        return target.names
+    if isinstance(target, Choice):
+        return (f"choice {target.index}",)
+    if isinstance(target, Answers):
+        return (ANSWERED if target.found or target.unplaced else UNANSWERED,)
+    if isinstance(target, Tagged):
+        return tuple(_kind(tag) for tag in target.tags if not tag.startswith("I-") and tag != "O")
+    return ()
+
+
+def _kind(tag: str) -> str:
+    return tag[2:] if tag.startswith("B-") else tag
