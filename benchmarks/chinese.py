@@ -152,7 +152,7 @@ def names(data: Path, out: Path, _: int) -> None:
 
 def show(name: str, figure: str, found: dict[str, list[float]]) -> None:
     """Both means, and Student's interval of the difference of the runs with equal seeds."""
-    from bertsmith.tasks.metrics.significance import over_seeds
+    from bertsmith.metrics.significance import over_seeds
 
     for kind, values in found.items():
         each = ", ".join(f"{value:.4f}" for value in values)

@@ -11,12 +11,12 @@ import torch
 from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.metrics import METRICS
 from bertsmith.nn.crf import Crf
 from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.tasks.joint import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.metrics import METRICS
 from bertsmith.tasks.prediction import Answer
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag import Tag

@@ -14,9 +14,9 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label
 from bertsmith.labeled.split.folds import fold_numbers
+from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.metrics.significance import over_seeds
 from bertsmith.tasks.task import score
 from bertsmith.training import finetune_runs
 from bertsmith.training.finetune import FinetuneJob

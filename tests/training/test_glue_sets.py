@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import InputFileError
-from bertsmith.tasks.metrics import METRICS
+from bertsmith.metrics import METRICS
 from bertsmith.training.finetune_recipes import load_finetune_recipe
 from bertsmith.training.glue_sets import SETS, find_sets
 

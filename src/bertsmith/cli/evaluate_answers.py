@@ -24,8 +24,8 @@ def score_answers(
     from bertsmith.cli.console import note
     from bertsmith.labeled.example import Answers
     from bertsmith.labeled.read.reader import read_examples
-    from bertsmith.tasks.metrics import METRICS
-    from bertsmith.tasks.metrics.answers import rules_for
+    from bertsmith.metrics import METRICS
+    from bertsmith.metrics.answers import rules_for
 
     said = _read(answers)
     given = spec if spec.task else spec.model_copy(update={"task": "answer"})

@@ -191,7 +191,7 @@ def _trials(
 
 def _told(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
     """All rows, the best first."""
-    from bertsmith.tasks.metrics import LOWER_IS_BETTER, METRICS
+    from bertsmith.metrics import LOWER_IS_BETTER, METRICS
 
     figure = job.recipe.best.figure or METRICS[job.task].main
     sign = 1 if figure in LOWER_IS_BETTER else -1

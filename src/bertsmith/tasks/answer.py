@@ -13,6 +13,8 @@ from torch import Tensor
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.language import guess_language
+from bertsmith.metrics.answers import answer_scores, rules_for
+from bertsmith.metrics.no_answer import tune_no_answer
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.answer_decoding import Spans, best_spans
 from bertsmith.tasks.answer_features import WindowRule, answer_features, answers_of
@@ -22,8 +24,6 @@ from bertsmith.tasks.classify import softmax
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.group_loss import group_cross_entropy
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.metrics.answers import answer_scores, rules_for
-from bertsmith.tasks.metrics.no_answer import tune_no_answer
 from bertsmith.tasks.prediction import Answer, Prediction
 from bertsmith.tasks.task import Logits, Task
 from bertsmith.tasks.text_features import tokens_cut

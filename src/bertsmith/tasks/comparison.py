@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example
-from bertsmith.tasks.metrics import LOWER_IS_BETTER, METRICS, Decisions
-from bertsmith.tasks.metrics.answers import answer_scores, rules_for
-from bertsmith.tasks.metrics.significance import Difference, mcnemar, paired_bootstrap
+from bertsmith.metrics import LOWER_IS_BETTER, METRICS, Decisions
+from bertsmith.metrics.answers import answer_scores, rules_for
+from bertsmith.metrics.significance import Difference, mcnemar, paired_bootstrap
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Task
 

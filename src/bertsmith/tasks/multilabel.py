@@ -12,12 +12,12 @@ from torch import Tensor
 
 from bertsmith.errors import TextError
 from bertsmith.labeled.example import Example, Labels
+from bertsmith.metrics import Decisions
+from bertsmith.metrics.multilabel import tune_thresholds
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, labels_loss, weights_tensor
-from bertsmith.tasks.metrics import Decisions
-from bertsmith.tasks.metrics.multilabel import tune_thresholds
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits
 from bertsmith.tasks.text_features import tokens_cut

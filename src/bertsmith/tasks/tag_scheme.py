@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.entities import spans
+from bertsmith.metrics.entities import spans
 from bertsmith.tasks.prediction import Span
 from bertsmith.tasks.tag_paths import Steps
 

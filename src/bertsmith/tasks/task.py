@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.labeled.example import Example
+from bertsmith.metrics import METRICS
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.metrics import METRICS
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.text.tokenizer import Tokenizer
 

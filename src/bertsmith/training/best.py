@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
-from bertsmith.tasks.metrics import better
+from bertsmith.metrics import better
 from bertsmith.training.evaluate import Evaluation
 from bertsmith.training.optimizers import sharded_like
 

@@ -15,10 +15,10 @@ from typing import Any, Literal
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.folder_lock import FolderLock
+from bertsmith.metrics import better
+from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.tasks.meta import meta_tables
-from bertsmith.tasks.metrics import better
-from bertsmith.tasks.metrics.significance import over_seeds
 from bertsmith.training.agreement import on_first
 from bertsmith.training.finetune import Finetuned, FinetuneJob, facts, finetune
 from bertsmith.training.finetune_result import save_task_model

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
+from bertsmith.metrics import METRICS, better
 from bertsmith.nn.encoder import Want
 from bertsmith.tasks.answering import MICRO_TOKENS, cut_up, shared_out
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.meta import meta_sizes, meta_tables, with_meta
-from bertsmith.tasks.metrics import METRICS, better
 from bertsmith.tasks.model import TaskModel
 from bertsmith.tasks.table import task_from_data
 from bertsmith.tasks.task import Logits, score

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.answers import (
+from bertsmith.metrics.answers import (
     RULES,
     answer_scores,
     normalized,
@@ -17,7 +17,7 @@ from bertsmith.tasks.metrics.answers import (
     squad1,
     squad2,
 )
-from bertsmith.tasks.metrics.chinese_answers import cmrc, longest_common_run, segments
+from bertsmith.metrics.chinese_answers import cmrc, longest_common_run, segments
 
 # (prediction, gold answers, exact, F1)
 SQUAD = [

@@ -9,10 +9,10 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import MultinomialNB
 
-from bertsmith.tasks.metrics import METRICS
-from bertsmith.tasks.metrics.baselines import MAJORITY, WORDS
-from bertsmith.tasks.metrics.baselines.ridge import fitted
-from bertsmith.tasks.metrics.baselines.word_table import Words, words_of
+from bertsmith.metrics import METRICS
+from bertsmith.metrics.baselines import MAJORITY, WORDS
+from bertsmith.metrics.baselines.ridge import fitted
+from bertsmith.metrics.baselines.word_table import Words, words_of
 
 GOOD, BAD, PLAIN = ("fine great lovely", "awful poor dull", "the film was a of and plot scene")
 

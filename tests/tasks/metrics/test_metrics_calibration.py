@@ -11,7 +11,7 @@ from scipy.special import softmax as softmax_oracle
 from sklearn import metrics as oracle
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.calibration import (
+from bertsmith.metrics.calibration import (
     brier,
     expected_calibration_error,
     negative_log_likelihood,

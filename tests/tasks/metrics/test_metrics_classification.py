@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.classification import (
+from bertsmith.metrics.classification import (
     accuracy,
     confusion,
     macro_f1,

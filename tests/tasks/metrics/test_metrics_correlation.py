@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.correlation import mean_squared_error, pearson, ranks, spearman
+from bertsmith.metrics.correlation import mean_squared_error, pearson, ranks, spearman
 
 COLUMNS = st.integers(2, 40).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(-5, 5), min_size=n, max_size=n)] * 2)

@@ -12,7 +12,7 @@ from seqeval.metrics import sequence_labeling, v1
 from seqeval.scheme import IOB2
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.entities import (
+from bertsmith.metrics.entities import (
     entity_counts,
     entity_figures,
     spans,

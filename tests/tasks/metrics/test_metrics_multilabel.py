@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn import metrics as oracle
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.multilabel import (
+from bertsmith.metrics.multilabel import (
     average_precision,
     decide,
     label_counts,

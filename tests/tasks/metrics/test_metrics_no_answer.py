@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.tasks.metrics.no_answer import tune_no_answer
+from bertsmith.metrics.no_answer import tune_no_answer
 
 ROWS = st.lists(
     st.tuples(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.significance import bootstrap, mcnemar, over_seeds, paired_bootstrap
-from bertsmith.tasks.metrics.student import t_quantile, t_share_below
+from bertsmith.metrics.significance import bootstrap, mcnemar, over_seeds, paired_bootstrap
+from bertsmith.metrics.student import t_quantile, t_share_below
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 30, 200, 5000])

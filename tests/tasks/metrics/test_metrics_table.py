@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics import METRICS, Decisions, better
-from bertsmith.tasks.metrics.baselines import MAJORITY, WORDS
-from bertsmith.tasks.metrics.multilabel import decide
-from bertsmith.tasks.metrics.significance import bootstrap, paired_bootstrap
+from bertsmith.metrics import METRICS, Decisions, better
+from bertsmith.metrics.baselines import MAJORITY, WORDS
+from bertsmith.metrics.multilabel import decide
+from bertsmith.metrics.significance import bootstrap, paired_bootstrap
 
 LABELS = ("a", "b", "c")
 RANDOM = np.random.default_rng(4)

@@ -12,8 +12,8 @@ from proof_cases import CASES, classify_case, example, multilabel_case, regress_
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Label
+from bertsmith.metrics.calibration import expected_calibration_error
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.metrics.calibration import expected_calibration_error
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.proof import prove
 from bertsmith.tasks.proof.classes import MOST_LABELS, OTHERS

@@ -10,8 +10,8 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, TextError, unknown
 from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
-from bertsmith.tasks.metrics import METRICS
-from bertsmith.tasks.metrics.baselines import MAJORITY, WORDS
+from bertsmith.metrics import METRICS
+from bertsmith.metrics.baselines import MAJORITY, WORDS
 
 Sides = tuple[list[Sequence[str]], Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.tasks.metrics.arrays import Bools, Floats
-from bertsmith.tasks.metrics.calibration import brier, negative_log_likelihood, reliability
+from bertsmith.metrics.arrays import Bools, Floats
+from bertsmith.metrics.calibration import brier, negative_log_likelihood, reliability
 from bertsmith.tasks.proof.rows import Rows, right_rows
 
 BINS = 15

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from bertsmith.labeled.example import Choice
-from bertsmith.tasks.metrics.arrays import Ints, share
-from bertsmith.tasks.metrics.classification import confusion as count_pairs
-from bertsmith.tasks.metrics.classification import per_class
-from bertsmith.tasks.metrics.entities import entity_counts, entity_figures, split_tag
-from bertsmith.tasks.metrics.multilabel import average_precision, label_counts
+from bertsmith.metrics.arrays import Ints, share
+from bertsmith.metrics.classification import confusion as count_pairs
+from bertsmith.metrics.classification import per_class
+from bertsmith.metrics.entities import entity_counts, entity_figures, split_tag
+from bertsmith.metrics.multilabel import average_precision, label_counts
 from bertsmith.tasks.proof.rows import Rows
 from bertsmith.tasks.tag_scheme import is_bio
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from bertsmith.tasks.metrics.entities import Span, spans
+from bertsmith.metrics.entities import Span, spans
 from bertsmith.tasks.proof.rows import Rows
 from bertsmith.tasks.tag_scheme import is_bio
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bertsmith.tasks.metrics import METRICS
-from bertsmith.tasks.metrics.arrays import Ints
-from bertsmith.tasks.metrics.significance import Figure, Interval, bootstrap
+from bertsmith.metrics import METRICS
+from bertsmith.metrics.arrays import Ints
+from bertsmith.metrics.significance import Figure, Interval, bootstrap
 from bertsmith.tasks.proof.rows import Rows, right_rows
 
 DRAWS = 1_000

@@ -8,8 +8,8 @@ from typing import Any
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example
-from bertsmith.tasks.metrics import METRICS
-from bertsmith.tasks.metrics.significance import Interval
+from bertsmith.metrics import METRICS
+from bertsmith.metrics.significance import Interval
 from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.proof.calibration import calibration

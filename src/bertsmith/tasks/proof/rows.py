@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
-from bertsmith.tasks.metrics.arrays import Bools, Floats
-from bertsmith.tasks.metrics.multilabel import Decisions
+from bertsmith.metrics.arrays import Bools, Floats
+from bertsmith.metrics.multilabel import Decisions
 from bertsmith.tasks.prediction import Answer, Prediction, Span
 from bertsmith.tasks.proof.shortening import shortened
 from bertsmith.tasks.tag_scheme import is_bio, tag_spans

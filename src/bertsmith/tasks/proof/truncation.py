@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.tasks.metrics import METRICS
-from bertsmith.tasks.metrics.arrays import Bools
+from bertsmith.metrics import METRICS
+from bertsmith.metrics.arrays import Bools
 from bertsmith.tasks.proof.rows import Rows
 
 

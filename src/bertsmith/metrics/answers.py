@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bertsmith.errors import unknown
-from bertsmith.tasks.metrics.arrays import Floats, check_rows
-from bertsmith.tasks.metrics.chinese_answers import HAN, cmrc
+from bertsmith.metrics.arrays import Floats, check_rows
+from bertsmith.metrics.chinese_answers import HAN, cmrc
 
 Rule = Callable[[str, Sequence[str]], tuple[float, float]]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bertsmith.tasks.metrics.arrays import Floats
-from bertsmith.tasks.metrics.baselines.word_table import WordTable
+from bertsmith.metrics.arrays import Floats
+from bertsmith.metrics.baselines.word_table import WordTable
 
 _STEPS = 100
 _CLOSE = 1e-6

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics import classification, correlation, multilabel
-from bertsmith.tasks.metrics.arrays import Floats, check_rows, classes_of, floats, marks
+from bertsmith.metrics import classification, correlation, multilabel
+from bertsmith.metrics.arrays import Floats, check_rows, classes_of, floats, marks
 
 
 def classify_rows(targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]) -> Floats:

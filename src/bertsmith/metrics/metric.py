@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertsmith.errors import unknown
-from bertsmith.tasks.metrics.arrays import Floats, Ints
+from bertsmith.metrics.arrays import Floats, Ints
 
 LOWER_IS_BETTER = frozenset({"mse", "nll", "ece", "brier", "loss"})
 

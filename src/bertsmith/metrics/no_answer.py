@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import check_rows, floats
+from bertsmith.metrics.arrays import check_rows, floats
 
 
 @dataclass(frozen=True, slots=True)

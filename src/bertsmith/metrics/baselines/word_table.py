@@ -17,8 +17,8 @@ from itertools import count, repeat
 import numpy as np
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.arrays import Floats, Ints
-from bertsmith.tasks.metrics.baselines.baseline import Texts
+from bertsmith.metrics.arrays import Floats, Ints
+from bertsmith.metrics.baselines.baseline import Texts
 
 WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3400-\u9fff\uf900-\ufaff]+|[^\w\s]")
 MOST_FEATURES = 1_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import Floats, Ints, check_rows, classes_of, floats
+from bertsmith.metrics.arrays import Floats, Ints, check_rows, classes_of, floats
 
 BINS = 15
 COLDEST, HOTTEST = 0.05, 20.0

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.answers import answer_scores, rules_for
-from bertsmith.tasks.metrics.arrays import Floats, check_rows
-from bertsmith.tasks.metrics.entities import Span, entity_counts, entity_figures, spans, split_tag
+from bertsmith.metrics.answers import answer_scores, rules_for
+from bertsmith.metrics.arrays import Floats, check_rows
+from bertsmith.metrics.entities import Span, entity_counts, entity_figures, spans, split_tag
 
 Tags = Sequence[Sequence[str]]
 

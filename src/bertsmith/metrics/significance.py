@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.arrays import Floats, Ints, check_rows
-from bertsmith.tasks.metrics.student import t_quantile
+from bertsmith.metrics.arrays import Floats, Ints, check_rows
+from bertsmith.metrics.student import t_quantile
 
 Figure = Callable[[Ints], float]
 """A metric of the rows with these numbers, which may come more than once."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import Floats, Ints, check_rows, classes_of, share
+from bertsmith.metrics.arrays import Floats, Ints, check_rows, classes_of, share
 
 
 @dataclass(frozen=True, slots=True)

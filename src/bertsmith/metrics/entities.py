@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.metrics.arrays import Floats, Ints, check_rows, share
+from bertsmith.metrics.arrays import Floats, Ints, check_rows, share
 
 Span = tuple[str, int, int]
 Reading = Callable[[Sequence[str]], list[Span]]

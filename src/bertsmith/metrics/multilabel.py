@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import Bools, Floats, Ints, check_rows, floats, marks, share
+from bertsmith.metrics.arrays import Bools, Floats, Ints, check_rows, floats, marks, share
 
 NEUTRAL = 0.5
 

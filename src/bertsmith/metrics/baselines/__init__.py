@@ -6,10 +6,10 @@ fields of each row: (text,), (first, second), (question, context), (context, end
 for `tag` the units of each text.
 """
 
-from bertsmith.tasks.metrics.baselines import majority, words
-from bertsmith.tasks.metrics.baselines.answer_window import answer_words
-from bertsmith.tasks.metrics.baselines.baseline import Baseline
-from bertsmith.tasks.metrics.baselines.unit_tags import tag_words
+from bertsmith.metrics.baselines import majority, words
+from bertsmith.metrics.baselines.answer_window import answer_words
+from bertsmith.metrics.baselines.baseline import Baseline
+from bertsmith.metrics.baselines.unit_tags import tag_words
 
 MAJORITY: dict[str, Baseline] = {
     "classify": majority.classify,

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import Floats, check_rows, floats
+from bertsmith.metrics.arrays import Floats, check_rows, floats
 
 
 def pearson(targets: ArrayLike, predictions: ArrayLike) -> float:

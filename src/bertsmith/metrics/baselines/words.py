@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import Bools, Floats, Ints, classes_of, floats, marks
-from bertsmith.tasks.metrics.baselines.baseline import Texts
-from bertsmith.tasks.metrics.baselines.ridge import fitted
-from bertsmith.tasks.metrics.baselines.word_table import Words, WordTable
-from bertsmith.tasks.metrics.calibration import softmax
-from bertsmith.tasks.metrics.multilabel import Decisions, decide, tune_thresholds
+from bertsmith.metrics.arrays import Bools, Floats, Ints, classes_of, floats, marks
+from bertsmith.metrics.baselines.baseline import Texts
+from bertsmith.metrics.baselines.ridge import fitted
+from bertsmith.metrics.baselines.word_table import Words, WordTable
+from bertsmith.metrics.calibration import softmax
+from bertsmith.metrics.multilabel import Decisions, decide, tune_thresholds
 
 _FOLDS = 5
 STRENGTHS = (0.1, 1.0, 10.0)

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from bertsmith.tasks.metrics.arrays import Floats
-from bertsmith.tasks.metrics.baselines.baseline import Texts
-from bertsmith.tasks.metrics.baselines.word_table import WORD, words_of
+from bertsmith.metrics.arrays import Floats
+from bertsmith.metrics.baselines.baseline import Texts
+from bertsmith.metrics.baselines.word_table import WORD, words_of
 
 # Chosen on 40 of the 48 articles of SQuAD's dev set: reach 10, 20, 40; share 0, 0.2, 0.5, 1.
 REACH = 10

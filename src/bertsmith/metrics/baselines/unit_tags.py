@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from bertsmith.tasks.metrics.baselines.baseline import Texts
+from bertsmith.metrics.baselines.baseline import Texts
 
 
 def tag_words(

@@ -26,9 +26,9 @@ known); regress spearman, pearson, mse; tag f1, precision, recall, f1_macro, acc
 exact, and both for _answerable and _unanswerable questions; choose accuracy.
 """
 
-from bertsmith.tasks.metrics import label_rows, text_rows
-from bertsmith.tasks.metrics.metric import LOWER_IS_BETTER, Metric, better
-from bertsmith.tasks.metrics.multilabel import Decisions
+from bertsmith.metrics import label_rows, text_rows
+from bertsmith.metrics.metric import LOWER_IS_BETTER, Metric, better
+from bertsmith.metrics.multilabel import Decisions
 
 METRICS: dict[str, Metric] = {
     "classify": Metric("accuracy", label_rows.classify_rows, label_rows.classify_figures),

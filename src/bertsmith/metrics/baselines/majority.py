@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.tasks.metrics.arrays import Floats, Ints, classes_of, floats, marks
-from bertsmith.tasks.metrics.baselines.baseline import Texts
-from bertsmith.tasks.metrics.multilabel import Decisions, decide
+from bertsmith.metrics.arrays import Floats, Ints, classes_of, floats, marks
+from bertsmith.metrics.baselines.baseline import Texts
+from bertsmith.metrics.multilabel import Decisions, decide
 
 
 def classify(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Floats:
