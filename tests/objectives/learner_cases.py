@@ -11,10 +11,10 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models import VARIANTS, Learned, Spec
 from bertsmith.models.build import Model, build
 from bertsmith.objectives import OBJECTIVES
-from bertsmith.objectives.grouping import geometric, runs
 from bertsmith.objectives.learner import Asking, Learner
-from bertsmith.objectives.masking import Masking, Rate
-from bertsmith.objectives.replacement import Replacement
+from bertsmith.objectives.masking.grouping import geometric, runs
+from bertsmith.objectives.masking.masking import Masking, Rate
+from bertsmith.objectives.masking.replacement import Replacement
 
 VOCAB = 60
 MIXES = {  # objectives that are asked together, and the variant that is asked

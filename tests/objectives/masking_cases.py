@@ -11,8 +11,8 @@ from types import ModuleType
 import numpy as np
 
 from bertsmith.corpus.rows import RowsBatch, rows_of
-from bertsmith.objectives.grouping import GROUPINGS, Grouping
-from bertsmith.objectives.replacement import REPLACEMENTS, Replacement
+from bertsmith.objectives.masking.grouping import GROUPINGS, Grouping
+from bertsmith.objectives.masking.replacement import REPLACEMENTS, Replacement
 from bertsmith.random_keys import hashes
 from bertsmith.text.tokenizer import Tokenizer
 

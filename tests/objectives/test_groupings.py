@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from masking_cases import LANGUAGES, declared_kinds, grouping, picked, plain_rows, rows
 from scipy.stats import chisquare
 
-import bertsmith.objectives.grouping as module
+import bertsmith.objectives.masking.grouping as module
 from bertsmith.corpus.rows import begins
-from bertsmith.objectives.choosing import choose
-from bertsmith.objectives.grouping import GROUPINGS, geometric, runs, tokens, whole_words
+from bertsmith.objectives.masking.choosing import choose
+from bertsmith.objectives.masking.grouping import GROUPINGS, geometric, runs, tokens, whole_words
 
 EACH = pytest.mark.parametrize("kind", GROUPINGS)
 BOTH = pytest.mark.parametrize("language", LANGUAGES)

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from bertsmith.cli.mask import app
 from bertsmith.errors import BertsmithError, ConfigError, InputFileError
-from bertsmith.objectives.masking import Masking
-from bertsmith.objectives.preview import preview
-from bertsmith.objectives.settings import MaskSettings
+from bertsmith.objectives.masking.masking import Masking
+from bertsmith.objectives.masking.preview import preview
+from bertsmith.objectives.masking.settings import MaskSettings
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_figures_do_not_depend_on_how_texts_are_batched(monkeypatch) -> None:
     made = Masking.of(MaskSettings(), tokenizer())
     texts = [f"cats play words north south {'new ' * (n % 7)}" for n in range(50)]
     whole = preview(texts, tokenizer(), made, count=50)
-    monkeypatch.setattr("bertsmith.objectives.preview.BATCH", 7)
+    monkeypatch.setattr("bertsmith.objectives.masking.preview.BATCH", 7)
     parts = preview(texts, tokenizer(), made, count=50)
     assert whole.samples == parts.samples
     assert whole.tally == parts.tally

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 from bertsmith.config import to_toml, validated
 from bertsmith.errors import ConfigError
 from bertsmith.objectives import OBJECTIVES
-from bertsmith.objectives.grouping import tokens, whole_words
-from bertsmith.objectives.masking import Masking
-from bertsmith.objectives.settings import MaskSettings, ObjectiveWeights
+from bertsmith.objectives.masking.grouping import tokens, whole_words
+from bertsmith.objectives.masking.masking import Masking
+from bertsmith.objectives.masking.settings import MaskSettings, ObjectiveWeights
 
 
 def settings(**tree: object) -> MaskSettings:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from masking_cases import LANGUAGES, declared_kinds, picked, replacement, rows, tokenizer
 
-import bertsmith.objectives.replacement as module
+import bertsmith.objectives.masking.replacement as module
 from bertsmith.corpus.rows import rows_of
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.objectives.choosing import choose
-from bertsmith.objectives.grouping import geometric, runs, whole_words
-from bertsmith.objectives.replacement import (
+from bertsmith.objectives.masking.choosing import choose
+from bertsmith.objectives.masking.grouping import geometric, runs, whole_words
+from bertsmith.objectives.masking.replacement import (
     FATES,
     KEPT,
     MASKED,
@@ -21,7 +21,7 @@ from bertsmith.objectives.replacement import (
     Replacement,
     ordinary_ids,
 )
-from bertsmith.objectives.similar import SimilarWords, read_neighbors, read_synonyms
+from bertsmith.objectives.masking.similar import SimilarWords, read_neighbors, read_synonyms
 
 EACH = pytest.mark.parametrize("kind", REPLACEMENTS)
 BOTH = pytest.mark.parametrize("language", LANGUAGES)

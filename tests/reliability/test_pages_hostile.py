@@ -15,8 +15,8 @@ from proof_cases import CASES, classify_case, example
 
 from bertsmith.cli.mask_page import page as mask_page
 from bertsmith.labeled.example import Label
-from bertsmith.objectives.preview import Piece, Preview, Tally
-from bertsmith.objectives.settings import MaskSettings
+from bertsmith.objectives.masking.preview import Piece, Preview, Tally
+from bertsmith.objectives.masking.settings import MaskSettings
 from bertsmith.report.curves import curves_page
 from bertsmith.report.finetune import finetune_page
 from bertsmith.report.model_card import model_card

@@ -15,8 +15,8 @@ from bertsmith.cli.options import spread
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from bertsmith.objectives.preview import Piece, Preview, Tally
-    from bertsmith.objectives.settings import MaskSettings
+    from bertsmith.objectives.masking.preview import Piece, Preview, Tally
+    from bertsmith.objectives.masking.settings import MaskSettings
 
 app = typer.Typer(help="Show what a masking scheme hides.", no_args_is_help=True)
 
@@ -60,7 +60,7 @@ class Scheme:
     def settings(self) -> MaskSettings:
         """The same as settings, checked."""
         from bertsmith.config import validated
-        from bertsmith.objectives.settings import MaskSettings
+        from bertsmith.objectives.masking.settings import MaskSettings
 
         grouping = {"kind": self.grouping, "file": self.phrases}
         replacement = {
@@ -102,8 +102,8 @@ def preview(
         bertsmith mask preview my-vocab corpus.txt --grouping span --rate 0.3 --html mask.html
     """
     from bertsmith.folders.read import load_tokenizer
-    from bertsmith.objectives.masking import Masking
-    from bertsmith.objectives.preview import preview as preview_of
+    from bertsmith.objectives.masking.masking import Masking
+    from bertsmith.objectives.masking.preview import preview as preview_of
     from bertsmith.text.segment import segmenter as segmenter_named
 
     settings = scheme.settings()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from bertsmith.cli.mask import measured, visible, words_of
 
 if TYPE_CHECKING:
-    from bertsmith.objectives.preview import Piece, Preview
-    from bertsmith.objectives.settings import MaskSettings
+    from bertsmith.objectives.masking.preview import Piece, Preview
+    from bertsmith.objectives.masking.settings import MaskSettings
 
 PAGE = """<!doctype html>
 <html lang="en">

@@ -15,7 +15,7 @@ from bertsmith.nn.encoder import Encoded
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Asked, Score, TrainBatch
 from bertsmith.objectives.masked_lm import MaskedLM
-from bertsmith.objectives.masking import Masking
+from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.objective import Objective
 from bertsmith.objectives.replaced_token import ReplacedToken, baseline, sampled, tie_embeddings
 

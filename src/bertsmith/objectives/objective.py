@@ -12,7 +12,7 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Asked, Score
-from bertsmith.objectives.masking import Masked
+from bertsmith.objectives.masking.masking import Masked
 
 
 class Objective(Protocol):

@@ -18,7 +18,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum, binary_cross_entropy
 from bertsmith.objectives.batch import Asked, Score
-from bertsmith.objectives.masking import Masked
+from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.vocabulary import masked_lm_head, masked_lm_rows
 
 SAMPLED_ROWS = 128  # rows whose distribution over the vocabulary is held at a time

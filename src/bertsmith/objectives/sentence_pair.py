@@ -13,7 +13,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum, cross_entropy
 from bertsmith.objectives.batch import Asked, Score
-from bertsmith.objectives.masking import Masked
+from bertsmith.objectives.masking.masking import Masked
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from bertsmith.models.build import Model, initialize
 from bertsmith.nn.feed_forward import activation
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Asked, Score
-from bertsmith.objectives.masking import Masked
+from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.vocabulary import token_loss
 
 POSITION_WIDTH = 200

@@ -19,7 +19,7 @@ from bertsmith.nn.loss import LossSum
 from bertsmith.objectives import OBJECTIVES
 from bertsmith.objectives.batch import Score, TrainBatch
 from bertsmith.objectives.learner import BASELINE, Asking
-from bertsmith.objectives.masking import Masking
+from bertsmith.objectives.masking.masking import Masking
 from bertsmith.training.recipe import PretrainRecipe
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from bertsmith.config import Settings, validated
 from bertsmith.corpus.plans.examples import PAIRED, InputSettings
 from bertsmith.corpus.plans.pairs import PairTask
-from bertsmith.objectives.settings import MaskSettings, ObjectiveWeights
+from bertsmith.objectives.masking.settings import MaskSettings, ObjectiveWeights
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.batching import BatchSettings
 from bertsmith.training.checkpoint import SaveSettings

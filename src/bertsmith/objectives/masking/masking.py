@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from bertsmith.corpus.rows import Flags, Ints, Longs, RowsBatch
 from bertsmith.errors import ConfigError
-from bertsmith.objectives.choosing import choose
-from bertsmith.objectives.grouping import Grouping
-from bertsmith.objectives.replacement import Replacement
-from bertsmith.objectives.settings import MaskSettings
+from bertsmith.objectives.masking.choosing import choose
+from bertsmith.objectives.masking.grouping import Grouping
+from bertsmith.objectives.masking.replacement import Replacement
+from bertsmith.objectives.masking.settings import MaskSettings
 from bertsmith.text.tokenizer import Tokenizer
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from bertsmith.config import Settings
 from bertsmith.corpus.rows import Flags, Ints, Longs, RowsBatch, begins
 from bertsmith.errors import ConfigError
-from bertsmith.objectives.similar import SimilarWords, read_neighbors, read_synonyms
+from bertsmith.objectives.masking.similar import SimilarWords, read_neighbors, read_synonyms
 from bertsmith.text.tokenizer import Tokenizer
 
 By = Literal["token", "word", "unit"]

@@ -15,7 +15,7 @@ from pydantic import Field
 from bertsmith.config import Settings
 from bertsmith.corpus.rows import Longs, RowsBatch, begins
 from bertsmith.errors import ConfigError
-from bertsmith.objectives.lexicon import Lexicon
+from bertsmith.objectives.masking.lexicon import Lexicon
 from bertsmith.text.tokenizer import Tokenizer
 
 Grouping = Callable[[RowsBatch], Longs]

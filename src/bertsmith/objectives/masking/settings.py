@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
-from bertsmith.objectives.grouping import GROUPINGS, GroupingSettings, Token
-from bertsmith.objectives.replacement import REPLACEMENTS, Mix, ReplacementSettings
+from bertsmith.objectives.masking.grouping import GROUPINGS, GroupingSettings, Token
+from bertsmith.objectives.masking.replacement import REPLACEMENTS, Mix, ReplacementSettings
 
 Rate = Annotated[float, Field(gt=0.0, le=1.0)]
 

@@ -10,8 +10,8 @@ from itertools import islice
 import numpy as np
 
 from bertsmith.corpus.rows import RowsBatch, begins, rows_of
-from bertsmith.objectives.masking import Masked, Masking
-from bertsmith.objectives.replacement import FATES, SHOWN
+from bertsmith.objectives.masking.masking import Masked, Masking
+from bertsmith.objectives.masking.replacement import FATES, SHOWN
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 

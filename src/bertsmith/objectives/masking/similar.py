@@ -12,8 +12,8 @@ import numpy as np
 from bertsmith.corpus.rows import Ints, Longs
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
-from bertsmith.objectives.lexicon import forms
-from bertsmith.objectives.trie import Trie
+from bertsmith.objectives.masking.lexicon import forms
+from bertsmith.objectives.masking.trie import Trie
 from bertsmith.random_keys import Floats
 from bertsmith.text.tokenizer import Tokenizer
 

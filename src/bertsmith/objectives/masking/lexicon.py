@@ -10,7 +10,7 @@ import numpy as np
 from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
-from bertsmith.objectives.trie import Trie
+from bertsmith.objectives.masking.trie import Trie
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.tokenizer import Tokenizer
 

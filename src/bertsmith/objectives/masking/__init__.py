@@ -1,0 +1,1 @@
+"""Masking schemes: what is hidden together, and what takes its place."""
