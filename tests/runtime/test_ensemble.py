@@ -15,11 +15,11 @@ from bertsmith.metrics import METRICS
 from bertsmith.nn.crf import Crf
 from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
 from bertsmith.runtime.predictor import Predictor, load_predictor
-from bertsmith.tasks.joint import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.prediction import Answer
 from bertsmith.tasks.regress import Regress
-from bertsmith.tasks.tag import Tag
+from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_many import finetune_seeds
 from bertsmith.training.finetune_recipe import PlanSettings, TaskSettings

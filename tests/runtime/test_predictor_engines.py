@@ -19,8 +19,8 @@ from bertsmith.runtime import selection
 from bertsmith.runtime.answering import answer_on
 from bertsmith.runtime.engine import EagerEngine
 from bertsmith.runtime.predictor import Predictor, load_predictor
-from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import TextVectorSettings
 

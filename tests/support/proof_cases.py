@@ -15,14 +15,14 @@ from bertsmith.labeled.example import (
     Score,
     Tagged,
 )
-from bertsmith.tasks.answer import FindAnswer
+from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.prediction import Answer, Prediction
 from bertsmith.tasks.regress import Regress
-from bertsmith.tasks.tag import Tag
-from bertsmith.tasks.tag_scheme import tag_spans
+from bertsmith.tasks.tag.scheme import tag_spans
+from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Task
 
 Case = tuple[Task, list[Example], list[Prediction]]

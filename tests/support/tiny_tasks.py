@@ -13,11 +13,11 @@ from bertsmith.models.build import build
 from bertsmith.models.variant import Head
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model import TaskModel, published_head
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.task_model import TaskModel, published_head
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Task
-from bertsmith.tasks.vector import VectorSettings
 from bertsmith.text.tokenizer import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -8,7 +8,7 @@ import torch
 
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.task_model import TaskModel
 
 STEPS = 400
 WARM_UP = 30

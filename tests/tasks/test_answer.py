@@ -14,12 +14,12 @@ from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Answers, Example
-from bertsmith.tasks.answer import FindAnswer
-from bertsmith.tasks.answering import answer
+from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.inference import answer
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.prediction import Answer, Prediction
 from bertsmith.tasks.task import Logits, score
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tiny_tasks import row
 
 from bertsmith.labeled.example import Answers, Example
-from bertsmith.tasks.answer import FindAnswer
-from bertsmith.tasks.answer_decoding import best_spans
+from bertsmith.tasks.answer.answer import FindAnswer
+from bertsmith.tasks.answer.decoding import best_spans
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.text.tokenizer import Tokenizer

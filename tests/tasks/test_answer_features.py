@@ -13,7 +13,7 @@ from tiny_tasks import row
 
 from bertsmith.errors import ConfigError, TextError, TooLongError
 from bertsmith.labeled.example import Answers, Label
-from bertsmith.tasks.answer import FindAnswer
+from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.text.truncation import Windows
 

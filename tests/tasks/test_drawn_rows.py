@@ -12,9 +12,8 @@ from bertsmith.errors import ConfigError
 from bertsmith.nn.pooling import pool
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.drawn_rows import drawn_rows
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.vector import VectorSettings
+from bertsmith.tasks.model.text_vector import VectorSettings, drawn_rows
 from bertsmith.training.finetune_model import USUAL_DRAWN, drawn_tokens
 from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
 

@@ -15,14 +15,14 @@ from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Choice, Example, Label
-from bertsmith.tasks.answering import answer
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.inference import answer
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import score
-from bertsmith.tasks.vector import VectorSettings
 
 LENGTHS = LengthSettings(max_length=24)
 TASK = Choose()

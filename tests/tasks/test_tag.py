@@ -16,16 +16,16 @@ from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label, Tagged
 from bertsmith.labeled.read.spans import tagged
 from bertsmith.nn.crf import FASTER, Crf
-from bertsmith.tasks.answering import answer
 from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.inference import answer
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings
-from bertsmith.tasks.model import TaskModel, published_head
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.task_model import TaskModel, published_head
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction, Span
-from bertsmith.tasks.tag import Tag, tag_from
+from bertsmith.tasks.tag.tag import Tag, tag_from
 from bertsmith.tasks.task import score
-from bertsmith.tasks.vector import VectorSettings
 
 WORDS = "john ##ny smith paul lives works in at new york old big bank for , .".split()  # noqa: SIM905
 CHARACTERS = list("张伟住在北京市中国银行工作，。李小明去上海")

@@ -16,8 +16,8 @@ from bertsmith.labeled.example import Tagged
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.tag import Tag, run_sizes
-from bertsmith.tasks.tag_features import example_units
+from bertsmith.tasks.tag.features import example_units
+from bertsmith.tasks.tag.tag import Tag, run_sizes
 
 WORDS = ["red", "##der", "##ly", "blue", "bird", "##s", ",", "a", "##a", "##b", *"北京很大"]
 TOKENIZER = word_tokenizer(WORDS)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks import tag_paths
-from bertsmith.tasks.tag_paths import Steps, best_paths
-from bertsmith.tasks.tag_scheme import is_bio, labels_of, legal_steps
+from bertsmith.tasks.tag.paths import Steps, best_paths
+from bertsmith.tasks.tag.scheme import is_bio, labels_of, legal_steps
 
 BIO = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG")
 EXTREME = st.floats(width=32, allow_nan=True, allow_infinity=True)

@@ -13,15 +13,15 @@ from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label, Labels, Score
-from bertsmith.tasks.answering import answer, cut_up, predictions
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.from_data import classify_from, multilabel_from, regress_from
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.inference import answer, cut_up, predictions
+from bertsmith.tasks.kinds import classify_from, multilabel_from, regress_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings, class_loss, labels_loss
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Task, score
-from bertsmith.tasks.vector import VectorSettings
 
 LENGTHS = LengthSettings(max_length=24)
 VECTORS = [

@@ -18,11 +18,11 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.from_data import classify_from
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.kinds import classify_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.token_bag import FEWEST, LENGTH, TokenBag
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.wide_features import FEWEST, LENGTH, TokenBag
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import (
     EncoderSettings,

@@ -13,15 +13,15 @@ from torch.distributions import Bernoulli, Categorical, kl_divergence
 
 from bertsmith.errors import ConfigError
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.agreement import DIFFERENCES, read_twice
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.kinds import task_from_data
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.model import TaskModel
-from bertsmith.tasks.table import task_from_data
-from bertsmith.tasks.vector import VectorSettings
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.r_drop import DIFFERENCES, read_twice
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe
 from bertsmith.training.proof_record import regulariser

@@ -17,7 +17,10 @@ from torch.nn import functional as F
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.auxiliary import (
+from bertsmith.tasks.batch import task_batch
+from bertsmith.tasks.classify import Classify
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.auxiliary import (
     Auxiliary,
     AuxiliarySettings,
     auxiliary_counts,
@@ -25,10 +28,7 @@ from bertsmith.tasks.auxiliary import (
     auxiliary_from_json,
     with_auxiliary,
 )
-from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.vector import VectorSettings
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.training.finetune import finetune
 
 BOTH = {
@@ -101,8 +101,8 @@ def test_the_task_says_the_same_with_and_without_them(pooling: str) -> None:
     model = tiny_task_model(task, vector=VectorSettings(pooling=pooling)).eval()
     plain = model(batch)
     columns = auxiliary_from(examples, BOTH, "classify")
-    from bertsmith.tasks.head import HeadSettings
-    from bertsmith.tasks.model import TaskModel
+    from bertsmith.tasks.model.head import HeadSettings
+    from bertsmith.tasks.model.task_model import TaskModel
 
     both = TaskModel(
         model.model,

@@ -17,12 +17,12 @@ from bertsmith.labeled.example import Choice, Example, Score
 from bertsmith.runtime.answering import answer_on
 from bertsmith.runtime.engine import EagerEngine
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.answer import FindAnswer
-from bertsmith.tasks.auxiliary import AuxiliarySettings
+from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
-from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings, encodings
-from bertsmith.tasks.likeness import Likeness
+from bertsmith.tasks.model.auxiliary import AuxiliarySettings
+from bertsmith.tasks.model.cosine_head import Likeness
+from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import FinetuneRecipe, TextVectorSettings
 from bertsmith.training.proof_record import head

@@ -19,7 +19,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.finetune import Finetuned, finetune
 from bertsmith.training.finetune_recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings

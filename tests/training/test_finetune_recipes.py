@@ -12,7 +12,7 @@ from bertsmith.config import fingerprint, to_toml
 from bertsmith.errors import ConfigError
 from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.metrics import METRICS
-from bertsmith.tasks.table import task_from_data
+from bertsmith.tasks.kinds import task_from_data
 from bertsmith.training.finetune_recipe import AboutFinetune, FinetuneRecipe
 from bertsmith.training.finetune_recipes import (
     default_recipe,

@@ -13,7 +13,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.nn.encoder import Encoder
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.vector import Layers, Pooling
+from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.training import kept_vectors
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_many import finetune_seeds

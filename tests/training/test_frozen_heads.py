@@ -12,7 +12,7 @@ from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
-from bertsmith.tasks.vector_choices import vector_choices
+from bertsmith.tasks.model.vector_choices import vector_choices
 from bertsmith.training.finetune import FinetuneJob
 from bertsmith.training.finetune_recipe import EncoderSettings, PlanSettings
 from bertsmith.training.frozen_heads import frozen_heads

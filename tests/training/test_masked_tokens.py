@@ -14,10 +14,10 @@ from bertsmith.labeled.example import Label
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.from_data import classify_from
+from bertsmith.tasks.kinds import classify_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.masked_tokens import MaskedTokens
+from bertsmith.tasks.token_dropout import MaskedTokens
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune import finetune
 from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, PlanSettings

@@ -15,9 +15,9 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.head import HeadSettings
-from bertsmith.tasks.vector import VectorSettings
-from bertsmith.tasks.vector_choices import vector_choices
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.model.vector_choices import vector_choices
 from bertsmith.training.finetune_model import vector_settings
 from bertsmith.training.proof_record import head
 

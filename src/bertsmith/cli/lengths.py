@@ -136,8 +136,8 @@ def _compared(
     from bertsmith.cli.trials_run import computing, read_splits, run_shown, task_of, weights_mark
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
+    from bertsmith.tasks.kinds import task_from_data
     from bertsmith.tasks.length_table import length_table
-    from bertsmith.tasks.table import task_from_data
     from bertsmith.training.finetune import FinetuneJob
     from bertsmith.training.finetune_trials import finetune_trial
     from bertsmith.training.length_trials import length_choices, verdict, window_cost

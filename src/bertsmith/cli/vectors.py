@@ -16,7 +16,7 @@ from bertsmith.cli.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.tasks.vector import VectorSettings
+    from bertsmith.tasks.model.text_vector import VectorSettings
     from bertsmith.training.finetune import FinetuneJob
     from bertsmith.training.finetune_trials import Trial
     from bertsmith.training.place import Place
@@ -159,7 +159,7 @@ def _job(
 
 def _choices(job: FinetuneJob, choosing: Choosing) -> list[VectorSettings]:
     from bertsmith.folders.read import read_folder
-    from bertsmith.tasks.vector_choices import vector_choices
+    from bertsmith.tasks.model.vector_choices import vector_choices
 
     blocks = read_folder(job.model).spec.layers
     found = vector_choices(blocks, choosing.pooling or (), choosing.layers or ())
@@ -174,7 +174,7 @@ def _trials(
     mark: str,
 ) -> list[Trial]:
     """One for all frozen choices, then one for each trained choice."""
-    from bertsmith.tasks.vector import VectorSettings
+    from bertsmith.tasks.model.text_vector import VectorSettings
     from bertsmith.training.vector_trials import frozen_recipe, frozen_trial, trained_trials
 
     found: list[Trial] = []

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from bertsmith.runtime.batches import RowBatch
 from bertsmith.runtime.engine import Engine, batch_budget, run_streams
-from bertsmith.tasks.answering import Answered, cut_up, shared_out
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.inference import Answered, cut_up, shared_out
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Logits
 
 

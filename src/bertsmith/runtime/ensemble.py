@@ -9,9 +9,9 @@ from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.predictor import Predictor, Row, load_predictor
 from bertsmith.runtime.selection import Precision
-from bertsmith.tasks.answering import Answered
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.joint import joint_logits, joint_task
+from bertsmith.tasks.inference import Answered
+from bertsmith.tasks.model.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.task import Task
 
 RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder

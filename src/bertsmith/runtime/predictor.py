@@ -19,17 +19,17 @@ from bertsmith.labeled.example import Example
 from bertsmith.runtime.answering import answer_on
 from bertsmith.runtime.engine import EagerEngine, Engine
 from bertsmith.runtime.selection import Notice, Precision, Selection, encode_flops, weights_dtype
-from bertsmith.tasks.answering import Answered, answer, answer_auxiliary
-from bertsmith.tasks.auxiliary import auxiliary_from_json
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.head import HeadSettings
+from bertsmith.tasks.inference import Answered, answer, answer_auxiliary
+from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.meta import MetaTables, meta_sizes, with_meta
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.auxiliary import auxiliary_from_json
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.meta import MetaTables, meta_sizes, with_meta
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.table import task_from_json
 from bertsmith.tasks.task import Task
-from bertsmith.tasks.vector import VectorSettings
 from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)

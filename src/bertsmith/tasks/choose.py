@@ -15,12 +15,11 @@ from bertsmith.labeled.example import Choice, Example
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.classify import softmax
-from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.group_loss import group_cross_entropy
+from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings, encodings
+from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits
-from bertsmith.tasks.text_features import tokens_cut
 from bertsmith.tasks.whole_text import WholeText
 from bertsmith.text.tokenizer import Tokenizer
 

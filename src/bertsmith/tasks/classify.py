@@ -14,11 +14,10 @@ from bertsmith.errors import TextError
 from bertsmith.labeled.example import Example, Label
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, class_loss, weights_tensor
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits
-from bertsmith.tasks.text_features import tokens_cut
 from bertsmith.tasks.whole_text import WholeText
 
 Real = TypeVar("Real", bound=np.floating[Any])

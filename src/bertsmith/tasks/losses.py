@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
+from bertsmith.nn.layout import real
 from bertsmith.nn.loss import LossSum
 
 Weights = Literal["none", "balanced"] | Mapping[str, Annotated[float, Field(gt=0)]]
@@ -95,3 +96,11 @@ def class_weights(
 def weights_tensor(weights: tuple[float, ...] | None, like: Tensor) -> Tensor | None:
     """Class weights where the logits are."""
     return None if weights is None else torch.tensor(weights, device=like.device)
+
+
+def group_cross_entropy(scores: Tensor, sizes: Sequence[int], targets: Tensor) -> Tensor:
+    """One right row in each group: (sum of sizes,), B sizes, (B,) places in the group -> sum ()."""
+    held = real(sizes, device=scores.device)  # (B, M)
+    # A rectangle, not scattered sums: those add in any order on a GPU, and a run must repeat.
+    empty = torch.full(held.shape, -torch.inf, device=scores.device)
+    return F.cross_entropy(empty.masked_scatter(held, scores.float()), targets, reduction="sum")

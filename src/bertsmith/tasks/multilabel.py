@@ -16,11 +16,10 @@ from bertsmith.metrics import Decisions
 from bertsmith.metrics.multilabel import tune_thresholds
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, labels_loss, weights_tensor
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits
-from bertsmith.tasks.text_features import tokens_cut
 from bertsmith.tasks.whole_text import WholeText
 
 HALF = 0.5

@@ -14,10 +14,9 @@ from bertsmith.errors import TextError
 from bertsmith.labeled.example import Example, Score
 from bertsmith.nn.loss import LossSum, squared_error
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits
-from bertsmith.tasks.text_features import tokens_cut
 from bertsmith.tasks.whole_text import WholeText
 
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from bertsmith.labeled.example import Example
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.feature import Feature, Targets, text_features
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.text_features import Targets, text_features
 from bertsmith.text.tokenizer import Tokenizer
 
 Array = NDArray[Any]

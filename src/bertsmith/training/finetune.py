@@ -11,16 +11,16 @@ from pathlib import Path
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.example import Example
-from bertsmith.tasks.agreement import check_agreement
-from bertsmith.tasks.answering import answer, predictions
-from bertsmith.tasks.auxiliary import auxiliary_from, with_auxiliary
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.masked_tokens import MaskedTokens
-from bertsmith.tasks.meta import MetaTables, meta_sizes, meta_tables, with_meta
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.inference import answer, predictions
+from bertsmith.tasks.kinds import task_from_data
+from bertsmith.tasks.model.auxiliary import auxiliary_from, with_auxiliary
+from bertsmith.tasks.model.meta import MetaTables, meta_sizes, meta_tables, with_meta
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.table import task_from_data
+from bertsmith.tasks.r_drop import check_agreement
 from bertsmith.tasks.task import Loss, score
+from bertsmith.tasks.token_dropout import MaskedTokens
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.evaluate import Evaluation, EvaluationSettings

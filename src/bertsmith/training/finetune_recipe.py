@@ -8,11 +8,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
-from bertsmith.tasks.auxiliary import AuxiliarySettings
-from bertsmith.tasks.head import HeadSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
-from bertsmith.tasks.vector import Layers, Pooling
+from bertsmith.tasks.model.auxiliary import AuxiliarySettings
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.training.averaging import AveragingSettings
 from bertsmith.training.best import BestSettings
 from bertsmith.training.checkpoint import SaveSettings

@@ -11,8 +11,8 @@ from bertsmith.folders.extras import HEAD, task_beside
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels
-from bertsmith.tasks.meta import MetaTables
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.meta import MetaTables
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune_recipe import FinetuneRecipe

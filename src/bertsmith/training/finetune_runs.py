@@ -18,7 +18,7 @@ from bertsmith.files.folder_lock import FolderLock
 from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
-from bertsmith.tasks.meta import meta_tables
+from bertsmith.tasks.model.meta import meta_tables
 from bertsmith.training.agreement import on_first
 from bertsmith.training.finetune import Finetuned, FinetuneJob, facts, finetune
 from bertsmith.training.finetune_result import save_task_model

@@ -12,14 +12,14 @@ from torch import nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
-from bertsmith.tasks.agreement import read_twice
-from bertsmith.tasks.answering import cut_up
-from bertsmith.tasks.auxiliary import Auxiliary, auxiliary_counts
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.masked_tokens import MaskedTokens
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.inference import cut_up
+from bertsmith.tasks.model.auxiliary import Auxiliary, auxiliary_counts
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.tasks.r_drop import read_twice
 from bertsmith.tasks.task import Loss, Task
+from bertsmith.tasks.token_dropout import MaskedTokens
 from bertsmith.training.finetune_recipe import PlanSettings
 from bertsmith.training.work import Ranks, Scored
 

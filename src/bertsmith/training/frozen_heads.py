@@ -18,14 +18,14 @@ from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.metrics import METRICS, better
 from bertsmith.nn.encoder import Want
-from bertsmith.tasks.answering import MICRO_TOKENS, cut_up, shared_out
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.meta import meta_sizes, meta_tables, with_meta
-from bertsmith.tasks.model import TaskModel
-from bertsmith.tasks.table import task_from_data
+from bertsmith.tasks.inference import MICRO_TOKENS, cut_up, shared_out
+from bertsmith.tasks.kinds import task_from_data
+from bertsmith.tasks.model.meta import meta_sizes, meta_tables, with_meta
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Logits, score
-from bertsmith.tasks.vector import VectorSettings
 from bertsmith.training.finetune import FinetuneJob
 from bertsmith.training.finetune_model import build_task_model
 from bertsmith.training.finetune_recipe import FinetuneRecipe, TextVectorSettings

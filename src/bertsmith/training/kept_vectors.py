@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertsmith.tasks.answering import MICRO_TOKENS, cut_up
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.inference import MICRO_TOKENS, cut_up
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.place import Place
 from bertsmith.training.progress import Progress, Watcher
 

@@ -20,7 +20,7 @@ from bertsmith.runtime.judged_rows import write_judged
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.proof import baselines, prove
 from bertsmith.tasks.proof.plain import plain
 from bertsmith.training.finetune import FinetuneJob

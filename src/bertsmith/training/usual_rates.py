@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.kept_vectors import read_vectors
 from bertsmith.training.place import Place
 

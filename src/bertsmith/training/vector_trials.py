@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from bertsmith.tasks.vector import VectorSettings
-from bertsmith.tasks.vector_choices import choice_name
+from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.model.vector_choices import choice_name
 from bertsmith.training.finetune import FinetuneJob
 from bertsmith.training.finetune_recipe import FinetuneRecipe, TextVectorSettings
 from bertsmith.training.finetune_trials import Trial, finetune_trial, job_key

@@ -13,7 +13,7 @@ from bertsmith.metrics.classification import per_class
 from bertsmith.metrics.entities import entity_counts, entity_figures, split_tag
 from bertsmith.metrics.multilabel import average_precision, label_counts
 from bertsmith.tasks.proof.rows import Rows
-from bertsmith.tasks.tag_scheme import is_bio
+from bertsmith.tasks.tag.scheme import is_bio
 
 MOST_LABELS = 30
 OTHERS = "(others)"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from bertsmith.metrics.entities import Span, spans
 from bertsmith.tasks.proof.rows import Rows
-from bertsmith.tasks.tag_scheme import is_bio
+from bertsmith.tasks.tag.scheme import is_bio
 
 KINDS = ("right", "other type", "other borders", "other type and borders", "missed", "invented")
 

@@ -13,7 +13,7 @@ from bertsmith.metrics.arrays import Bools, Floats
 from bertsmith.metrics.multilabel import Decisions
 from bertsmith.tasks.prediction import Answer, Prediction, Span
 from bertsmith.tasks.proof.shortening import shortened
-from bertsmith.tasks.tag_scheme import is_bio, tag_spans
+from bertsmith.tasks.tag.scheme import is_bio, tag_spans
 
 NOTHING = "(nothing)"
 NO_ANSWER = "(no answer)"

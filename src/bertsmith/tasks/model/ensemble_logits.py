@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError
 from bertsmith.nn.crf import Crf
-from bertsmith.tasks.answer import FindAnswer
+from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.classify import softmax
 from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.regress import Regress
-from bertsmith.tasks.tag import Tag
+from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Logits, Task
 
 LEAST = 1e-12  # a probability this close to 0 or 1 is as good as that

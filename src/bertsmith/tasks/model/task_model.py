@@ -12,16 +12,15 @@ from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.crf import Crf
 from bertsmith.nn.encoder import Want
-from bertsmith.tasks.auxiliary import Auxiliary
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.drawn_rows import drawn_rows
-from bertsmith.tasks.head import HeadSettings, TextHead, draw_weights
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.likeness import Likeness
-from bertsmith.tasks.tag import Tag
+from bertsmith.tasks.model.auxiliary import Auxiliary
+from bertsmith.tasks.model.cosine_head import Likeness
+from bertsmith.tasks.model.head import HeadSettings, TextHead, draw_weights
+from bertsmith.tasks.model.text_vector import TextVector, VectorSettings, drawn_rows
+from bertsmith.tasks.model.wide_features import TokenBag
+from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Task
-from bertsmith.tasks.token_bag import TokenBag
-from bertsmith.tasks.vector import TextVector, VectorSettings
 
 PUBLISHED = {"classify": "sequence", "multilabel": "sequence", "regress": "sequence"}
 PUBLISHED |= {"choose": "sequence", "tag": "token", "answer": "span"}

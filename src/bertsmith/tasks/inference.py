@@ -14,7 +14,7 @@ import torch
 from bertsmith.labeled.example import Example
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits, Loss
 

@@ -10,7 +10,7 @@ import numpy as np
 from bertsmith.errors import ConfigError
 from bertsmith.metrics.entities import spans
 from bertsmith.tasks.prediction import Span
-from bertsmith.tasks.tag_paths import Steps
+from bertsmith.tasks.tag.paths import Steps
 
 OUTSIDE = "O"
 BIO = re.compile(r"O|[BI](-.+)?", re.DOTALL)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.model import TaskModel
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Loss
 
 

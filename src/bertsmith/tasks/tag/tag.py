@@ -17,7 +17,7 @@ from bertsmith.labeled.example import Example, Tagged
 from bertsmith.nn.crf import Crf
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import (
     CrossEntropySettings,
@@ -27,11 +27,10 @@ from bertsmith.tasks.losses import (
     weights_tensor,
 )
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.tag_features import example_units, tag_features
-from bertsmith.tasks.tag_paths import Steps, best_paths
-from bertsmith.tasks.tag_scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
+from bertsmith.tasks.tag.features import example_units, tag_features
+from bertsmith.tasks.tag.paths import Steps, best_paths
+from bertsmith.tasks.tag.scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
 from bertsmith.tasks.task import Logits, Task
-from bertsmith.tasks.text_features import tokens_cut
 from bertsmith.text.tokenizer import Tokenizer
 
 

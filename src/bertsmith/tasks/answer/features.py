@@ -9,7 +9,7 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, TextError, TooLongError
 from bertsmith.labeled.example import Answers, Example
-from bertsmith.tasks.answer_places import tokens_at
+from bertsmith.tasks.answer.token_spans import tokens_at
 from bertsmith.tasks.feature import Feature, Numbers
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.text.encoding import Encoding, Ints

@@ -16,17 +16,16 @@ from bertsmith.labeled.language import guess_language
 from bertsmith.metrics.answers import answer_scores, rules_for
 from bertsmith.metrics.no_answer import tune_no_answer
 from bertsmith.nn.loss import LossSum
-from bertsmith.tasks.answer_decoding import Spans, best_spans
-from bertsmith.tasks.answer_features import WindowRule, answer_features, answers_of
-from bertsmith.tasks.answer_places import characters_of
+from bertsmith.tasks.answer.decoding import Spans, best_spans
+from bertsmith.tasks.answer.features import WindowRule, answer_features, answers_of
+from bertsmith.tasks.answer.token_spans import characters_of
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.classify import softmax
-from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.group_loss import group_cross_entropy
+from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import Answer, Prediction
 from bertsmith.tasks.task import Logits, Task
-from bertsmith.tasks.text_features import tokens_cut
 from bertsmith.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.tasks.vector import LAST_FOUR, Layers, VectorSettings
+from bertsmith.tasks.model.text_vector import LAST_FOUR, Layers, VectorSettings
 
 POOLINGS = ("first", "mean", "max", "attention")
 COMBINED = ("sum4", "concat4", "weighted", "all_first")
