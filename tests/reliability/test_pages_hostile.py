@@ -14,6 +14,7 @@ from html_tree import PAYLOADS, Tree
 from proof_cases import CASES, classify_case, example
 
 from bertsmith.cli.mask_page import page as mask_page
+from bertsmith.evaluation.proof import prove
 from bertsmith.labeled.example import Label
 from bertsmith.objectives.masking.preview import Piece, Preview, Tally
 from bertsmith.objectives.masking.settings import MaskSettings
@@ -22,7 +23,6 @@ from bertsmith.report.finetune import finetune_page
 from bertsmith.report.model_card import model_card
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.proof import prove
 
 pytestmark = pytest.mark.reliability
 

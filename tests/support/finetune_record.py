@@ -7,9 +7,9 @@ from typing import Any
 
 from proof_cases import CASES, Case
 
+from bertsmith.evaluation.proof import baselines, prove
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.survey.survey import survey
-from bertsmith.tasks.proof import baselines, prove
 
 
 def finetune_record(name: str = "classify", case: Case | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from tiny_tasks import row
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.comparison import compare
 from bertsmith.labeled.example import (
     Answers,
     Choice,
@@ -22,7 +23,6 @@ from bertsmith.labeled.example import (
 from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.comparison import compare
 from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.prediction import Answer, Prediction
 from bertsmith.tasks.regress import Regress

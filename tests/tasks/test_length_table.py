@@ -10,9 +10,9 @@ import pytest
 from tiny_tasks import TASK_WORDS, row, word_tokenizer
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.length_table import LengthTable, length_table, row_lengths
 from bertsmith.labeled import Answers, Choice, Label, Splits
 from bertsmith.tasks.length import LengthSettings, encodings
-from bertsmith.tasks.length_table import LengthTable, length_table, row_lengths
 
 
 def words(count: int, draw: random.Random) -> str:

@@ -93,8 +93,8 @@ def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     logits = np.random.default_rng(4).normal(size=(sizes.sum(), len(BIO)))
     whole = best_paths(logits, sizes, random_steps(BIO))
     for wide, deep in ((1, 1), (75, 1 << 24), (1 << 18, 130)):
-        monkeypatch.setattr(tag_paths, "WIDE", wide)
-        monkeypatch.setattr(tag_paths, "DEEP", deep)
+        monkeypatch.setattr(paths, "WIDE", wide)
+        monkeypatch.setattr(paths, "DEEP", deep)
         parts = best_paths(logits, sizes, random_steps(BIO))
         np.testing.assert_array_equal(parts[0], whole[0])
         np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)

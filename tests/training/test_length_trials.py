@@ -7,10 +7,10 @@ import pytest
 from tiny_tasks import row
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.length_table import LengthTable
 from bertsmith.labeled.example import Label
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.length_table import LengthTable
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
 from bertsmith.training.length_trials import length_choices, verdict, window_cost

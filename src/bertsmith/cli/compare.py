@@ -54,7 +54,7 @@ def compare(
         bertsmith compare model-a model-b test.tsv --figure f1_macro --json
     """
     from bertsmith.cli.evaluate import rows_for
-    from bertsmith.tasks.comparison import compare as compared
+    from bertsmith.evaluation.comparison import compare as compared
 
     if len(what) != 3:
         raise ConfigError(

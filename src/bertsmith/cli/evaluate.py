@@ -88,7 +88,7 @@ def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool)
 def _model(
     what: list[str], reading: Reading, computing: ExactComputing, out: Path | None, *, quiet: bool
 ) -> dict[str, Any]:
-    from bertsmith.tasks.proof import prove
+    from bertsmith.evaluation.proof import prove
 
     if len(what) != 2:
         raise ConfigError(

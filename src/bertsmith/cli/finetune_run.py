@@ -137,9 +137,9 @@ def with_columns(given: DataSpec, recipe: FinetuneRecipe) -> DataSpec:
 
 def _look(job: FinetuneJob, splits: Splits, *, quiet: bool) -> dict[str, Any]:
     """The survey and the length table, shown and kept for the record."""
+    from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.survey.survey import survey
-    from bertsmith.tasks.length_table import length_table
 
     found = survey(splits)
     lengths = job.recipe.length

@@ -98,11 +98,11 @@ def _measured(
     data: Path, model: str, reading: Reading, settings: RunSettings
 ) -> tuple[dict[str, Any], list[str]]:
     """The table of all rows as they lie, labeled or not."""
+    from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.guess.guess_spec import guess
     from bertsmith.labeled.read.reader import read_examples
     from bertsmith.labeled.split.split_files import split_files
-    from bertsmith.tasks.length_table import length_table
 
     tokenizer = load_tokenizer(model)
     files = split_files(data)[0] if data.is_dir() else {data.name: data}
@@ -134,10 +134,10 @@ def _compared(
     from dataclasses import replace
 
     from bertsmith.cli.trials_run import computing, read_splits, run_shown, task_of, weights_mark
+    from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
     from bertsmith.tasks.kinds import task_from_data
-    from bertsmith.tasks.length_table import length_table
     from bertsmith.training.finetune import FinetuneJob
     from bertsmith.training.finetune_trials import finetune_trial
     from bertsmith.training.length_trials import length_choices, verdict, window_cost

@@ -175,7 +175,7 @@ def run_shown(trials: Sequence[Trial], out: Path, *, quiet: bool, go_on: bool = 
 
 def write_json(told: object) -> None:
     """JSON on standard output; nan is null."""
-    from bertsmith.tasks.proof.plain import plain
+    from bertsmith.evaluation.proof.presentation import plain
 
     sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=2) + "\n")
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
+from bertsmith.evaluation.length_table import length_table
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.folders.read import load_tokenizer
 from bertsmith.labeled.split.splits import load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.model_card import model_card
-from bertsmith.tasks.length_table import length_table
 from bertsmith.training.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune_recipe import FinetuneRecipe
 from bertsmith.training.finetune_recipes import load_finetune_recipe

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import InputFileError
+from bertsmith.evaluation.proof import baselines
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.folds import some_rows
 from bertsmith.labeled.split.split_files import split_files
 from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.proof import baselines
 from bertsmith.tasks.task import score
 from bertsmith.training.finetune import FinetuneJob
 from bertsmith.training.finetune_recipe import FinetuneRecipe

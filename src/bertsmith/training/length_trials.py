@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.comparison import Comparison, compare
+from bertsmith.evaluation.length_table import LengthTable
 from bertsmith.labeled.example import Example
 from bertsmith.metrics import METRICS, better
-from bertsmith.tasks.comparison import Comparison, compare
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.length_table import LengthTable
 from bertsmith.tasks.task import Task
 from bertsmith.training.trial_store import Tried
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith import __version__
+from bertsmith.evaluation.proof import baselines, prove
+from bertsmith.evaluation.proof.presentation import plain
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
@@ -21,8 +23,6 @@ from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.tasks.proof import baselines, prove
-from bertsmith.tasks.proof.plain import plain
 from bertsmith.training.finetune import FinetuneJob
 from bertsmith.training.finetune_model import drawn_tokens
 from bertsmith.training.finetune_recipe import FinetuneRecipe

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.proof.presentation import plain
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.proof.plain import plain
 
 log = logging.getLogger(__name__)
 

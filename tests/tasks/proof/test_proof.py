@@ -11,12 +11,12 @@ import pytest
 from proof_cases import CASES, classify_case, example, multilabel_case, regress_case, tag_case
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.proof import prove
+from bertsmith.evaluation.proof.classes import MOST_LABELS, OTHERS
 from bertsmith.labeled.example import Label
 from bertsmith.metrics.calibration import expected_calibration_error
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.proof import prove
-from bertsmith.tasks.proof.classes import MOST_LABELS, OTHERS
 from bertsmith.tasks.task import score
 
 

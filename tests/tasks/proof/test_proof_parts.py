@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from proof_cases import CASES, answer_case, classify_case
 
 from bertsmith.errors import ConfigError
-from bertsmith.tasks.proof import baselines, prove
-from bertsmith.tasks.proof.entity_errors import _compared
-from bertsmith.tasks.proof.questions import asked_for
-from bertsmith.tasks.proof.shortening import around, shortened
+from bertsmith.evaluation.proof import baselines, prove
+from bertsmith.evaluation.proof.entity_errors import _compared
+from bertsmith.evaluation.proof.presentation import around, shortened
+from bertsmith.evaluation.proof.questions import asked_for
 
 
 @given(st.text(max_size=300), st.integers(20, 200))

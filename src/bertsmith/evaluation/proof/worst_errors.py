@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.evaluation.proof.presentation import LONGEST, around, shortened
+from bertsmith.evaluation.proof.rows import Rows, both_sides, right_rows, weight_of_errors
 from bertsmith.labeled.example import Answers, Example, Label
 from bertsmith.tasks.prediction import Answer, Prediction
-from bertsmith.tasks.proof.rows import Rows, both_sides, right_rows, weight_of_errors
-from bertsmith.tasks.proof.shortening import LONGEST, around, shortened
 
 MOST = 50
 FIELDS = 8  # shown of one row

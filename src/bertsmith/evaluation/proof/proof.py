@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertsmith.errors import ConfigError
+from bertsmith.evaluation.proof.calibration import calibration
+from bertsmith.evaluation.proof.classes import classes, confusion
+from bertsmith.evaluation.proof.entity_errors import entity_errors
+from bertsmith.evaluation.proof.figures import main_interval, numbers, truncation
+from bertsmith.evaluation.proof.presentation import plain
+from bertsmith.evaluation.proof.questions import questions, silence
+from bertsmith.evaluation.proof.rows import Rows, right_rows
+from bertsmith.evaluation.proof.worst_errors import errors
 from bertsmith.labeled.example import Example
 from bertsmith.metrics import METRICS
 from bertsmith.metrics.significance import Interval
 from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.proof.calibration import calibration
-from bertsmith.tasks.proof.classes import classes, confusion
-from bertsmith.tasks.proof.entity_errors import entity_errors
-from bertsmith.tasks.proof.errors import errors
-from bertsmith.tasks.proof.interval import main_interval
-from bertsmith.tasks.proof.numbers import numbers
-from bertsmith.tasks.proof.plain import plain
-from bertsmith.tasks.proof.questions import questions, silence
-from bertsmith.tasks.proof.rows import Rows, right_rows
-from bertsmith.tasks.proof.truncation import truncation
 from bertsmith.tasks.task import Task
 
 

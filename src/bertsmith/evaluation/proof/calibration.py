@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.evaluation.proof.rows import Rows, right_rows
 from bertsmith.metrics.arrays import Bools, Floats
 from bertsmith.metrics.calibration import brier, negative_log_likelihood, reliability
-from bertsmith.tasks.proof.rows import Rows, right_rows
 
 BINS = 15
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.evaluation.proof.presentation import shortened
 from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.metrics.arrays import Bools, Floats
 from bertsmith.metrics.multilabel import Decisions
 from bertsmith.tasks.prediction import Answer, Prediction, Span
-from bertsmith.tasks.proof.shortening import shortened
 from bertsmith.tasks.tag.scheme import is_bio, tag_spans
 
 NOTHING = "(nothing)"

@@ -5,7 +5,7 @@ says what the commonest answer and a bag of words score on the same rows. Both b
 report is drawn from; nothing here knows how it will look.
 """
 
-from bertsmith.tasks.proof.baseline_figures import baselines
-from bertsmith.tasks.proof.proof import Proof, prove
+from bertsmith.evaluation.proof.baseline_figures import baselines
+from bertsmith.evaluation.proof.proof import Proof, prove
 
 __all__ = ["Proof", "baselines", "prove"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.evaluation.proof.rows import Rows
 from bertsmith.labeled.example import Answers
 from bertsmith.tasks.prediction import Answer
-from bertsmith.tasks.proof.rows import Rows
 
 OTHER = "other"
 # Longer forms first: the earliest match of the earliest alternative is what is asked for.

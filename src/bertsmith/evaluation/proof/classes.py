@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.evaluation.proof.rows import Rows
 from bertsmith.labeled.example import Choice
 from bertsmith.metrics.arrays import Ints, share
 from bertsmith.metrics.classification import confusion as count_pairs
 from bertsmith.metrics.classification import per_class
 from bertsmith.metrics.entities import entity_counts, entity_figures, split_tag
 from bertsmith.metrics.multilabel import average_precision, label_counts
-from bertsmith.tasks.proof.rows import Rows
 from bertsmith.tasks.tag.scheme import is_bio
 
 MOST_LABELS = 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from bertsmith.evaluation.proof.rows import Rows
 from bertsmith.metrics.entities import Span, spans
-from bertsmith.tasks.proof.rows import Rows
 from bertsmith.tasks.tag.scheme import is_bio
 
 KINDS = ("right", "other type", "other borders", "other type and borders", "missed", "invented")

@@ -1,0 +1,1 @@
+"""What labeled rows say of a model's predictions: proof, comparison, lengths."""
