@@ -83,7 +83,7 @@ def assemble(options: argparse.Namespace, work: Path) -> tuple[list[Contestant],
     import bertsmith
     from bertsmith.folders.resolve import resolve
     from bertsmith.hardware.report import examine
-    from bertsmith.runtime.selection import NATIVE
+    from bertsmith.runtime.engines.selection import NATIVE
     from peers import Contestant, all_peers
 
     examine(NATIVE)  # builds and proves the fast path first: what is timed is the encoding

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from masked_models import masked_folder
 
-from bertsmith.runtime.fill import MaskedModel
+from bertsmith.runtime.mask_filling import MaskedModel
 
 
 @pytest.fixture(scope="module")

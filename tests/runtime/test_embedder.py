@@ -12,8 +12,8 @@ from bertsmith.errors import ConfigError, FolderError, HardwareError, TextError
 from bertsmith.folders.sentence import Dense, SentenceSettings
 from bertsmith.runtime import embedder as module
 from bertsmith.runtime.embedder import Embedder
-from bertsmith.runtime.engine import EagerEngine, run_streams
-from bertsmith.runtime.finishing import Finishing, similarity
+from bertsmith.runtime.engines.engine import EagerEngine, run_streams
+from bertsmith.runtime.sentence_head import Finishing, similarity
 
 TEXTS = [
     "a cat",

@@ -9,7 +9,7 @@ import torch
 from masked_models import masked_folder, tokenizer
 
 from bertsmith.errors import FolderError, TextError, TooLongError
-from bertsmith.runtime.fill import MaskedModel
+from bertsmith.runtime.mask_filling import MaskedModel
 
 
 def test_guesses_equal_those_of_transformers(folder, model) -> None:

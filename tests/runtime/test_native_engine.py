@@ -13,9 +13,9 @@ from bertsmith.errors import HardwareError, TextError
 from bertsmith.hardware.report import examine
 from bertsmith.models.spec import FunctionalRelative
 from bertsmith.runtime.batches import pack_rows
-from bertsmith.runtime.engine import EagerEngine
-from bertsmith.runtime.native.build import library
-from bertsmith.runtime.native.engine import NativeEngine, why_not
+from bertsmith.runtime.engines.engine import EagerEngine
+from bertsmith.runtime.engines.native.build import library
+from bertsmith.runtime.engines.native.engine import NativeEngine, why_not
 
 LENGTHS = (1, 2, 3, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 95, 130, 200)
 CLOSE = 8e-3  # bf16 keeps 8 bits: 2^-9 a rounding, and some layers of them
@@ -166,7 +166,7 @@ def test_a_library_that_others_could_write_is_not_loaded(machine, tmp_path, monk
 
 
 def library_name():
-    from bertsmith.runtime.native import build
+    from bertsmith.runtime.engines.native import build
 
     return build._place("avx512").name
 

@@ -15,9 +15,9 @@ import bertsmith
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.choice import choose_inference, is_right
 from bertsmith.hardware.report import examine
-from bertsmith.runtime import selection
-from bertsmith.runtime.answering import answer_on
-from bertsmith.runtime.engine import EagerEngine
+from bertsmith.runtime.engines import selection
+from bertsmith.runtime.engines.engine import EagerEngine
+from bertsmith.runtime.feature_batches import answer_on
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings

@@ -6,8 +6,8 @@ from models_for_engines import random_model
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.findings import Finding
-from bertsmith.runtime import selection
-from bertsmith.runtime.selection import WORTH_PROBING, Selection, encode_flops
+from bertsmith.runtime.engines import selection
+from bertsmith.runtime.engines.selection import WORTH_PROBING, Selection, encode_flops
 
 
 class FakeNative:

@@ -14,8 +14,8 @@ from tiny_tasks import row, word_tokenizer
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Choice, Example, Score
-from bertsmith.runtime.answering import answer_on
-from bertsmith.runtime.engine import EagerEngine
+from bertsmith.runtime.engines.engine import EagerEngine
+from bertsmith.runtime.feature_batches import answer_on
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.choose import Choose

@@ -162,7 +162,7 @@ def _write(
     out: Path, told: dict[str, Any], examples: list[Example], said: list[Prediction]
 ) -> None:
     from bertsmith.files.atomic_file import write_staged
-    from bertsmith.runtime.judged_rows import write_judged
+    from bertsmith.runtime.labeled_predictions import write_judged
 
     out.mkdir(parents=True, exist_ok=True)
     write_judged(out / "predictions.jsonl", examples, said)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bertsmith.runtime.fill import Filled
+    from bertsmith.runtime.mask_filling import Filled
 
 Model = Annotated[str, typer.Argument(help="A model folder with a masked-LM head, or its name.")]
 Text = Annotated[str, typer.Argument(help="A text with [MASK] (or the model's own mask token).")]
@@ -25,7 +25,7 @@ def fill(model: Model, text: Text, top: Top = 5, as_json: Json = False) -> None:
 
         bertsmith fill my-bert "the man went to the [MASK] ."
     """
-    from bertsmith.runtime.fill import MaskedModel
+    from bertsmith.runtime.mask_filling import MaskedModel
 
     masked = MaskedModel.load(model)
     if masked.mask != "[MASK]" and masked.mask not in text:

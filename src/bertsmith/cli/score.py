@@ -15,7 +15,7 @@ from bertsmith.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bertsmith.runtime.fill import MaskedModel
+    from bertsmith.runtime.mask_filling import MaskedModel
     from bertsmith.runtime.minimal_pairs import PairReport, Verdict
 
 Model = Annotated[str, typer.Argument(help="A model folder with a masked-LM head, or its name.")]
@@ -63,7 +63,7 @@ def score(
 
         bertsmith score my-bert --blimp blimp/data --limit 100
     """
-    from bertsmith.runtime.fill import MaskedModel
+    from bertsmith.runtime.mask_filling import MaskedModel
 
     if (texts is None) == (blimp is None):
         raise ConfigError("give a file or a text to score, or --blimp FOLDER, and not both")

@@ -11,7 +11,7 @@ from pathlib import Path
 from bertsmith.corpus.build import CorpusSettings, build_corpus
 from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
-from bertsmith.runtime.fill import Filled, MaskedModel
+from bertsmith.runtime.mask_filling import Filled, MaskedModel
 from bertsmith.text.learn import learn_vocabulary
 from bertsmith.training.place import find_place
 from bertsmith.training.pretrain import Job, pretrain

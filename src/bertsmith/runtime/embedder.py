@@ -15,9 +15,15 @@ from numpy.typing import NDArray
 from bertsmith.errors import TextError, unknown
 from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.runtime.batches import pack_rows
-from bertsmith.runtime.engine import batch_budget, run_streams
-from bertsmith.runtime.finishing import Finishing, similarity
-from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, Selection, encode_flops
+from bertsmith.runtime.engines.engine import batch_budget, run_streams
+from bertsmith.runtime.engines.selection import (
+    PRECISIONS,
+    Notice,
+    Precision,
+    Selection,
+    encode_flops,
+)
+from bertsmith.runtime.sentence_head import Finishing, similarity
 
 if TYPE_CHECKING:
     from bertsmith.models.build import Model

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Example
+from bertsmith.runtime.engines.selection import Precision
 from bertsmith.runtime.predictor import Predictor, Row, load_predictor
-from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import Answered
 from bertsmith.tasks.model.ensemble_logits import joint_logits, joint_task

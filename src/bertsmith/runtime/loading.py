@@ -13,7 +13,7 @@ import torch
 from bertsmith.errors import HardwareError, unknown
 from bertsmith.folders.read import load_model
 from bertsmith.runtime.embedder import Embedder
-from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, weights_dtype
+from bertsmith.runtime.engines.selection import PRECISIONS, Notice, Precision, weights_dtype
 
 if TYPE_CHECKING:
     from bertsmith.runtime.predictor import Predictor, Row

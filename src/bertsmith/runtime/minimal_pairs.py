@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
-from bertsmith.runtime.fill import MaskedModel
+from bertsmith.runtime.mask_filling import MaskedModel
 from bertsmith.runtime.scoring import Hide, score_texts
 
 

@@ -16,9 +16,15 @@ from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMism
 from bertsmith.folders.extras import HEAD, read_task, read_task_head
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.labeled.example import Example
-from bertsmith.runtime.answering import answer_on
-from bertsmith.runtime.engine import EagerEngine, Engine
-from bertsmith.runtime.selection import Notice, Precision, Selection, encode_flops, weights_dtype
+from bertsmith.runtime.engines.engine import EagerEngine, Engine
+from bertsmith.runtime.engines.selection import (
+    Notice,
+    Precision,
+    Selection,
+    encode_flops,
+    weights_dtype,
+)
+from bertsmith.runtime.feature_batches import answer_on
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import Answered, answer, answer_auxiliary
 from bertsmith.tasks.kinds import task_from_json

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from bertsmith.errors import BertsmithError
-from bertsmith.runtime.fill import Ids, MaskedModel
+from bertsmith.runtime.mask_filling import Ids, MaskedModel
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.truncation import Truncation
 

@@ -18,7 +18,7 @@ from bertsmith.evaluation.proof.presentation import plain
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
-from bertsmith.runtime.judged_rows import write_judged
+from bertsmith.runtime.labeled_predictions import write_judged
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.trained_spec import RECORD
 from bertsmith.tasks.losses import CrossEntropySettings

@@ -62,7 +62,7 @@ PROBES: dict[str, Probe] = {
         module=f"{_HERE}.int8_matmul", about="int8 times int8 (torch)", tolerance=6e-2
     ),
     "native_amx": Probe(
-        module="bertsmith.runtime.native.probe",
+        module="bertsmith.runtime.engines.native.probe",
         about="own kernel, bf16 on AMX",
         tolerance=2e-2,
         option="amx",
@@ -70,7 +70,7 @@ PROBES: dict[str, Probe] = {
         compiles=True,
     ),
     "native_avx512": Probe(
-        module="bertsmith.runtime.native.probe",
+        module="bertsmith.runtime.engines.native.probe",
         about="own kernel, bf16 on AVX-512",
         tolerance=2e-2,
         option="avx512",

@@ -12,9 +12,9 @@ from bertsmith.hardware.probes.job import Job, Measurement
 from bertsmith.models.build import Model, build
 from bertsmith.models.variants import bert
 from bertsmith.runtime.batches import RowBatch, pack_rows
-from bertsmith.runtime.engine import EagerEngine, Engine, run_streams
-from bertsmith.runtime.native.build import TIERS, library
-from bertsmith.runtime.native.engine import NativeEngine
+from bertsmith.runtime.engines.engine import EagerEngine, Engine, run_streams
+from bertsmith.runtime.engines.native.build import TIERS, library
+from bertsmith.runtime.engines.native.engine import NativeEngine
 
 _SHAPES = {"384x3": (384, 12, 3), "768x1": (768, 12, 1)}  # hidden, heads, layers
 _LENGTHS = (1, 2, 17, 31, 33, 64, 100, 250)

@@ -15,9 +15,9 @@ from bertsmith.hardware.machine import compiler, this_machine
 from bertsmith.hardware.report import MachineReport, cached, examine
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec
-from bertsmith.runtime.engine import EagerEngine, Engine
-from bertsmith.runtime.native.build import is_built
-from bertsmith.runtime.native.engine import NativeEngine, why_not
+from bertsmith.runtime.engines.engine import EagerEngine, Engine
+from bertsmith.runtime.engines.native.build import is_built
+from bertsmith.runtime.engines.native.engine import NativeEngine, why_not
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.runtime.batches import RowBatch
-from bertsmith.runtime.engine import Engine, batch_budget, run_streams
+from bertsmith.runtime.engines.engine import Engine, batch_budget, run_streams
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import Answered, cut_up, shared_out
