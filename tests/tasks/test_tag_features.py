@@ -13,6 +13,7 @@ from tiny_tasks import row, word_tokenizer
 from bertsmith.errors import TextError
 from bertsmith.labeled import DataSpec, read_examples
 from bertsmith.labeled.example import Tagged
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
@@ -187,7 +188,7 @@ def test_rows_without_tags_keep_the_words_of_their_file(
     path.write_text(text)
     conll = name.endswith("conll")
     form = {"format": "conll", "text": (1,)} if conll else {"format": "words", "text": ("tokens",)}
-    spec = guess(path, given=DataSpec(task="tag", label=(), **form))
+    spec = guess_spec(path, given=DataSpec(task="tag", label=(), **form))
     found = list(read_examples(path, spec))
     assert [example.target for example in found] == [None, None]
     # By themselves, texts divide at signs: blue, -, green.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from bertsmith.errors import ConfigError
+from bertsmith.tasks.tag import paths
 from bertsmith.tasks.tag.paths import Steps, best_paths
 from bertsmith.tasks.tag.scheme import is_bio, labels_of, legal_steps
 

@@ -100,7 +100,7 @@ def _measured(
     """The table of all rows as they lie, labeled or not."""
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
-    from bertsmith.labeled.guess.guess_spec import guess
+    from bertsmith.labeled.guess.guess_spec import guess_spec
     from bertsmith.labeled.read.reader import read_examples
     from bertsmith.labeled.split.split_files import split_files
 
@@ -109,7 +109,7 @@ def _measured(
     given, task = reading.labeled(), reading.task
     rows = {}
     for name, path in files.items():
-        spec = guess(path, given=given)
+        spec = guess_spec(path, given=given)
         rows[name] = list(read_examples(path, spec, on_error=reading.on_error))
         task = task or spec.task
     length = settings.read(task).length

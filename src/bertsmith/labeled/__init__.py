@@ -13,7 +13,7 @@ from bertsmith.labeled.example import (
     Tagged,
     Target,
 )
-from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import Examples, read_examples
 from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.read.write import write_examples
@@ -34,7 +34,7 @@ __all__ = [
     "Splits",
     "Tagged",
     "Target",
-    "guess",
+    "guess_spec",
     "load_splits",
     "read_examples",
     "write_examples",

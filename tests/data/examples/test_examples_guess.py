@@ -9,6 +9,7 @@ import pytest
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.labeled import DataSpec, Example, Label, Labels, read_examples
+from bertsmith.labeled.guess.guess_spec import guess_spec
 
 SENTENCES = [
     "the film is a refreshingly serious look at young women",
@@ -253,7 +254,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path) -> None:
 def test_a_guess_says_what_and_why(tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,label\na fine day,01\nno\t,NA\n")
-    assert guess(path).describe() == [
+    assert guess_spec(path).describe() == [
         "format: delimited (rows are lines with delimiters)",
         "task: classify (labels in the sample: '01', 'NA')",
         "language: en (25 % of the words are the, of, and ...)",

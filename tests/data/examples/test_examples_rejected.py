@@ -9,6 +9,7 @@ import pytest
 
 from bertsmith.errors import ConfigError, InputFileError, RowsError
 from bertsmith.labeled import Label, read_examples
+from bertsmith.labeled.guess.guess_spec import guess_spec
 
 FILES = {
     "a.tsv": (
@@ -69,7 +70,7 @@ def test_repaired_rows_are_read_again_and_complete_the_set(name, tmp_path: Path)
     content, repairs = FILES[name]
     path = tmp_path / name
     path.write_text(content)
-    spec = guess(path)
+    spec = guess_spec(path)
     rows = read_examples(path, spec, on_error="skip")
     kept = list(rows)
     assert (rows.account.rows_in, len(kept), rows.account.rows_rejected) == (4, 2, 2)

@@ -28,6 +28,7 @@ from bertsmith.labeled import (
     read_examples,
     write_examples,
 )
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.spans import units_of
 
 pytestmark = pytest.mark.reliability
@@ -162,7 +163,7 @@ def test_cells_that_a_spreadsheet_would_compute_are_neutral_and_come_back(tmp_pa
     with path.open(newline="", encoding="utf-8") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r") and cell]
-    assert guess(path).guarded is True
+    assert guess_spec(path).guarded is True
     assert shape(list(read_examples(path))) == shape(rows)
 
 
@@ -172,7 +173,7 @@ def test_names_of_columns_are_guarded_and_come_back_too(tmp_path) -> None:
     spec = write_examples(path, rows, "csv")
     assert path.read_text().partition("\n")[0].count(",'=site,'-1") == 1
     assert [dict(e.extra) for e in read_examples(path, spec)] == [{"=site": "s", "-1": "t"}] * 3
-    assert {"=site", "-1"} < set(guess(path).columns)
+    assert {"=site", "-1"} < set(guess_spec(path).columns)
 
 
 def test_an_apostrophe_of_another_writer_is_text(tmp_path) -> None:

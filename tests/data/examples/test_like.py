@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import InputFileError
-from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.infer_spec import spec_like
 from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.spec import DataSpec
@@ -23,7 +23,7 @@ def trained(tmp_path: Path, **given: object) -> DataSpec:
     rows = [f"a{n}\tsome longer words {n}\t{'xy'[n % 2]}" for n in range(30)]
     path = written(tmp_path / "train.tsv", "alpha\tbeta\tgamma", *rows)
     spec = DataSpec(text=("beta",), label=("gamma",), header=True, task="classify")
-    return guess(path, given=spec.model_copy(update=given))
+    return guess_spec(path, given=spec.model_copy(update=given))
 
 
 def texts(path: Path, spec: DataSpec) -> list[tuple[str, ...]]:

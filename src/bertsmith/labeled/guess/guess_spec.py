@@ -31,7 +31,7 @@ STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')  # with a colon after it, a k
 QUESTIONS = {"squad": "answer", "c3": "choose"}
 
 
-def guess(path: Path, *, given: DataSpec | None = None) -> DataSpec:
+def guess_spec(path: Path, *, given: DataSpec | None = None) -> DataSpec:
     """Decide all that `given` leaves open, from the first records of the file."""
     draft = Draft(given or DataSpec())
     sample = take_sample(path, draft.get("encoding"))

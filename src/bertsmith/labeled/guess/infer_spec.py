@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
-from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.spec import DataSpec
@@ -26,7 +26,7 @@ def spec_like(
     open_task = given if given.task else given.model_copy(update={"task": task})
     if trained is not None and given.text is None and _has(path, given, trained):
         open_task = open_task.model_copy(update={"text": trained.text})
-    own = _same_table(path, open_task, trained) or guess(path, given=open_task)
+    own = _same_table(path, open_task, trained) or guess_spec(path, given=open_task)
     if given.task is None:
         own = own.model_copy(update={"why": {**own.why, "task": "what the model answers"}})
     if trained is not None and (own.format, own.columns) == (trained.format, trained.columns):
@@ -73,7 +73,7 @@ def _same_table(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSp
     form = {name: getattr(trained, name) for name in ("format", "delimiter", "quoting", "header")}
     form |= {name: getattr(given, name) for name in given.given}
     try:
-        found = guess(path, given=DataSpec(**form))
+        found = guess_spec(path, given=DataSpec(**form))
     except InputFileError:  # not written like that; what it is is guessed from nothing
         return None
     names = found.columns if isinstance(found.columns, tuple) else ()

@@ -10,7 +10,7 @@ from bertsmith.errors import ConfigError, InputFileError, RowsError, unknown
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import FORMATS, TASKS_OF
-from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reject import Reject, lighter
 from bertsmith.labeled.read.rejects_file import RejectsFile, original, read_rejected, rejects_path
 from bertsmith.labeled.read.source_lines import SourceLines
@@ -129,7 +129,7 @@ def read_examples(
         raise unknown("way to handle errors", on_error, get_args(OnError))
     given = spec or DataSpec()
     if given.format is None or not given.why:
-        given = guess(original(path) or path, given=given)
+        given = guess_spec(original(path) or path, given=given)
     _check_task(path, given)
     return Examples(path, given, on_error, rejects or rejects_path(path))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Label, Labels, Tagged
-from bertsmith.labeled.guess.guess_spec import guess
+from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.split_files import SPLIT_RECORD, split_files
@@ -59,7 +59,7 @@ def load_splits(
     splits = Splits()
     if unused:
         splits.notes.append(f"files not used: {', '.join(unused)}")
-    _read(splits, "train", files["train"], guess(files["train"], given=given), on_error)
+    _read(splits, "train", files["train"], guess_spec(files["train"], given=given), on_error)
     for name in ("dev", "test"):
         if name in files:
             like = _spec_of(files[name], given, splits)
@@ -93,7 +93,7 @@ def _spec_of(path: Path, given: DataSpec, splits: Splits) -> DataSpec:
     """How to read a file beside the training file: like that one, if it is written alike."""
     train = splits.specs["train"]
     open_task = given if given.task else given.model_copy(update={"task": train.task})
-    own = guess(path, given=open_task)
+    own = guess_spec(path, given=open_task)
     alike = own.format == train.format and own.columns == train.columns
     if alike and not (own.label == () and train.label):
         own = train.model_copy(update={"encoding": own.encoding})
