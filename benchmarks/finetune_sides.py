@@ -38,10 +38,10 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
     """`bertsmith finetune` without its reports; as on the other side, the last weights are kept."""
     from bertsmith.labeled.example import Example, Label
     from bertsmith.runtime.predictor import load_predictor
-    from bertsmith.training.finetune import FinetuneJob, finetune
-    from bertsmith.training.finetune_recipes import load_finetune_recipe
-    from bertsmith.training.place import find_place
-    from bertsmith.training.precision_memory import keep_freed_memory
+    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+    from bertsmith.training.finetune.recipes import load_finetune_recipe
 
     def examples(name: str) -> list[Example]:
         return [

@@ -44,10 +44,10 @@ def run_child(job: dict[str, Any]) -> dict[str, Any]:
 
 def ours(job: dict[str, Any]) -> dict[str, Any]:
     """The whole of `bertsmith pretrain`, saving and evaluation left out."""
-    from bertsmith.training.place import find_place
-    from bertsmith.training.precision_memory import keep_freed_memory
-    from bertsmith.training.pretrain import Job, pretrain
-    from bertsmith.training.progress import Progress
+    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.loop.progress import Progress
+    from bertsmith.training.pretrain.pretrain import Job, pretrain
 
     keep_freed_memory()
     recipe = plain_recipe(job)
@@ -66,7 +66,7 @@ def ours(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain_recipe(job: dict[str, Any]) -> Any:
-    from bertsmith.training.recipe import load_recipe
+    from bertsmith.training.pretrain.recipe import load_recipe
 
     return load_recipe(
         "bert",
@@ -197,9 +197,9 @@ def race_theirs(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def race_ours(job: dict[str, Any]) -> dict[str, Any]:
-    from bertsmith.training.place import find_place
-    from bertsmith.training.precision_memory import keep_freed_memory
-    from bertsmith.training.pretrain import Job, pretrain
+    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.pretrain.pretrain import Job, pretrain
 
     keep_freed_memory()
     start = time.perf_counter()
@@ -211,7 +211,7 @@ def race_ours(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def fast_recipe(job: dict[str, Any]) -> Any:
-    from bertsmith.training.recipe import load_recipe
+    from bertsmith.training.pretrain.recipe import load_recipe
 
     budget = f'schedule.budget="{math.floor(job["minutes"] * 60)}s"'
     held = f"eval.held_out={HELD_OUT}"
@@ -224,10 +224,10 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     from bertsmith.folders.read import load_model
     from bertsmith.objectives import OBJECTIVES
     from bertsmith.objectives.learner import Learner
-    from bertsmith.training.evaluate import evaluate
-    from bertsmith.training.precision import FP32, PrecisionPath
-    from bertsmith.training.pretrain_work import PretrainWork
-    from bertsmith.training.work import SingleRank
+    from bertsmith.training.execution.precision import FP32, PrecisionPath
+    from bertsmith.training.loop.evaluate import evaluate
+    from bertsmith.training.loop.workload import SingleRank
+    from bertsmith.training.pretrain.workload import PretrainWork
 
     recipe = plain_recipe({**job, "side": "fp32", "steps": 1})
     held = recipe.eval.model_copy(update={"held_out": HELD_OUT})

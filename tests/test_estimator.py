@@ -19,8 +19,8 @@ from tiny_finetuning import RECIPE, rows, tiny_folder
 import bertsmith
 from bertsmith.errors import ArgumentError, ConfigError, UnfittedError
 from bertsmith.estimator import TextClassifier, TextRegressor, rows_of
-from bertsmith.training.finetune_recipe import FinetuneRecipe
-from bertsmith.training.run_settings import RunSettings
+from bertsmith.training.execution.execution import RunSettings
+from bertsmith.training.finetune.recipe import FinetuneRecipe
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import clone, is_classifier, is_regressor  # noqa: E402

@@ -28,8 +28,8 @@ from tiny_tasks import SPECIAL, word_tokenizer
 from bertsmith.estimator import TextClassifier, TextRegressor
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
-from bertsmith.training.finetune_recipe import PlanSettings
-from bertsmith.training.run_settings import RunSettings
+from bertsmith.training.execution.execution import RunSettings
+from bertsmith.training.finetune.recipe import PlanSettings
 
 pytest.importorskip("sklearn", minversion="1.6")
 from sklearn.utils.estimator_checks import (

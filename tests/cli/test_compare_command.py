@@ -10,8 +10,8 @@ from command_line import run
 from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.labeled.example import Label
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_many import finetune_seeds
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.repeat import finetune_seeds
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from toy_client import ToyServer
 from toy_training import final_state
 
-from bertsmith.training.checkpoint import Checkpoints
+from bertsmith.training.checkpoints.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))

@@ -22,7 +22,7 @@ import torch
 from toy_training import ToyModel, toy_run
 
 from bertsmith.errors import BertsmithError
-from bertsmith.training.loop import train
+from bertsmith.training.loop.loop import train
 
 # Every call by which a run changes what is on the disk; `os.fdopen` stands for the writes to it.
 HOOKED = ("open", "fsync", "rename", "replace", "mkdir", "rmdir", "unlink", "ftruncate", "write")

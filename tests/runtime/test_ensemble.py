@@ -20,9 +20,9 @@ from bertsmith.tasks.model.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.prediction import Answer
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_many import finetune_seeds
-from bertsmith.training.finetune_recipe import PlanSettings, TaskSettings
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import PlanSettings, TaskSettings
+from bertsmith.training.finetune.repeat import finetune_seeds
 
 TASKS = ["classify", "multilabel", "regress", "tag", "answer", "choose"]
 QUICK = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})

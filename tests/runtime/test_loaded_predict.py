@@ -11,7 +11,7 @@ import bertsmith
 from bertsmith.errors import FolderError, TextError
 from bertsmith.folders.convert import convert
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.training.finetune_recipe import TextVectorSettings
+from bertsmith.training.finetune.recipe import TextVectorSettings
 
 
 def test_a_loaded_folder_answers_and_gives_vectors(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from bertsmith.runtime.feature_batches import answer_on
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import TextVectorSettings
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import TextVectorSettings
 
 TASKS = ("classify", "multilabel", "regress", "tag", "answer", "choose")
 VECTORS = ("published", "first", "mean", "attention")

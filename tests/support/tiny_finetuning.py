@@ -26,14 +26,14 @@ from bertsmith.labeled.example import (
     Target,
 )
 from bertsmith.models.build import build
-from bertsmith.training.finetune import Finetuned, FinetuneJob, finetune
-from bertsmith.training.finetune_recipe import (
+from bertsmith.training.finetune.finetune import Finetuned, FinetuneJob, finetune
+from bertsmith.training.finetune.recipe import (
     EncoderSettings,
     FinetuneOptimizer,
     FinetuneRecipe,
     PlanSettings,
 )
-from bertsmith.training.progress import Progress, Watcher
+from bertsmith.training.loop.progress import Progress, Watcher
 
 RECIPE = FinetuneRecipe(
     plan=PlanSettings(epochs=6, batch=8),

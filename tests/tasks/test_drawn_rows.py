@@ -14,8 +14,8 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import VectorSettings, drawn_rows
-from bertsmith.training.finetune_model import USUAL_DRAWN, drawn_tokens
-from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
+from bertsmith.training.finetune.model import USUAL_DRAWN, drawn_tokens
+from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
 
 MEAN = VectorSettings(pooling="mean")
 

@@ -23,15 +23,15 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.wide_features import FEWEST, LENGTH, TokenBag
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import (
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import (
     EncoderSettings,
     FinetuneOptimizer,
     FinetuneRecipe,
     PlanSettings,
     TextVectorSettings,
 )
-from bertsmith.training.proof_record import head
+from bertsmith.training.finetune.record import head
 
 TOKENIZER = word_tokenizer()
 WORDS = len(SPECIAL) + len(TASK_WORDS)

@@ -38,7 +38,7 @@ class RankServer:
 def launched(order_file: Path, *, world: int = 2, restarts: int = 0, **order: Any) -> Any:
     """The launcher of the product with ranks of the toy, as a running process."""
     order_file.write_text(json.dumps(order))
-    command = [sys.executable, "-m", "bertsmith.training.launch", f"--devices={world}"]
+    command = [sys.executable, "-m", "bertsmith.training.execution.launch", f"--devices={world}"]
     command += [f"--restarts={restarts}", "--grace=5", "--"]
     variables = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(

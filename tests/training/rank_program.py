@@ -16,7 +16,7 @@ from bertsmith.models.variants import bert
 from bertsmith.nn.block import Block
 from bertsmith.nn.layout import Layout
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
-from bertsmith.training.ranks import OneRank, RankSettings, join
+from bertsmith.training.execution.ranks import OneRank, RankSettings, join
 
 TEXTS, WORDS = 8, 120
 

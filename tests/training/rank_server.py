@@ -22,10 +22,10 @@ import torch
 from rank_toy import run_rank
 from toy_training import toy_run
 
-import bertsmith.training.checkpoint_sharded
-import bertsmith.training.ranks_fsdp  # noqa: F401 - imported here once for all children
+import bertsmith.training.checkpoints.sharded
+import bertsmith.training.execution.fully_sharded  # noqa: F401 - imported here once for all children
 from bertsmith.errors import BertsmithError
-from bertsmith.training.loop import train
+from bertsmith.training.loop.loop import train
 
 
 def main() -> None:

@@ -38,13 +38,13 @@ from toy_server import HOOKED, Points
 
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.matmul_backends import use_products
-from bertsmith.training import precision
-from bertsmith.training.checkpoint import SaveSettings
-from bertsmith.training.evaluate import Evaluation, EvaluationSettings, evaluate
-from bertsmith.training.loop import train
-from bertsmith.training.optimizers import AdamWSettings, LambSettings, MuonSettings
-from bertsmith.training.ranks import RankSettings, join
-from bertsmith.training.run import Run
+from bertsmith.training.checkpoints.checkpoint import SaveSettings
+from bertsmith.training.execution import precision
+from bertsmith.training.execution.ranks import RankSettings, join
+from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.run import Run
+from bertsmith.training.optimizers.optimizers import AdamWSettings, LambSettings, MuonSettings
 
 TEXTS = 6
 OPTIMIZERS = {
@@ -219,7 +219,7 @@ def _watch_gathering() -> list[int]:
 
 if __name__ == "__main__":
     from bertsmith.errors import BertsmithError
-    from bertsmith.training.launch import leave
+    from bertsmith.training.execution.launch import leave
 
     code = 70
     try:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertsmith.errors import BertsmithError, DivergedError, MissingExtraError, WriteError
-from bertsmith.training.agreement import gather_text, on_first, together
-from bertsmith.training.work import SingleRank
+from bertsmith.training.execution.rank_sync import gather_text, on_first, together
+from bertsmith.training.loop.workload import SingleRank
 
 
 class Shared:

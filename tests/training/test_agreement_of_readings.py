@@ -22,9 +22,9 @@ from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.r_drop import DIFFERENCES, read_twice
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe
-from bertsmith.training.proof_record import regulariser
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe
+from bertsmith.training.finetune.record import regulariser
 
 MEAN = VectorSettings(pooling="mean")
 

@@ -29,7 +29,7 @@ from bertsmith.tasks.model.auxiliary import (
     with_auxiliary,
 )
 from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.training.finetune import finetune
+from bertsmith.training.finetune.finetune import finetune
 
 BOTH = {
     "color": AuxiliarySettings(weight=0.5),

@@ -13,14 +13,13 @@ import torch
 from toy_training import ToyModel, final_state, saved_tensors, toy_run
 
 from bertsmith.errors import ConfigError
-from bertsmith.training.averaging import AveragingSettings
-from bertsmith.training.best import BestSettings, BestWeights
-from bertsmith.training.evaluate import Evaluation, EvaluationSettings
-from bertsmith.training.layer_rates import depths
-from bertsmith.training.loop import train
-from bertsmith.training.optimizers import AdamWSettings, build_optimizer
-from bertsmith.training.progress import Progress
-from bertsmith.training.run import Run
+from bertsmith.training.loop.averaging import AveragingSettings
+from bertsmith.training.loop.best import BestSettings, BestWeights
+from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.progress import Progress
+from bertsmith.training.loop.run import Run
+from bertsmith.training.optimizers.optimizers import AdamWSettings, build_optimizer, depths
 
 
 def told(accuracy: float, **more: float) -> Evaluation:

@@ -15,10 +15,10 @@ import torch
 from toy_training import saved_tensors, toy_run
 
 from bertsmith.errors import FolderError, TensorMismatchError, WriteError
-from bertsmith.training.checkpoint import Checkpoints
-from bertsmith.training.checkpoint_files import Content, is_whole, verify
-from bertsmith.training.loop import train
-from bertsmith.training.state import TrainState
+from bertsmith.training.checkpoints.checkpoint import Checkpoints
+from bertsmith.training.checkpoints.checkpoint_files import Content, is_whole, verify
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.state import TrainState
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -159,7 +159,7 @@ def test_nothing_is_rotated_away_before_the_new_one_verifies(
     def fails(path: Path, **share: int) -> dict[str, Any]:
         raise FolderError(f"{path / 'model.safetensors'} is damaged")
 
-    monkeypatch.setattr("bertsmith.training.checkpoint.verify", fails)
+    monkeypatch.setattr("bertsmith.training.checkpoints.checkpoint.verify", fails)
     with pytest.raises(WriteError, match="does not read back"):
         checkpoints.save(3, content())
     assert is_whole(checkpoints.path(1))

@@ -8,9 +8,9 @@ import pytest
 from tiny_finetuning import RECIPE, straight_and_cut, tiny_folder, tiny_job, weights
 
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import FinetuneRecipe, TextVectorSettings
-from bertsmith.training.proof_record import regulariser
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
+from bertsmith.training.finetune.record import regulariser
 
 
 def drawing(tokens: int) -> FinetuneRecipe:

@@ -23,9 +23,9 @@ from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.model.auxiliary import AuxiliarySettings
 from bertsmith.tasks.model.cosine_head import Likeness
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import FinetuneRecipe, TextVectorSettings
-from bertsmith.training.proof_record import head
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
+from bertsmith.training.finetune.record import head
 
 PAIRS = [("red bird", "blue stone river"), ("tree", "tree house")]
 APART = LengthSettings(fields="apart")

@@ -20,10 +20,10 @@ from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.training.checkpoint import CHECKPOINTS, SaveSettings
-from bertsmith.training.finetune import Finetuned, finetune
-from bertsmith.training.finetune_recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
-from bertsmith.training.place import Place
+from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.finetune.finetune import Finetuned, finetune
+from bertsmith.training.finetune.recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_a_model_on_rows_has_no_pooler_that_nobody_trained(
 
 
 def test_weights_split_over_ranks_are_refused(source: str, tmp_path: Path) -> None:
-    from bertsmith.training.ranks_fsdp import FullySharded
+    from bertsmith.training.execution.fully_sharded import FullySharded
 
     class Two(FullySharded):
         world = 2  # type: ignore[assignment]

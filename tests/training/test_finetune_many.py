@@ -18,12 +18,10 @@ from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.task import score
-from bertsmith.training import finetune_runs
-from bertsmith.training.finetune import FinetuneJob
-from bertsmith.training.finetune_many import PREDICTIONS, finetune_folds, finetune_seeds
-from bertsmith.training.finetune_recipe import PlanSettings
-from bertsmith.training.finetune_runs import CHOSEN
-from bertsmith.training.progress import Progress
+from bertsmith.training.finetune.finetune import FinetuneJob, repeat
+from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.finetune.repeat import CHOSEN, PREDICTIONS, finetune_folds, finetune_seeds
+from bertsmith.training.loop.progress import Progress
 
 SHORTER = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
 
@@ -42,7 +40,7 @@ def job(source: str, out: Path, **changes: object) -> FinetuneJob:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that fine-tuning was called for, in order."""
     calls: list[str] = []
-    plain = finetune_runs.finetune
+    plain = repeat.finetune
 
     def watched(job: FinetuneJob, **given: object) -> object:
         calls.append(job.out.name)

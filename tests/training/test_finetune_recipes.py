@@ -13,8 +13,8 @@ from bertsmith.errors import ConfigError
 from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.metrics import METRICS
 from bertsmith.tasks.kinds import task_from_data
-from bertsmith.training.finetune_recipe import AboutFinetune, FinetuneRecipe
-from bertsmith.training.finetune_recipes import (
+from bertsmith.training.finetune.recipe import AboutFinetune, FinetuneRecipe
+from bertsmith.training.finetune.recipes import (
     default_recipe,
     find_finetune_recipe,
     load_finetune_recipe,

@@ -11,18 +11,18 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.training.finetune import FinetuneJob, finetune
-from bertsmith.training.finetune_trials import (
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.loop.progress import Progress, Watcher
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.studies.store import Tried, read_tried, write_tried
+from bertsmith.training.studies.trials import (
     Look,
     Trial,
     finetune_trial,
     job_key,
     run_trials,
 )
-from bertsmith.training.place import Place
-from bertsmith.training.progress import Progress, Watcher
-from bertsmith.training.run import Outcome
-from bertsmith.training.trial_store import Tried, read_tried, write_tried
 
 LOOK = Progress(
     step=1,

@@ -14,13 +14,12 @@ from bertsmith.nn.encoder import Encoder
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
-from bertsmith.training import kept_vectors
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_many import finetune_seeds
-from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
-from bertsmith.training.kept_vectors import PHASE
-from bertsmith.training.progress import Progress
-from bertsmith.training.run_settings import RunSettings
+from bertsmith.training.execution.execution import RunSettings
+from bertsmith.training.finetune.encoder_cache import PHASE
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
+from bertsmith.training.finetune.repeat import finetune_seeds
+from bertsmith.training.loop.progress import Progress
 
 SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")

@@ -13,11 +13,11 @@ from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.tasks.model.vector_choices import vector_choices
-from bertsmith.training.finetune import FinetuneJob
-from bertsmith.training.finetune_recipe import EncoderSettings, PlanSettings
-from bertsmith.training.frozen_heads import frozen_heads
-from bertsmith.training.place import Place
-from bertsmith.training.progress import Progress
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.finetune.finetune import FinetuneJob
+from bertsmith.training.finetune.recipe import EncoderSettings, PlanSettings
+from bertsmith.training.loop.progress import Progress
+from bertsmith.training.studies.frozen_heads import frozen_heads
 
 HEADS = RECIPE.model_copy(
     update={

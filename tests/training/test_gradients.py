@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from toy_training import ToyModel, ToyWork, toy_run
 
 from bertsmith.errors import BertsmithError
-from bertsmith.training.run import Run
-from bertsmith.training.step import clip, compute_gradients, gradient_norm
+from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.step import clip, compute_gradients, gradient_norm
 
 
 def gradients(run: Run) -> list[Tensor]:

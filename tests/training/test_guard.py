@@ -15,12 +15,12 @@ from toy_training import ToyModel, ToyWork, saved_tensors, toy_run
 
 from bertsmith.errors import DivergedError
 from bertsmith.nn.loss import LossSum
-from bertsmith.training.checkpoint import Checkpoints
-from bertsmith.training.guard import finite
-from bertsmith.training.loop import train
-from bertsmith.training.optimizers import AdamWSettings
-from bertsmith.training.progress import Progress
-from bertsmith.training.run import Run
+from bertsmith.training.checkpoints.checkpoint import Checkpoints
+from bertsmith.training.loop.guard import finite
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.progress import Progress
+from bertsmith.training.loop.run import Run
+from bertsmith.training.optimizers.optimizers import AdamWSettings
 
 pytestmark = pytest.mark.reliability
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from toy_corpus import toy_corpus
 
 from bertsmith.errors import ConfigError
-from bertsmith.training import launch
-from bertsmith.training.launch import launch_variables, main, relaunch
+from bertsmith.training.execution import launch
+from bertsmith.training.execution.launch import launch_variables, main, relaunch
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -156,7 +156,13 @@ def test_a_signal_reaches_every_rank_and_none_is_left(tmp_path: Path) -> None:
         "(here / ('pid-' + os.environ['RANK'])).write_text(str(os.getpid()))\n"
         "time.sleep(60)\n"
     )
-    launcher = [sys.executable, "-m", "bertsmith.training.launch", "--devices=2", "--restarts=1"]
+    launcher = [
+        sys.executable,
+        "-m",
+        "bertsmith.training.execution.launch",
+        "--devices=2",
+        "--restarts=1",
+    ]
     process = subprocess.Popen(
         [*launcher, "--", str(program), str(tmp_path)],
         env=launch_variables(2),

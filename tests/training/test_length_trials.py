@@ -13,8 +13,8 @@ from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
-from bertsmith.training.length_trials import length_choices, verdict, window_cost
-from bertsmith.training.trial_store import Tried
+from bertsmith.training.studies.lengths import length_choices, verdict, window_cost
+from bertsmith.training.studies.store import Tried
 
 
 def table(*tokens: int) -> LengthTable:

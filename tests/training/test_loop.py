@@ -15,15 +15,15 @@ import pytest
 import torch
 from toy_training import ToyModel, ToyWork, final_state, log_lines, toy_run
 
-from bertsmith.training.averaging import AveragingSettings, TailAverage
-from bertsmith.training.checkpoint import SaveSettings
-from bertsmith.training.evaluate import EvaluationSettings
-from bertsmith.training.log import LogSettings, RunLog
-from bertsmith.training.loop import train
-from bertsmith.training.optimizers import AdamWSettings, LambSettings, MuonSettings
-from bertsmith.training.progress import Progress
-from bertsmith.training.run import Run
-from bertsmith.training.schedule import StableSettings
+from bertsmith.training.checkpoints.checkpoint import SaveSettings
+from bertsmith.training.loop.averaging import AveragingSettings, TailAverage
+from bertsmith.training.loop.evaluate import EvaluationSettings
+from bertsmith.training.loop.log import LogSettings, RunLog
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.progress import Progress
+from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.schedule import StableSettings
+from bertsmith.training.optimizers.optimizers import AdamWSettings, LambSettings, MuonSettings
 
 
 def stopping_at(step: int, number: int = signal.SIGTERM) -> Any:
@@ -271,7 +271,9 @@ def test_curves_go_to_tensorboard_when_it_is_there(
         def close(self) -> None:
             points["closed"] = []
 
-    monkeypatch.setattr("bertsmith.training.journal.open_board", lambda folder, step: FakeBoard())
+    monkeypatch.setattr(
+        "bertsmith.training.loop.journal.open_board", lambda folder, step: FakeBoard()
+    )
     train(toy_run(tmp_path))
     assert points["train/loss/word"] == [3, 6, 9, 12, 15, 18, 21, 24]
     assert points["held_out/loss/word"] == [7, 14, 21, 24, 24]

@@ -19,11 +19,11 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.token_dropout import MaskedTokens
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import EncoderSettings, FinetuneRecipe, PlanSettings
-from bertsmith.training.finetune_work import FinetuneWork
-from bertsmith.training.proof_record import regulariser
-from bertsmith.training.work import SingleRank
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, PlanSettings
+from bertsmith.training.finetune.record import regulariser
+from bertsmith.training.finetune.workload import FinetuneWork
+from bertsmith.training.loop.workload import SingleRank
 
 TOKENIZER = word_tokenizer()
 MASK = SPECIAL.index("[MASK]")

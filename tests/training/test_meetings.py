@@ -10,10 +10,10 @@ import torch
 from toy_corpus import short_recipe, toy_corpus
 from toy_training import ToyWork, toy_run
 
-from bertsmith.training.place import Place
-from bertsmith.training.pretrain import RECIPE, Job, pretrain
-from bertsmith.training.step import compute_gradients
-from bertsmith.training.work import SingleRank
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.loop.step import compute_gradients
+from bertsmith.training.loop.workload import SingleRank
+from bertsmith.training.pretrain.pretrain import RECIPE, Job, pretrain
 
 
 class Busier(SingleRank):

@@ -19,10 +19,10 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.vocabulary_growth import extend_model
 from bertsmith.folders.write import save_model
 from bertsmith.objectives.learner import Learner
-from bertsmith.training.pretrain import Job, pretrain
-from bertsmith.training.pretrain_model import build_learner
-from bertsmith.training.pretrain_result import save_result
-from bertsmith.training.pretrain_work import PretrainWork
+from bertsmith.training.pretrain.model import build_learner
+from bertsmith.training.pretrain.pretrain import Job, pretrain
+from bertsmith.training.pretrain.result import save_result
+from bertsmith.training.pretrain.workload import PretrainWork
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from toy_training import ToyModel
 
 from bertsmith.errors import TensorMismatchError
-from bertsmith.training.lamb import Lamb
-from bertsmith.training.muon import Muon, orthogonal
-from bertsmith.training.optimizers import (
+from bertsmith.training.optimizers.lamb import Lamb
+from bertsmith.training.optimizers.muon import Muon, orthogonal
+from bertsmith.training.optimizers.optimizers import (
     AdamWSettings,
     LambSettings,
     MuonSettings,

@@ -21,17 +21,17 @@ from bertsmith.models.variants import bert
 from bertsmith.nn.layout import Layout
 from bertsmith.nn.matmul_backends import ProductsLinear, products_of, use_products
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
-from bertsmith.training import precision
-from bertsmith.training.precision import (
+from bertsmith.training.execution import precision
+from bertsmith.training.execution.precision import (
     FP32,
     MKL_BF16,
     ONEDNN_FP32,
     TORCH_BF16,
+    MklProducts,
+    OneDnnProducts,
     PrecisionPath,
     choose_precision,
 )
-from bertsmith.training.precision_mkl import MklProducts
-from bertsmith.training.precision_onednn import OneDnnProducts
 
 CPU = torch.device("cpu")
 WORDS = 300
@@ -239,7 +239,7 @@ def test_two_hundred_steps_end_within_half_a_percent_of_fp32(path: str, probe: s
 def test_large_tensors_come_from_memory_that_the_process_keeps() -> None:
     program = (
         "import ctypes, sys, torch\n"
-        "from bertsmith.training.precision_memory import keep_freed_memory\n"
+        "from bertsmith.training.execution.memory import keep_freed_memory\n"
         "if sys.argv[1] == 'keep': assert keep_freed_memory()\n"
         "held = torch.zeros(64 << 18)\n"  # 64 MB, far above the size that is mapped anew by default
         "mallinfo = ctypes.CDLL(None).mallinfo2\n"

@@ -94,7 +94,7 @@ def test_the_command_proves_that_it_resumes(corpus, tmp_path) -> None:
 
 
 def test_a_difference_would_be_found(tmp_path) -> None:
-    from bertsmith.training.pretrain_proof import ResumeError, _compared
+    from bertsmith.training.pretrain.resume_proof import ResumeError, _compared
 
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
@@ -104,8 +104,8 @@ def test_a_difference_would_be_found(tmp_path) -> None:
 
 
 def test_a_shortened_recipe_keeps_what_matters() -> None:
-    from bertsmith.training.pretrain_proof import STEPS, shortened
-    from bertsmith.training.recipe import load_recipe
+    from bertsmith.training.pretrain.recipe import load_recipe
+    from bertsmith.training.pretrain.resume_proof import STEPS, shortened
 
     recipe = shortened(load_recipe("fast"))
     assert (recipe.schedule.steps, recipe.schedule.budget) == (STEPS, None)

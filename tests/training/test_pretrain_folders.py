@@ -13,7 +13,7 @@ from toy_corpus import short_recipe, toy_corpus
 from bertsmith.folders.read import load_model
 from bertsmith.models.build import Model
 from bertsmith.nn.layout import Layout
-from bertsmith.training.pretrain import Job, pretrain
+from bertsmith.training.pretrain.pretrain import Job, pretrain
 
 LENGTHS = (9, 14)
 

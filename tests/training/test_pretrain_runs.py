@@ -13,9 +13,9 @@ from toy_corpus import short_recipe, toy_corpus
 from bertsmith.config import to_toml
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.read import load_model
-from bertsmith.training.pretrain import Job, pretrain
-from bertsmith.training.progress import Progress
-from bertsmith.training.recipe import load_recipe
+from bertsmith.training.loop.progress import Progress
+from bertsmith.training.pretrain.pretrain import Job, pretrain
+from bertsmith.training.pretrain.recipe import load_recipe
 
 FAST = ("optimizer.lr=5e-3",)
 

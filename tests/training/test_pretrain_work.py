@@ -9,7 +9,7 @@ from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.objectives.batch import Score
-from bertsmith.training.pretrain_work import PretrainWork, constant_loss, split
+from bertsmith.training.pretrain.workload import PretrainWork, constant_loss, split
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from rank_client import RankServer, launched
 from toy_training import final_state
 
-from bertsmith.training.checkpoint import Checkpoints
+from bertsmith.training.checkpoints.checkpoint import Checkpoints
 
 pytestmark = [
     pytest.mark.reliability,

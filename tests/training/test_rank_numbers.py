@@ -14,9 +14,9 @@ from rank_client import RankServer
 from toy_training import saved_tensors
 
 from bertsmith.errors import HardwareError
-from bertsmith.training.checkpoint import Checkpoints
-from bertsmith.training.guard import finite
-from bertsmith.training.precision import choose_precision
+from bertsmith.training.checkpoints.checkpoint import Checkpoints
+from bertsmith.training.execution.precision import choose_precision
+from bertsmith.training.loop.guard import finite
 
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
 STEPS = 12

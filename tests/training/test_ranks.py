@@ -14,8 +14,8 @@ from torch import nn
 from toy_corpus import short_recipe
 
 from bertsmith.errors import ConfigError
-from bertsmith.training.pretrain import check_shares
-from bertsmith.training.ranks import OneRank, RankSettings, join
+from bertsmith.training.execution.ranks import OneRank, RankSettings, join
+from bertsmith.training.pretrain.pretrain import check_shares
 
 STEPS = 20
 

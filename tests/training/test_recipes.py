@@ -12,10 +12,10 @@ from bertsmith.config import fingerprint, read_toml, to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
 from bertsmith.models.spec import FunctionalRelative
-from bertsmith.training.model_settings import SIZES, ModelSettings, narrowed, spec_of
-from bertsmith.training.pretrain_model import build_learner
-from bertsmith.training.pretrain_work import PretrainWork
-from bertsmith.training.recipe import find_recipe, load_recipe, shipped
+from bertsmith.training.pretrain.model import build_learner
+from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, narrowed, spec_of
+from bertsmith.training.pretrain.recipe import find_recipe, load_recipe, shipped
+from bertsmith.training.pretrain.workload import PretrainWork
 
 NAMES = [
     "albert", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "fast", "macbert", "nezha",
@@ -176,7 +176,7 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 
 def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.cli.recipes import recipes
-    from bertsmith.training.finetune_recipes import find_finetune_recipe, shipped_finetune
+    from bertsmith.training.finetune.recipes import find_finetune_recipe, shipped_finetune
 
     recipes()
     lines = capsys.readouterr().out.splitlines()

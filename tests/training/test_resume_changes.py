@@ -13,13 +13,13 @@ import torch
 from toy_training import toy_run
 
 from bertsmith.errors import ConfigError
-from bertsmith.training.averaging import AveragingSettings
-from bertsmith.training.checkpoint import SaveSettings
-from bertsmith.training.loop import train
-from bertsmith.training.optimizers import AdamWSettings, LambSettings
-from bertsmith.training.resume import check_changes, flatten
-from bertsmith.training.run import Run
-from bertsmith.training.schedule import StableSettings
+from bertsmith.training.checkpoints.checkpoint import SaveSettings
+from bertsmith.training.checkpoints.resume import check_changes, flatten
+from bertsmith.training.loop.averaging import AveragingSettings
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.schedule import StableSettings
+from bertsmith.training.optimizers.optimizers import AdamWSettings, LambSettings
 
 pytestmark = pytest.mark.reliability
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from bertsmith.training.batching import BatchSettings
-from bertsmith.training.schedule import LinearSettings, Pace, ScheduleSettings, StableSettings
+from bertsmith.training.loop.schedule import LinearSettings, Pace, ScheduleSettings, StableSettings
+from bertsmith.training.pretrain.recipe import BatchSettings
 
 
 def test_linear_goes_up_to_the_peak_and_down_to_nothing() -> None:

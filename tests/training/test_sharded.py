@@ -17,11 +17,11 @@ from safetensors.torch import load_file, save_file
 from toy_training import final_state, saved_tensors
 
 from bertsmith.errors import FolderError, WriteError
-from bertsmith.training.checkpoint import Checkpoints, _check_arrived
-from bertsmith.training.checkpoint_files import is_whole, read_document, verify
-from bertsmith.training.checkpoint_layouts import open_stored
-from bertsmith.training.checkpoint_sharded import Sharded
-from bertsmith.training.work import SingleRank
+from bertsmith.training.checkpoints.checkpoint import Checkpoints, _check_arrived
+from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_document, verify
+from bertsmith.training.checkpoints.layouts import open_stored
+from bertsmith.training.checkpoints.sharded import Sharded
+from bertsmith.training.loop.workload import SingleRank
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))

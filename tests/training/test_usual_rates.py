@@ -10,14 +10,14 @@ import pytest
 from tiny_finetuning import RECIPE, SHORT, tiny_folder, tiny_job
 
 from bertsmith.folders.read import load_model
-from bertsmith.training.finetune import finetune
-from bertsmith.training.finetune_recipe import (
+from bertsmith.training.finetune.default_rate import HEAD_ALONE, by_size, by_width
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import (
     EncoderSettings,
     FinetuneOptimizer,
     FinetuneRecipe,
     TextVectorSettings,
 )
-from bertsmith.training.usual_rates import HEAD_ALONE, by_size, by_width
 
 
 @pytest.fixture(scope="module")

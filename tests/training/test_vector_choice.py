@@ -18,8 +18,8 @@ from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.model.vector_choices import vector_choices
-from bertsmith.training.finetune_model import vector_settings
-from bertsmith.training.proof_record import head
+from bertsmith.training.finetune.model import vector_settings
+from bertsmith.training.finetune.record import head
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertsmith.corpus.build import build_corpus
 from bertsmith.text.learn import learn_vocabulary
-from bertsmith.training.recipe import PretrainRecipe, load_recipe
+from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
 
 WHO = "the man,a dog,my sister,the old teacher,your neighbor,the small cat".split(",")  # noqa: SIM905
 DID = "went to,looked at,walked around,painted,remembered,ran past".split(",")  # noqa: SIM905

@@ -16,15 +16,15 @@ from torch.nn import functional as F
 
 from bertsmith.folders.tensor_file import byte_view
 from bertsmith.nn.loss import LossSum, cross_entropy
-from bertsmith.training.averaging import AveragingSettings
-from bertsmith.training.checkpoint import SaveSettings
-from bertsmith.training.checkpoint_files import verify
-from bertsmith.training.checkpoint_layouts import open_stored
-from bertsmith.training.evaluate import EvaluationSettings
-from bertsmith.training.log import LogSettings
-from bertsmith.training.optimizers import AdamWSettings
-from bertsmith.training.run import Run
-from bertsmith.training.schedule import LinearSettings, StableSettings
+from bertsmith.training.checkpoints.checkpoint import SaveSettings
+from bertsmith.training.checkpoints.checkpoint_files import verify
+from bertsmith.training.checkpoints.layouts import open_stored
+from bertsmith.training.loop.averaging import AveragingSettings
+from bertsmith.training.loop.evaluate import EvaluationSettings
+from bertsmith.training.loop.log import LogSettings
+from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.schedule import LinearSettings, StableSettings
+from bertsmith.training.optimizers.optimizers import AdamWSettings
 
 WORDS, WIDTH = 23, 16
 

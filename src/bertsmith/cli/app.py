@@ -114,7 +114,7 @@ def _leave(code: int) -> NoReturn:
     from bertsmith.hardware.environment import is_rank
 
     if is_rank():
-        from bertsmith.training.launch import leave
+        from bertsmith.training.execution.launch import leave
 
         leave(code)
     sys.exit(code)

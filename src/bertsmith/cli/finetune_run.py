@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from bertsmith.labeled.read.reader import OnError
     from bertsmith.labeled.spec import DataSpec
     from bertsmith.labeled.split.splits import Splits
-    from bertsmith.training.finetune import FinetuneJob
-    from bertsmith.training.finetune_recipe import FinetuneRecipe
-    from bertsmith.training.place import Place
-    from bertsmith.training.progress import Watcher
-    from bertsmith.training.run import Outcome
+    from bertsmith.training.execution.execution import Place
+    from bertsmith.training.finetune.finetune import FinetuneJob
+    from bertsmith.training.finetune.recipe import FinetuneRecipe
+    from bertsmith.training.loop.progress import Watcher
+    from bertsmith.training.loop.run import Outcome
 
 SPLIT = "split.json"
 LITTLE_FOR_A_HEAD = 1e-3  # a rate below which a head alone hardly learns
@@ -46,7 +46,7 @@ class Request:
 
     def read_recipe(self, task: str | None) -> FinetuneRecipe:
         """The recipe that was named, or what suits the task, with the settings given."""
-        from bertsmith.training.finetune_recipes import load_finetune_recipe
+        from bertsmith.training.finetune.recipes import load_finetune_recipe
 
         return load_finetune_recipe(self.recipe, self.overrides, task=task)
 
@@ -58,9 +58,9 @@ def run(request: Request, *, quiet: bool) -> int:
     from bertsmith.cli.finetune_view import watching
     from bertsmith.folders.read import read_folder
     from bertsmith.hardware.environment import thread_count
-    from bertsmith.training.launch import relaunch
-    from bertsmith.training.place import find_place, is_one_of_many
-    from bertsmith.training.precision_memory import keep_freed_memory
+    from bertsmith.training.execution.execution import find_place, is_one_of_many
+    from bertsmith.training.execution.launch import relaunch
+    from bertsmith.training.execution.memory import keep_freed_memory
 
     recipe = request.read_recipe(request.given.task)  # a mistake in it is told before the reading
     torch.set_num_threads(recipe.run.threads or thread_count())
@@ -152,7 +152,7 @@ def _look(job: FinetuneJob, splits: Splits, *, quiet: bool) -> dict[str, Any]:
 
 
 def _job(request: Request, splits: Splits) -> FinetuneJob:
-    from bertsmith.training.finetune import FinetuneJob
+    from bertsmith.training.finetune.finetune import FinetuneJob
 
     task = splits.specs["train"].task
     if task is None:
@@ -180,7 +180,7 @@ class Trained:
 def _trained(
     request: Request, job: FinetuneJob, place: Place, watch: Watcher | None, *, quiet: bool
 ) -> Trained:
-    from bertsmith.training.finetune import finetune
+    from bertsmith.training.finetune.finetune import finetune
 
     if request.seeds == 1 and request.folds is None:
         outcome = finetune(job, place=place, watch=watch).outcome
@@ -190,7 +190,7 @@ def _trained(
         note(message, quiet=quiet)
 
     if request.folds is not None:
-        from bertsmith.training.finetune_many import finetune_folds
+        from bertsmith.training.finetune.repeat import finetune_folds
 
         many = finetune_folds(
             job,
@@ -201,7 +201,7 @@ def _trained(
             notice=notice,
         )
     else:
-        from bertsmith.training.finetune_many import finetune_seeds
+        from bertsmith.training.finetune.repeat import finetune_seeds
 
         first = job.recipe.run.seed
         seeds = range(first, first + request.seeds)
@@ -227,7 +227,7 @@ def _tell(
     from bertsmith.files.atomic_file import write_staged
     from bertsmith.report.finetune import write_finetune_report
     from bertsmith.report.model_card import model_card
-    from bertsmith.training.proof_record import Making, write_record
+    from bertsmith.training.finetune.record import Making, write_record
 
     if trained.outcome.status == "stopped":
         sys.stdout.write(stopped_line(trained.outcome) + "\n")

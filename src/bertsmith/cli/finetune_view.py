@@ -19,8 +19,8 @@ from bertsmith.report.finetune.summary import BEATEN, is_beaten
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from bertsmith.training.progress import Progress, Watcher
-    from bertsmith.training.run import Outcome
+    from bertsmith.training.loop.progress import Progress, Watcher
+    from bertsmith.training.loop.run import Outcome
 
 LOOK_FOR_FIGURES = 0.5  # seconds between two looks at the log
 NAMES = {"majority": "commonest answer", "words": "bag of words"}

@@ -15,9 +15,9 @@ from bertsmith.cli.trials_run import Json, Quiet, RunSettings
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
-    from bertsmith.training.finetune_trials import Trials
-    from bertsmith.training.glue_sets import Shelf
-    from bertsmith.training.glue_trials import SetRun
+    from bertsmith.training.studies.data_sets import Shelf
+    from bertsmith.training.studies.glue import SetRun
+    from bertsmith.training.studies.trials import Trials
 
 What = Annotated[
     list[str],
@@ -74,8 +74,8 @@ def glue(
         write_json,
         write_lines,
     )
-    from bertsmith.training.glue_sets import find_sets
-    from bertsmith.training.glue_trials import glue_trial
+    from bertsmith.training.studies.data_sets import find_sets
+    from bertsmith.training.studies.glue import glue_trial
 
     if len(what) != 2:
         raise ConfigError(
@@ -102,7 +102,7 @@ def glue(
 
 def _wanted(shelf: Shelf, only: Sequence[str], data: Path) -> list[str]:
     """The sets to run: those of GLUE and CLUE that are there, or those that were named."""
-    from bertsmith.training.glue_sets import SETS, SUITES
+    from bertsmith.training.studies.data_sets import SETS, SUITES
 
     for name in only:
         if name not in SETS:
@@ -128,8 +128,8 @@ def _run(
     out: Path,
     mark: str,
 ) -> SetRun:
-    from bertsmith.training.glue_sets import SETS
-    from bertsmith.training.glue_trials import SetRun
+    from bertsmith.training.studies.data_sets import SETS
+    from bertsmith.training.studies.glue import SetRun
 
     one = SETS[name]
     return SetRun(
@@ -144,7 +144,7 @@ def _run(
 
 
 def _told(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
-    from bertsmith.training.glue_sets import SETS, SUITES
+    from bertsmith.training.studies.data_sets import SETS, SUITES
 
     ran = {one.name for one in done.rows}
     return {
@@ -162,7 +162,7 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
     """The table, a line for each figure; then what is not in it."""
     from bertsmith.cli.console import duration
     from bertsmith.cli.trials_view import figure_text, table_lines
-    from bertsmith.training.glue_sets import SETS
+    from bertsmith.training.studies.data_sets import SETS
 
     rows = []
     for run in told["sets"]:

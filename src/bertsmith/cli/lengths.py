@@ -15,8 +15,8 @@ from bertsmith.cli.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bertsmith.training.length_trials import Verdict
-    from bertsmith.training.trial_store import Tried
+    from bertsmith.training.studies.lengths import Verdict
+    from bertsmith.training.studies.store import Tried
 
 Data = Annotated[
     Path, typer.Argument(metavar="FILE|FOLDER", help="Rows, or a folder of train, dev and test.")
@@ -138,9 +138,9 @@ def _compared(
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
     from bertsmith.tasks.kinds import task_from_data
-    from bertsmith.training.finetune import FinetuneJob
-    from bertsmith.training.finetune_trials import finetune_trial
-    from bertsmith.training.length_trials import length_choices, verdict, window_cost
+    from bertsmith.training.finetune.finetune import FinetuneJob
+    from bertsmith.training.studies.lengths import length_choices, verdict, window_cost
+    from bertsmith.training.studies.trials import finetune_trial
 
     mark = weights_mark(model)
     recipe = settings.read(reading.task, epochs=comparing.epochs)  # mistakes come before reading

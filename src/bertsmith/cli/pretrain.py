@@ -14,9 +14,9 @@ from bertsmith.cli.options import spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.training.pretrain import Job
-    from bertsmith.training.recipe import PretrainRecipe
-    from bertsmith.training.run import Outcome
+    from bertsmith.training.loop.run import Outcome
+    from bertsmith.training.pretrain.pretrain import Job
+    from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 Recipe = Annotated[
     str, typer.Argument(metavar="RECIPE", help="A name (see `bertsmith recipes`) or a .toml file.")
@@ -157,8 +157,8 @@ def _given(settings: Mapping[str, object]) -> list[str]:
 def _job(
     named: str, overrides: list[str], corpus: Path, out: Path, init: str | None, accept: list[str]
 ) -> Job:
-    from bertsmith.training.pretrain import Job
-    from bertsmith.training.recipe import load_recipe
+    from bertsmith.training.pretrain.pretrain import Job
+    from bertsmith.training.pretrain.recipe import load_recipe
 
     recipe = load_recipe(named, overrides)
     _set_threads(recipe)
@@ -177,10 +177,10 @@ def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
     """Train in this process, or become the launcher of several; also whether this is the first."""
     from bertsmith.cli.console import note
     from bertsmith.cli.pretrain_view import watching
-    from bertsmith.training.launch import relaunch
-    from bertsmith.training.place import find_place, is_one_of_many
-    from bertsmith.training.precision_memory import keep_freed_memory
-    from bertsmith.training.pretrain import pretrain as run
+    from bertsmith.training.execution.execution import find_place, is_one_of_many
+    from bertsmith.training.execution.launch import relaunch
+    from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.pretrain.pretrain import pretrain as run
 
     if job.recipe.run.devices > 1 and not is_one_of_many():
         relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=job.recipe.run.devices)
@@ -218,7 +218,7 @@ def _tell(job: Job, outcome: Outcome) -> None:
 
 
 def _prove(job: Job) -> None:
-    from bertsmith.training.pretrain_proof import verify_resume
+    from bertsmith.training.pretrain.resume_proof import verify_resume
 
     def say(line: str) -> None:
         sys.stderr.write(f"  {line}\n")

@@ -13,8 +13,8 @@ from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from bertsmith.training.evaluate import Evaluation
-    from bertsmith.training.progress import Progress, Watcher
+    from bertsmith.training.loop.evaluate import Evaluation
+    from bertsmith.training.loop.progress import Progress, Watcher
 
 
 @contextmanager

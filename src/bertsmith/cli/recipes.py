@@ -46,8 +46,8 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
 
 def _found(name: str) -> str:
     """The text of a recipe of either kind."""
-    from bertsmith.training.finetune_recipes import shipped_finetune
-    from bertsmith.training.recipe import find_recipe, shipped
+    from bertsmith.training.finetune.recipes import shipped_finetune
+    from bertsmith.training.pretrain.recipe import find_recipe, shipped
 
     files = {**shipped(), **shipped_finetune()}
     if name not in files and "." not in name and "/" not in name:
@@ -58,8 +58,8 @@ def _found(name: str) -> str:
 
 def _whole(name: str) -> str:
     from bertsmith.config import to_toml
-    from bertsmith.training.finetune_recipes import load_finetune_recipe, shipped_finetune
-    from bertsmith.training.recipe import load_recipe, shipped
+    from bertsmith.training.finetune.recipes import load_finetune_recipe, shipped_finetune
+    from bertsmith.training.pretrain.recipe import load_recipe, shipped
 
     recipe: Settings
     if name in shipped_finetune():
@@ -74,8 +74,8 @@ def _whole(name: str) -> str:
 
 def _of_a_file(path: str) -> Settings:
     """A file of the user's is of the kind that takes its settings."""
-    from bertsmith.training.finetune_recipes import load_finetune_recipe
-    from bertsmith.training.recipe import load_recipe
+    from bertsmith.training.finetune.recipes import load_finetune_recipe
+    from bertsmith.training.pretrain.recipe import load_recipe
 
     try:
         return load_recipe(path)
@@ -89,8 +89,8 @@ def _of_a_file(path: str) -> Settings:
 
 
 def _list() -> None:
-    from bertsmith.training.finetune_recipes import load_finetune_recipe, shipped_finetune
-    from bertsmith.training.recipe import load_recipe, shipped
+    from bertsmith.training.finetune.recipes import load_finetune_recipe, shipped_finetune
+    from bertsmith.training.pretrain.recipe import load_recipe, shipped
 
     pretrain = {name: load_recipe(name).about for name in shipped()}
     finetune = {name: load_finetune_recipe(name).about for name in shipped_finetune()}

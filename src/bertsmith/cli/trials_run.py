@@ -30,9 +30,9 @@ from bertsmith.errors import ConfigError
 if TYPE_CHECKING:
     from bertsmith.cli.data_options import Reading
     from bertsmith.labeled.split.splits import Splits
-    from bertsmith.training.finetune_recipe import FinetuneRecipe
-    from bertsmith.training.finetune_trials import Trial, Trials
-    from bertsmith.training.place import Place
+    from bertsmith.training.execution.execution import Place
+    from bertsmith.training.finetune.recipe import FinetuneRecipe
+    from bertsmith.training.studies.trials import Trial, Trials
 
 SPLIT = "split.json"
 RUNS = "runs"  # the folder of those that go on
@@ -59,7 +59,7 @@ class RunSettings:
         self, task: str | None, *, named: str | None = None, epochs: float | None = None
     ) -> FinetuneRecipe:
         """The recipe with what was given; `named` is taken if the user named none."""
-        from bertsmith.training.finetune_recipes import load_finetune_recipe
+        from bertsmith.training.finetune.recipes import load_finetune_recipe
 
         short = {
             "length.max_length": self.max_length,
@@ -80,9 +80,9 @@ def computing(recipe: FinetuneRecipe, out: Path, device: str | None) -> Iterator
     import torch
 
     from bertsmith.hardware.environment import thread_count
-    from bertsmith.training.place import find_place
-    from bertsmith.training.precision_memory import keep_freed_memory
-    from bertsmith.training.run_settings import RunSettings as Wanted
+    from bertsmith.training.execution.execution import RunSettings as Wanted
+    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.memory import keep_freed_memory
 
     run = recipe.run
     torch.set_num_threads(run.threads or thread_count())
@@ -157,7 +157,7 @@ def run_shown(trials: Sequence[Trial], out: Path, *, quiet: bool, go_on: bool = 
     """Make the runs, told on standard error; one that a signal stops ends the command."""
     from bertsmith.cli.finetune_view import stopped_line
     from bertsmith.cli.trials_view import watching
-    from bertsmith.training.finetune_trials import run_trials
+    from bertsmith.training.studies.trials import run_trials
 
     with watching(quiet=quiet) as watch:
         done = run_trials(

@@ -12,7 +12,7 @@ from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
 from bertsmith.cli.pretrain_view import progress_bar, whereabouts
 
 if TYPE_CHECKING:
-    from bertsmith.training.finetune_trials import Look
+    from bertsmith.training.studies.trials import Look
 
 SHOWN = {
     "classify": ("accuracy", "f1_macro", "mcc"),

@@ -17,10 +17,10 @@ from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.tasks.model.text_vector import VectorSettings
-    from bertsmith.training.finetune import FinetuneJob
-    from bertsmith.training.finetune_trials import Trial
-    from bertsmith.training.place import Place
-    from bertsmith.training.trial_store import Tried
+    from bertsmith.training.execution.execution import Place
+    from bertsmith.training.finetune.finetune import FinetuneJob
+    from bertsmith.training.studies.store import Tried
+    from bertsmith.training.studies.trials import Trial
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="A folder of train, dev and test, or one file.")
@@ -138,7 +138,7 @@ def _job(
 ) -> FinetuneJob:
     from bertsmith.cli.trials_run import read_splits, task_of
     from bertsmith.labeled.split.folds import some_rows
-    from bertsmith.training.finetune import FinetuneJob
+    from bertsmith.training.finetune.finetune import FinetuneJob
 
     recipe = settings.read(reading.task, epochs=choosing.epochs)  # mistakes come before reading
     splits = read_splits(data, reading, recipe, folder, dev=choosing.dev, quiet=quiet)
@@ -175,7 +175,7 @@ def _trials(
 ) -> list[Trial]:
     """One for all frozen choices, then one for each trained choice."""
     from bertsmith.tasks.model.text_vector import VectorSettings
-    from bertsmith.training.vector_trials import frozen_recipe, frozen_trial, trained_trials
+    from bertsmith.training.studies.vectors import frozen_recipe, frozen_trial, trained_trials
 
     found: list[Trial] = []
     if choosing.only != "trained":

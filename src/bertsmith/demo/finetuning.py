@@ -16,12 +16,12 @@ from bertsmith.labeled.split.splits import load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.model_card import model_card
-from bertsmith.training.finetune import FinetuneJob, finetune
-from bertsmith.training.finetune_recipe import FinetuneRecipe
-from bertsmith.training.finetune_recipes import load_finetune_recipe
-from bertsmith.training.place import find_place
-from bertsmith.training.progress import Watcher
-from bertsmith.training.proof_record import Making, write_record
+from bertsmith.training.execution.execution import find_place
+from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.finetune.recipes import load_finetune_recipe
+from bertsmith.training.finetune.record import Making, write_record
+from bertsmith.training.loop.progress import Watcher
 
 LENGTH = 64
 

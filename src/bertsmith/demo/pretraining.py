@@ -13,11 +13,11 @@ from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.mask_filling import Filled, MaskedModel
 from bertsmith.text.learn import learn_vocabulary
-from bertsmith.training.place import find_place
-from bertsmith.training.pretrain import Job, pretrain
-from bertsmith.training.progress import Watcher
-from bertsmith.training.recipe import PretrainRecipe, load_recipe
-from bertsmith.training.run import Outcome
+from bertsmith.training.execution.execution import find_place
+from bertsmith.training.loop.progress import Watcher
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.pretrain.pretrain import Job, pretrain
+from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
 
 VOCABULARY = 4096
 HELD_OUT = 0.03

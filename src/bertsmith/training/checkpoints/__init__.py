@@ -1,0 +1,1 @@
+"""Checkpoints: written whole, verified, resumed bit for bit."""

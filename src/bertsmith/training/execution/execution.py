@@ -1,0 +1,101 @@
+"""Where a run happens: device, processes and number format, found from a recipe and the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import distributed, nn
+
+from bertsmith.errors import HardwareError
+from bertsmith.files.safe_folder import Folder
+from bertsmith.nn.block import Block
+from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
+from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_manifest
+from bertsmith.training.execution.precision import FP32, PrecisionPath, Wanted, choose_precision
+from bertsmith.training.execution.ranks import DataParallel, RankSettings, join
+from bertsmith.training.loop.workload import SingleRank
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class RunSettings(RankSettings):
+    """The section `run` of every recipe."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    precision: Wanted = "auto"
+    threads: Count | None = None
+    devices: Count = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Device, processes, and how numbers are multiplied."""
+
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    ranks: SingleRank = field(default_factory=SingleRank)
+    path: PrecisionPath = field(
+        default_factory=lambda: PrecisionPath(name=FP32, reason="the plain way")
+    )
+
+    def prepare(self, model: nn.Module) -> None:
+        """Bring a model here: to the device, to the number format, to all ranks."""
+        model.to(self.device)
+        self.path.prepare(model)
+        if isinstance(self.ranks, DataParallel):
+            self.ranks.prepare(model)
+
+    def close(self) -> None:
+        """Leave the other processes."""
+        if isinstance(self.ranks, DataParallel):
+            self.ranks.close()
+
+
+def find_place(settings: RunSettings, out: Path, *, device: str | None = None) -> Place:
+    """A GPU if there is one, and the number format that the last checkpoint was made with.
+
+    `device` names another place than that.
+    """
+    where = _found_device() if device is None else _named_device(device)
+    path = choose_precision(settings.precision, where, before=recorded_path(out))
+    ranks = join(settings, device=where, sharded=(Block,))
+    return Place(device=where, ranks=ranks, path=path)
+
+
+def _found_device() -> torch.device:
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        local = distributed.get_node_local_rank() if is_one_of_many() else 0
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    return device
+
+
+def _named_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as fault:
+        reason = str(fault).partition("\n")[0]
+        raise HardwareError(f"{name!r} cannot be used here: {reason}; try cpu or cuda") from fault
+    return device
+
+
+def is_one_of_many() -> bool:
+    """Whether a launcher started this process."""
+    return distributed.is_available() and distributed.is_torchelastic_launched()
+
+
+def recorded_path(out: Path) -> str | None:
+    """How the newest whole checkpoint of a run was multiplied, if there is one."""
+    checkpoints = Checkpoints(out / CHECKPOINTS)
+    for step in reversed(checkpoints.steps()):
+        path = checkpoints.path(step)
+        if is_whole(path):
+            settings = read_manifest(Folder.at(path)).get("settings")
+            found = settings.get("precision") if isinstance(settings, dict) else None
+            return found if isinstance(found, str) else None
+    return None

@@ -1,0 +1,1 @@
+"""Fine-tuning: from labeled rows to a model folder that states its own quality."""

@@ -1,0 +1,70 @@
+"""Fine-tuning on rows in memory, without a folder to keep: a model folder's files come out."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.split.stratify import assign, usual_group
+from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.training.execution.execution import find_place
+from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.finetune.result import save_task_model
+
+log = logging.getLogger(__name__)
+
+PREFIX = "bertsmith-fit-"
+
+
+def fit_rows(
+    task: str, rows: Sequence[Example], *, model: str, recipe: FinetuneRecipe, dev: float
+) -> dict[str, bytes]:
+    """The files of the fine-tuned folder by name; a share `dev` of the rows chooses its weights."""
+    train, held_out = _parts(rows, dev, recipe.run.seed)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
+        out = Path(home) / "run"
+        place = find_place(recipe.run, out)
+        known = () if task == "regress" else rows
+        job = FinetuneJob(
+            recipe=recipe, task=task, model=model, train=train, dev=held_out, out=out, known=known
+        )
+        done = finetune(job, place=place)
+        if done.model is None or done.tokenizer is None:
+            raise KeyboardInterrupt  # a signal ended it
+        result = Path(home) / "result"
+        result.mkdir()
+        save_task_model(done.model, done.tokenizer, result, recipe=recipe, tables={})
+        return {path.name: path.read_bytes() for path in sorted(result.iterdir())}
+
+
+def predictor_of(files: dict[str, bytes]) -> Predictor:
+    """The predictor of a folder's files."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
+        for name, content in files.items():
+            if Path(name).name != name:
+                raise ConfigError(f"{name!r} is no name of a file in a model folder")
+            (Path(home) / name).write_bytes(content)
+        return load_predictor(home)
+
+
+def _parts(
+    rows: Sequence[Example], dev: float, seed: int
+) -> tuple[Sequence[Example], Sequence[Example]]:
+    """Rows to learn from, and rows to choose the best weights by: the same if they are few."""
+    if not 0 <= dev < 1:
+        raise ConfigError(f"dev is the share of rows held out, from 0 to less than 1, not {dev}")
+    if dev == 0:
+        return rows, rows
+    try:
+        whose = assign(rows, seed=seed, shares=(1 - dev, dev, 0.0), group=usual_group(rows))
+    except InputFileError:
+        log.info("%d rows are too few to hold some out; weights are chosen by all", len(rows))
+        return rows, rows
+    train = [row for row, part in zip(rows, whose, strict=True) if part == 0]
+    held_out = [row for row, part in zip(rows, whose, strict=True) if part == 1]
+    return train, held_out

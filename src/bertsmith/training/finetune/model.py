@@ -1,0 +1,154 @@
+"""The model to fine-tune: an encoder from a folder, with the head that a task needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+
+from bertsmith.errors import ConfigError
+from bertsmith.folders.read import LoadedFolder
+from bertsmith.folders.vocabulary_growth import grow_model
+from bertsmith.models.build import Model, build
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import Head
+from bertsmith.models.variants import find
+from bertsmith.tasks.model.auxiliary import Auxiliary
+from bertsmith.tasks.model.task_model import TaskModel, published_head
+from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.task import Task
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+
+log = logging.getLogger(__name__)
+
+USUAL_DROPOUT = 0.1
+USUAL_DRAWN = 64
+
+
+def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSettings:
+    """How texts become vectors; auto follows a sentence model's own pooling.
+
+    Where the family's head reads a pooler and the folder has none, nothing has taught the first
+    token to speak for its text: all of them are read then.
+    """
+    wanted = recipe.vector
+    if wanted.pooling != "auto":
+        return VectorSettings(pooling=wanted.pooling, layers=wanted.layers)
+    own = loaded.folder.sentence
+    if own is not None and len(own.pooling) == 1:
+        pooling = own.pooling[0]
+        if pooling == "mean" or pooling == "first" or pooling == "max":
+            return VectorSettings(pooling=pooling, layers=wanted.layers)
+    shape = find(loaded.model.variant).heads.get("sequence")
+    if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
+        return VectorSettings(pooling="mean", layers=wanted.layers)
+    if recipe.length.is_apart:
+        return VectorSettings(pooling="mean", layers=wanted.layers)
+    plain = recipe.head.is_plain and wanted.layers == "last"
+    return VectorSettings(pooling="published" if plain else "first", layers=wanted.layers)
+
+
+def drawn_tokens(recipe: FinetuneRecipe, task: Task, vector: VectorSettings) -> int:
+    """Of how many tokens the mean of a longer text is learned; 0: of all.
+
+    Where nobody says, `USUAL_DRAWN` of them if the mean of the last layer is what is learned.
+    """
+    wanted = recipe.vector.drawn
+    means = task.reads == "text" and vector.pooling == "mean" and not vector.needs_layers
+    fits = means and not recipe.encoder.frozen
+    if wanted is None:
+        return USUAL_DRAWN if fits else 0
+    if wanted and not fits:
+        raise ConfigError(
+            f"vector.drawn={wanted} is for the mean of the last layer of an encoder that learns: "
+            "it goes with vector.pooling = mean, vector.layers = last and encoder.frozen = false, "
+            "in tasks on whole texts; leave it out otherwise"
+        )
+    return wanted
+
+
+def build_task_model(
+    recipe: FinetuneRecipe,
+    loaded: LoadedFolder,
+    task: Task,
+    *,
+    meta_sizes: Mapping[str, int],
+    auxiliary: Sequence[Auxiliary] = (),
+    device: str = "cpu",
+) -> tuple[TaskModel, Tokenizer]:
+    """The module to train, and its tokenizer with the recipe's special tokens."""
+    random = torch.Generator().manual_seed(recipe.run.seed)
+    tokenizer, source = loaded.tokenizer, loaded.model
+    if recipe.encoder.special_tokens:
+        tokenizer, source = _grown(recipe, loaded)
+    vector = vector_settings(recipe, loaded)
+    kind = published_head(task, vector, recipe.head)
+    heads = []
+    if kind is not None:
+        outputs = task.outputs if kind in ("sequence", "token") else 2
+        heads = [Head(kind=kind, outputs=outputs, dropout=recipe.head.dropout)]  # type: ignore[arg-type]
+    model = _encoder(recipe, source, heads, random, device)
+    whole = TaskModel(
+        model,
+        task,
+        vector=vector,
+        head=recipe.head,
+        lengths=recipe.length,
+        meta_sizes=meta_sizes,
+        auxiliary=auxiliary,
+        random=random,
+    )
+    whole.draw(drawn_tokens(recipe, task, vector))
+    if recipe.encoder.frozen:
+        whole.freeze()
+    return whole, tokenizer
+
+
+def _grown(recipe: FinetuneRecipe, loaded: LoadedFolder) -> tuple[Tokenizer, Model]:
+    """Further tokens that stand for themselves in texts, with rows of their own."""
+    tokenizer = loaded.tokenizer.add_tokens(recipe.encoder.special_tokens)
+    return tokenizer, grow_model(loaded.model, loaded.tokenizer, tokenizer)
+
+
+def _encoder(
+    recipe: FinetuneRecipe,
+    source: Model,
+    heads: list[Head],
+    random: torch.Generator,
+    device: str,
+) -> Model:
+    spec = _spec(recipe, source.spec, device)
+    shapes = find(source.variant).heads
+    pooled = any(shapes[head.kind].reads == "pooled" for head in heads)
+    model = build(source.variant, replace(spec, pooler=pooled), heads=heads, generator=random)
+    stored = dict(source.named_parameters())
+    begun = []
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name in stored and stored[name].shape == parameter.shape:
+                parameter.copy_(stored[name])
+            else:
+                begun.append(name)
+    odd = [name for name in begun if name.startswith("encoder.") and "pooler" not in name]
+    if odd:
+        raise ConfigError(f"the model has no {odd[0]}; it cannot be fine-tuned")
+    if any("pooler" in name for name in begun):
+        log.info("the model has no pooler: it begins at random, like the head")
+    return model
+
+
+def _spec(recipe: FinetuneRecipe, spec: Spec, device: str) -> Spec:
+    settings = recipe.encoder
+    attention = settings.attention_dropout
+    if attention is None:
+        # Above 0 it rules out the fused attention of CPUs, at twice the time of a step.
+        attention = 0.0 if device == "cpu" else spec.attention_dropout
+    dropout = settings.dropout
+    if dropout is None:
+        # Pre-training that reads its text once needs none; a few thousand rows would be learned
+        # by heart.
+        dropout = spec.dropout or USUAL_DROPOUT
+    return replace(spec, dropout=dropout, attention_dropout=attention)

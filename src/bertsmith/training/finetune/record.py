@@ -1,0 +1,192 @@
+"""The record of a fine-tuned folder: how it was made and what it is worth, as JSON.
+
+A report page and a model card are drawn from it alone, and `bertsmith predict` reads from it how
+the data was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertsmith import __version__
+from bertsmith.evaluation.proof import baselines, prove
+from bertsmith.evaluation.proof.presentation import plain
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.split.splits import Splits
+from bertsmith.runtime.labeled_predictions import write_judged
+from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.runtime.trained_spec import RECORD
+from bertsmith.tasks.losses import CrossEntropySettings
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.training.finetune.finetune import FinetuneJob
+from bertsmith.training.finetune.model import drawn_tokens
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+
+CURVE_POINTS = 400  # of each kind of line that the record keeps
+CURVES = ("train", "eval", "final")
+POOLED = {
+    "first": "the first token",
+    "mean": "the mean of all tokens",
+    "max": "the largest value over all tokens",
+    "attention": "a mean of all tokens with learned weights",
+}
+LAYERS = {
+    "last": "last layer",
+    "sum4": "sum of the last four layers",
+    "concat4": "last four layers side by side",
+    "weighted": "mean of all layers with learned weights",
+    "all_first": "all layers side by side",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """How a folder was made: what the record says beside what the folder itself tells.
+
+    `run` is the folder of the run that the model comes from: the job's own, or that of one of
+    several. `more` are whole sections: survey, lengths, seeds, interval, folds.
+    """
+
+    job: FinetuneJob
+    splits: Splits
+    run: Path
+    precision: str
+    threads: int
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
+    """Judge the finished folder on dev and test rows, and write proof.json and predictions.
+
+    What is judged is the folder as it lies on disk, so the figures are those its user gets.
+    """
+    out = making.job.out
+    predictor = load_predictor(out, device=device)
+    sides: dict[str, Any] = {"dev": None, "test": None}
+    simple: dict[str, Any] = {}
+    for name, examples in (("dev", making.job.dev), ("test", making.splits.test)):
+        if not examples:
+            continue
+        said = [one for _, one in predictor.stream(examples)]
+        write_judged(out / f"predictions.{name}.jsonl", examples, said)
+        if any(example.target is not None for example in examples):
+            sides[name] = prove(predictor.task, examples, said).to_json()
+            simple[name] = baselines(making.job.task, making.job.train, examples)
+    record = {**_making(making, predictor), **sides, "baselines": simple, **making.more}
+    told = dict(plain(record))
+    text = json.dumps(told, ensure_ascii=False, indent=1)
+    write_staged(out / RECORD, text.encode("utf-8", "replace") + b"\n")
+    return told
+
+
+def _making(making: Making, predictor: Predictor) -> dict[str, Any]:
+    job = making.job
+    return {
+        "bertsmith": __version__,
+        "task": job.task,
+        "model": job.model,
+        "labels": list(predictor.task.labels),
+        "data": _data(job, making.splits),
+        "recipe": job.recipe.model_dump(mode="json"),
+        "head": head(predictor.model),
+        "regulariser": regulariser(predictor, job.recipe),
+        "training": _training(making),
+        "curves": curves(making.run / "log.jsonl"),
+    }
+
+
+def _data(job: FinetuneJob, splits: Splits) -> dict[str, Any]:
+    sides: dict[str, Sequence[Example]] = {"train": job.train, "dev": job.dev, "test": splits.test}
+    spec = splits.specs.get("train")
+    return {
+        "files": {name: rows[0].source for name, rows in sides.items() if rows},
+        "rows": {name: len(rows) for name, rows in sides.items()},
+        "rejected": {n: a.rows_rejected for n, a in splits.accounts.items() if a.rows_rejected},
+        "notes": list(splits.notes),
+        "spec": json.loads(spec.to_json()) if spec is not None else None,
+    }
+
+
+def _training(making: Making) -> dict[str, Any]:
+    """From result.json, which the loop writes when it is done."""
+    try:
+        result = json.loads((making.run / "result.json").read_bytes())
+    except (OSError, ValueError):
+        result = {}
+    seconds, tokens = result.get("seconds"), result.get("tokens")
+    best = result.get("best") or {}
+    return {
+        "steps": result.get("step"),
+        "epochs": making.job.recipe.plan.epochs,
+        "rate": result.get("rate"),
+        "seconds": seconds,
+        "tokens": tokens,
+        "tokens_per_second": tokens / seconds if tokens and seconds else None,
+        "precision": making.precision,
+        "threads": making.threads,
+        "best_step": best.get("step"),
+        "best_weights": best.get("weights"),
+        "seed": making.job.recipe.run.seed,
+    }
+
+
+def head(model: TaskModel) -> dict[str, str]:
+    """Whose head it is, and what it reads of a text, in words."""
+    if model.published is not None:
+        return {"kind": "published", "reads": "what heads of this family read"}
+    if model.vector is None:
+        return {"kind": "own", "reads": "single tokens"}
+    layers = model.settings.layers
+    where = f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]
+    read = f"{POOLED[model.settings.pooling]}, {where}"
+    if model.likeness is not None:
+        return {"kind": "own", "reads": f"the cosine of two texts, of each {read}"}
+    tokens = "" if model.bag is None else "; each token by itself"
+    return {"kind": "own", "reads": read + tokens}
+
+
+def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
+    """What kept the model from learning its rows by heart, in words."""
+    spec = predictor.model.model.spec
+    inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
+    if recipe.encoder.masked:
+        inside["masked tokens"] = recipe.encoder.masked
+    if recipe.encoder.agreement:
+        inside["agreement of two readings"] = recipe.encoder.agreement
+    above = {
+        "dropout before the head": recipe.head.dropout,
+        "weight decay": recipe.optimizer.weight_decay,
+    }
+    if isinstance(recipe.loss, CrossEntropySettings) and recipe.loss.smoothing:
+        above["label smoothing"] = recipe.loss.smoothing
+    rates = above if recipe.encoder.frozen else inside | above
+    told = [f"{name} {rate:g}" for name, rate in rates.items()]
+    if recipe.encoder.frozen:
+        told.insert(0, "the encoder stays as it is")
+    drawn = drawn_tokens(recipe, predictor.model.task, predictor.model.settings)
+    if drawn:
+        told.append(f"longer texts as the mean of {drawn} drawn tokens")
+    return ", ".join(told)
+
+
+def curves(log: Path) -> list[dict[str, Any]]:
+    """The lines of a log that draw curves, thinned evenly."""
+    try:
+        lines = log.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    rows = [json.loads(line) for line in lines if line.strip()]
+    found: list[dict[str, Any]] = []
+    for kind in CURVES:
+        some = [row for row in rows if row.get("kind") == kind]
+        step = max(1, -(-len(some) // CURVE_POINTS))
+        kept = some[::step]
+        if some and kept[-1] is not some[-1]:
+            kept.append(some[-1])
+        found += kept
+    return sorted(found, key=lambda row: row.get("step", 0))

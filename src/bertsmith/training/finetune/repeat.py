@@ -1,0 +1,298 @@
+"""Several runs of fine-tuning, one after another: each is finished once, the best is kept."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from bertsmith.errors import ConfigError
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.folder_lock import FolderLock
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.split.folds import fold_numbers
+from bertsmith.metrics import better
+from bertsmith.metrics.significance import over_seeds
+from bertsmith.runtime.ensemble import FIGURES
+from bertsmith.runtime.predictor import load_predictor
+from bertsmith.tasks.model.meta import meta_tables
+from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.task import score
+from bertsmith.training.checkpoints.resume import digest
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.finetune.encoder_cache import Memory
+from bertsmith.training.finetune.finetune import Finetuned, FinetuneJob, facts, finetune
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.finetune.result import save_task_model
+from bertsmith.training.loop.progress import Watcher
+from bertsmith.training.loop.run import Outcome
+
+log = logging.getLogger(__name__)
+
+CHOSEN = "chosen.json"  # which of the runs the folder above them holds
+Notice = Callable[[str], None]
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A finished run: its seed or the number of its fold, its folder, its development figures."""
+
+    number: int
+    folder: Path
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Many:
+    """Several runs of one job; `result` is the best of them by its development figure.
+
+    The folder of the job then holds the model of `best`. If a signal stopped a run, `result` is
+    that run, and there is no best one yet.
+    """
+
+    kind: Literal["seeds", "folds"]
+    members: tuple[Member, ...]
+    result: Finetuned
+    best: Member | None = None
+    whole: Figures | None = None  # folds: of all rows, each judged by the run that never saw it
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the best run ended, or the one that was stopped."""
+        return self.result.outcome
+
+    @property
+    def interval(self) -> dict[str, dict[str, float | int | None]]:
+        """Mean, deviation and Student's 95 % interval of the mean of every figure."""
+        shared = [name for name in self.members[0].figures if self._has(name)]
+        return {
+            name: _plain(asdict(over_seeds([one.figures[name] for one in self.members])))
+            for name in shared
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """`seeds` and `interval`, or `folds`, as the record of a run has them."""
+        runs = [
+            {self.kind.removesuffix("s"): one.number, "figures": _plain(one.figures)}
+            for one in self.members
+        ]
+        chosen = self.best.number if self.best else None
+        if self.kind == "seeds":
+            return {"seeds": runs, "interval": self.interval, "chosen": chosen}
+        folds = {"runs": runs, "figures": _plain(self.whole or {}), "interval": self.interval}
+        return {"folds": {"count": len(runs), **folds, "chosen": chosen}}
+
+    def _has(self, name: str) -> bool:
+        return all(name in one.figures for one in self.members)
+
+
+def held(out: Path, place: Place) -> ExitStack:
+    """The folder above several runs, held against a second process while they go on."""
+    stack = ExitStack()
+    lock = FolderLock(out, work="run", instead="folder")
+    on_first(place.ranks, lambda: stack.enter_context(lock))
+    return stack
+
+
+def run_all(
+    kind: Literal["seeds", "folds"],
+    job: FinetuneJob,
+    jobs: Mapping[int, FinetuneJob],
+    *,
+    place: Place,
+    watch: Watcher | None,
+    notice: Notice,
+) -> Many:
+    """Every job that is not finished; then the model of the best one goes into the folder above."""
+    members: list[Member] = []
+    best: tuple[Member, Finetuned | None] | None = None
+    name = job.recipe.best.figure
+    memory: Memory | None = {} if kind == "seeds" else None  # folds have rows of their own
+    for place_in_line, (number, one) in enumerate(jobs.items(), start=1):
+        which = f"{kind.removesuffix('s')} {number} ({place_in_line} of {len(jobs)})"
+        done: Finetuned | None = None
+        figures = _finished(one, place)
+        if place.ranks.any(figures is None):
+            notice(f"{which} begins in {one.out}")
+            done = finetune(one, place=place, watch=watch, memory=memory)
+            if done.dev_figures is None:
+                return Many(kind=kind, members=tuple(members), result=done)
+            figures = done.dev_figures
+            on_first(place.ranks, partial(_remember, one, figures, place))
+        else:
+            notice(f"{which} is finished")
+        found = figures or {}
+        member = Member(number=number, folder=one.out, figures=found)
+        members.append(member)
+        name = name or next(iter(found))
+        if best is None or better(name, found[name], best[0].figures[name]):
+            best = (member, done)
+    if best is None:
+        raise ConfigError("there is nothing to run")
+    winner = best[0]
+    result = best[1] or finetune(jobs[winner.number], place=place, watch=watch)
+    on_first(place.ranks, lambda: _put(job, jobs[winner.number], winner, result, str(name)))
+    notice(f"{job.out} holds the model of {kind.removesuffix('s')} {winner.number}")
+    return Many(kind=kind, members=tuple(members), result=result, best=winner)
+
+
+def _finished(job: FinetuneJob, place: Place) -> Figures | None:
+    """The figures of this very job if it was run to its end before."""
+    path = job.out / FIGURES
+    if not path.exists() or not (job.out / "config.json").exists():
+        return None
+    try:
+        told = json.loads(path.read_bytes())
+        if told["job"] != _fingerprint(job, place):
+            return None  # the run itself says what has changed
+        return {name: math.nan if v is None else float(v) for name, v in told["figures"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        log.warning("%s is damaged; the run is judged again", path)
+        return None
+
+
+def _remember(job: FinetuneJob, figures: Figures, place: Place) -> None:
+    told = {"job": _fingerprint(job, place), "figures": _plain(figures)}
+    write_staged(job.out / FIGURES, (json.dumps(told, indent=2) + "\n").encode())
+
+
+def _fingerprint(job: FinetuneJob, place: Place) -> str:
+    recipe = job.recipe
+    optimizer = recipe.optimizer.model_dump(mode="json")  # of which the loop keeps its own account
+    return digest({**facts(job, place), "seed": recipe.run.seed, "optimizer": optimizer})
+
+
+def _put(
+    job: FinetuneJob, chosen: FinetuneJob, member: Member, result: Finetuned, figure: str
+) -> None:
+    """The best model into the folder above the runs, with a note where it comes from."""
+    if result.model is None or result.tokenizer is None:
+        raise ConfigError(f"{chosen.out} was stopped before its end; run the same command again")
+    tables = meta_tables(chosen.train, chosen.recipe.head.meta)
+    save_task_model(result.model, result.tokenizer, job.out, recipe=chosen.recipe, tables=tables)
+    note = {
+        "from": member.folder.relative_to(job.out).as_posix(),
+        "because": f"the best {figure} on the development rows",
+        "figures": _plain(member.figures),
+    }
+    write_staged(job.out / CHOSEN, (json.dumps(note, indent=2) + "\n").encode())
+
+
+def _plain(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers that JSON knows: nan becomes null."""
+    return {n: None if isinstance(f, float) and math.isnan(f) else f for n, f in figures.items()}
+
+
+PREDICTIONS = "predictions.folds.jsonl"
+
+
+def finetune_seeds(
+    job: FinetuneJob,
+    seeds: Sequence[int],
+    *,
+    place: Place | None = None,
+    watch: Watcher | None = None,
+    notice: Notice = log.info,
+) -> Many:
+    """Fine-tune with each seed, in OUT/seeds/SEED; finished runs are not repeated.
+
+    OUT gets the model of the seed with the best development figure. `notice` is told what begins.
+    """
+    place = place or Place()
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds {list(seeds)}: give one or more, each once")
+    jobs = {
+        seed: replace(
+            job,
+            recipe=_with_seed(job.recipe, seed),
+            out=job.out / "seeds" / str(seed),
+        )
+        for seed in seeds
+    }
+    with held(job.out, place):
+        return run_all("seeds", job, jobs, place=place, watch=watch, notice=notice)
+
+
+def finetune_folds(
+    job: FinetuneJob,
+    folds: int,
+    *,
+    group: str | None = None,
+    place: Place | None = None,
+    watch: Watcher | None = None,
+    notice: Notice = log.info,
+) -> Many:
+    """Fine-tune once for each fold of the training rows, in OUT/folds/N; finished ones stay.
+
+    In each run one fold is held out, and the development rows choose the best weights, so that
+    nothing of the held-out rows reaches its model. What is said of them goes, in the order of the
+    training rows, into predictions.folds.jsonl; `whole` are the figures of all of them together.
+    OUT gets the model of the fold with the best development figure.
+    """
+    place = place or Place()
+    whose = fold_numbers(job.train, folds, seed=job.recipe.run.seed, group=group)
+    # Labels may be so rare that a fold holds all of their rows; a scale is not learned from those.
+    known = () if job.task == "regress" else job.train
+    jobs = {
+        number: replace(
+            job,
+            train=[row for row, fold in zip(job.train, whose, strict=True) if fold != number],
+            known=known,
+            out=job.out / "folds" / str(number),
+        )
+        for number in range(folds)
+    }
+    with held(job.out, place):
+        many = run_all("folds", job, jobs, place=place, watch=watch, notice=notice)
+        if many.best is None:
+            return many
+        return _with_rows(many, job, whose, place)
+
+
+def _with_seed(recipe: FinetuneRecipe, seed: int) -> FinetuneRecipe:
+    """A recipe with another seed."""
+    return recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": seed})})
+
+
+def _with_rows(many: Many, job: FinetuneJob, whose: Sequence[int], place: Place) -> Many:
+    """The figures of the held-out rows: of each fold, and of all together."""
+    found: dict[int, Prediction] = {}
+    members = []
+    for member in many.members:
+        predictor = load_predictor(member.folder, device=str(place.device))
+        numbers = [n for n, fold in enumerate(whose) if fold == member.number]
+        rows = [job.train[n] for n in numbers]
+        said = [one for _, one in predictor.stream(rows)]
+        members.append(
+            Member(
+                number=member.number,
+                folder=member.folder,
+                figures=score(predictor.task, rows, said),
+            )
+        )
+        found |= dict(zip(numbers, said, strict=True))
+    said = [found[n] for n in range(len(job.train))]
+    task = predictor.task
+    on_first(place.ranks, lambda: _write(job.out / PREDICTIONS, job.train, whose, said))
+    best = next(one for one in members if many.best and one.number == many.best.number)
+    whole = score(task, job.train, said)
+    return replace(many, members=tuple(members), best=best, whole=whole)
+
+
+def _write(
+    path: Path, rows: Sequence[Example], whose: Sequence[int], said: Sequence[Prediction]
+) -> None:
+    def lines() -> Iterator[str]:
+        for row, fold, one in zip(rows, whose, said, strict=True):
+            told = {"source": row.source, "line": row.line, "id": row.id, "fold": fold}
+            yield json.dumps({**told, **one.to_json()}, ensure_ascii=False) + "\n"
+
+    write_staged(path, "".join(lines()).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,76 @@
+"""The model folder that comes out of fine-tuning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from bertsmith.files.atomic_folder import result_folder
+from bertsmith.folders.extras import HEAD, task_beside
+from bertsmith.folders.write import save_model
+from bertsmith.models.build import Model, build
+from bertsmith.models.config.labels import NO_LABELS, Labels
+from bertsmith.tasks.model.meta import MetaTables
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.tasks.task import Task
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+
+PROBLEMS = {
+    "classify": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "regress": "regression",
+}
+
+
+def save_task_model(
+    model: TaskModel,
+    tokenizer: Tokenizer,
+    out: Path,
+    *,
+    recipe: FinetuneRecipe,
+    tables: MetaTables,
+) -> None:
+    """Put the model folder into `out`, with all that prediction needs to know."""
+    head = {
+        name: tensor.detach().float().cpu()
+        for name, tensor in model.state_dict().items()
+        if not name.startswith("model.")
+    }
+    section = {
+        "name": model.task.name,
+        **model.task.to_json(),
+        "length": recipe.length.model_dump(mode="json"),
+        "vector": model.settings.model_dump(mode="json"),
+        "head_settings": recipe.head.model_dump(mode="json"),
+        "meta": {column: dict(table) for column, table in tables.items()},
+        "auxiliary": {one.column: one.to_json() for one in model.columns},
+    }
+    with result_folder(out) as staging:
+        save_model(
+            _plain(model.model),
+            tokenizer,
+            staging,
+            labels=labels_of(model.task),
+            beside=task_beside(section, head),
+        )
+    if not head:
+        (out / HEAD).unlink(missing_ok=True)  # of a run with other settings
+
+
+def labels_of(task: Task) -> Labels:
+    """Labels and kind of problem as config.json spells them."""
+    if task.name == "answer":
+        return NO_LABELS  # a span head always has two outputs
+    names = task.labels or ("LABEL_0",)
+    return Labels(names=names, problem=PROBLEMS.get(task.name))
+
+
+def _plain(model: Model) -> Model:
+    """The model on the CPU in fp32, with linear layers of the ordinary kind."""
+    fresh = build(model.variant, model.spec, heads=model.head_specs, empty=True)
+    with torch.no_grad():
+        for own, trained in zip(fresh.parameters(), model.parameters(), strict=True):
+            own.copy_(trained.detach().float().cpu())
+    return fresh

@@ -1,0 +1,177 @@
+"""Which examples each step of fine-tuning reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from bertsmith.errors import ConfigError
+from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.batch import TaskBatch, task_batch
+from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.inference import cut_up
+from bertsmith.tasks.model.auxiliary import Auxiliary, auxiliary_counts
+from bertsmith.tasks.model.task_model import TaskModel
+from bertsmith.tasks.r_drop import read_twice
+from bertsmith.tasks.task import Loss, Task
+from bertsmith.tasks.token_dropout import MaskedTokens
+from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.loop.workload import Ranks, Scored
+
+Numbers = NDArray[np.int64]
+PART = "task"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a step asks of an example besides the task.
+
+    `loss` takes the place of the task's own. With `agreement`, every text is read twice, and that
+    is the weight of the difference.
+    """
+
+    auxiliary: Sequence[Auxiliary] = ()
+    loss: Loss | None = None
+    agreement: float = 0.0
+
+
+class FinetuneWork:
+    """Labeled examples as the loop asks for them.
+
+    Step s reads examples s x batch to (s + 1) x batch of an endless row of epochs, each in an
+    order of its own; the same on any number of ranks.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        features: Sequence[Feature],
+        *,
+        plan: PlanSettings,
+        seed: int,
+        ranks: Ranks,
+        asked: Asked = Asked(),  # noqa: B008 - frozen
+        masking: MaskedTokens | None = None,
+    ) -> None:
+        """`masking` hides tokens of what is read."""
+        runs = groupby(features, key=lambda feature: feature.example)
+        self._examples = [list(run) for _, run in runs]
+        if not self._examples:
+            raise ConfigError("there is no example to train on")
+        self._task = task
+        self._columns = tuple(asked.auxiliary)
+        self._loss = asked.loss or task.loss
+        self._agreement = asked.agreement
+        self._masking = masking
+        self._batch = plan.batch
+        self._micro_tokens = plan.micro_tokens
+        self._seed = seed
+        self._rank, self._world = ranks.rank, ranks.world
+        self._classes = _classes(self._examples) if plan.sampler == "balanced" else None
+        self._order: tuple[int, Numbers] | None = None
+
+    @property
+    def steps_an_epoch(self) -> float:
+        """How many steps read every example once."""
+        return len(self._examples) / self._batch
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The task's part, and one for each auxiliary target under the name of its column."""
+        return {PART: 1.0, **{one.column: one.weight for one in self._columns}}
+
+    def micro_batches(self, step: int, share: float) -> list[TaskBatch]:
+        """This rank's micro-batches of a step."""
+        # Numbered anew: an example may come twice in a step, at the seam of two epochs.
+        features = [
+            replace(feature, example=place)
+            for place, reading in enumerate(self._readings(step))
+            for feature in self._read(reading)
+        ]
+        return [
+            task_batch([features[at] for at in part])
+            for part in cut_up(features, self._micro_tokens)
+        ]
+
+    def counts(self, batch: TaskBatch) -> dict[str, int]:
+        """Predictions, known before the pass."""
+        return {
+            PART: self._task.count(batch),
+            **auxiliary_counts(self._columns, batch.auxiliary),
+        }
+
+    def loss(
+        self, model: nn.Module, batch: TaskBatch
+    ) -> tuple[Mapping[str, LossSum], Mapping[str, Scored]]:
+        """The task's loss, and those of the auxiliary targets."""
+        if not isinstance(model, TaskModel):
+            raise TypeError(f"fine-tuning trains a TaskModel, not {type(model)}")
+        if self._agreement:
+            return {PART: read_twice(model, batch, self._loss, self._agreement)}, {}
+        if not self._columns:
+            return {PART: self._loss(model(batch), batch)}, {}
+        logits, further = model.with_auxiliary(batch)
+        parts = {PART: self._loss(logits, batch)}
+        for number, (column, rows) in enumerate(zip(self._columns, further, strict=True)):
+            parts[column.column] = column.loss(rows, batch.auxiliary[:, number])
+        return parts, {}
+
+    def tokens(self, batch: TaskBatch) -> int:
+        """The real tokens of a micro-batch."""
+        return batch.tokens
+
+    def examples(self, step: int) -> str:
+        """Which examples a step reads, in words."""
+        numbers = [self._number(reading) for reading in self._readings(step)]
+        more = " ..." if len(numbers) > 8 else ""
+        return f"training rows {numbers[:8]}{more} (rank {self._rank})"
+
+    def held_out(self) -> Iterator[TaskBatch]:
+        """None: development rows are judged by what is predicted for them."""
+        return iter(())
+
+    def _readings(self, step: int) -> list[int]:
+        """Which of all examples that training ever reads this rank reads in a step."""
+        readings = np.arange(step * self._batch, (step + 1) * self._batch)
+        mine: list[int] = np.array_split(readings, self._world)[self._rank].tolist()
+        return mine
+
+    def _number(self, reading: int) -> int:
+        """Which example a reading is of."""
+        size = len(self._examples)
+        return int(self._in_epoch(reading // size)[reading % size])
+
+    def _read(self, reading: int) -> list[Feature]:
+        """The passages of an example as training sees them this time."""
+        passages = self._examples[self._number(reading)]
+        return passages if self._masking is None else self._masking.hide(passages, reading)
+
+    def _in_epoch(self, epoch: int) -> Numbers:
+        """The examples of an epoch in the order they are read."""
+        if self._order is None or self._order[0] != epoch:
+            key = np.array([self._seed, epoch], dtype=np.uint64)
+            random = np.random.Generator(np.random.Philox(key=key))
+            size = len(self._examples)
+            if self._classes is None:
+                order = random.permutation(size)
+            else:
+                drawn = random.integers(len(self._classes), size=size)
+                order = np.array([random.choice(self._classes[c]) for c in drawn])
+            self._order = (epoch, order.astype(np.int64))
+        return self._order[1]
+
+
+def _classes(examples: Sequence[Sequence[Feature]]) -> list[Numbers]:
+    """The numbers of the examples of each class."""
+    found: dict[int, list[int]] = {}
+    for number, parts in enumerate(examples):
+        target = parts[0].target
+        if target is None or target.ndim or not np.issubdtype(target.dtype, np.integer):
+            raise ConfigError("plan.sampler = balanced needs one class an example")
+        found.setdefault(int(target), []).append(number)
+    return [np.array(numbers) for numbers in found.values()]

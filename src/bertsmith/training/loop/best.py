@@ -1,0 +1,100 @@
+"""The best weights so far by a held-out figure, and when to stop looking for better ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bertsmith.config import Settings
+from bertsmith.errors import unknown
+from bertsmith.metrics import better
+from bertsmith.training.loop.evaluate import Evaluation
+from bertsmith.training.optimizers.optimizers import sharded_like
+
+
+class BestSettings(Settings):
+    """Which figure decides (the task's main one if none is named), and how long to wait for it."""
+
+    figure: str | None = None
+    patience: Annotated[int, Field(gt=0)] | None = None  # evaluations without a better one
+
+
+class BestWeights:
+    """A copy of the weights at the best evaluation; does nothing when `settings` is None."""
+
+    def __init__(self, model: nn.Module, settings: BestSettings | None) -> None:
+        self._model = model
+        self._settings = settings
+        self._kept: dict[str, Tensor] = {}
+        self.facts: dict[str, Any] = {}
+        """{}, or of the best one: step, whose weights, figure, value, evaluation; evaluations
+        `waited` since, and the step of the last one `offered`."""
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The best one so far."""
+        return Evaluation.from_json(self.facts["evaluation"]) if self.facts else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing better came for so long that training ends."""
+        patience = self._settings.patience if self._settings else None
+        return patience is not None and self.facts.get("waited", 0) >= patience
+
+    def offer(self, step: int, found: Evaluation, *, weights: str = "last") -> None:
+        """Keep the weights in the model if their figure is the best so far, or equal at less loss.
+
+        Few held-out rows soon agree on one accuracy; the loss still tells which weights are surer.
+        The `last` ones of a step are judged once; their mean may follow at the same step.
+        """
+        if self._settings is None:
+            return
+        if weights == "last" and self.facts.get("offered") == step:
+            return
+        name = self._settings.figure or next(iter(found.figures))
+        if name not in found.figures:
+            raise unknown("figure of this task", name, found.figures)
+        value = found.figures[name]
+        if not self._is_better(name, value, found.total):
+            self.facts = {**self.facts, "waited": self.facts["waited"] + 1, "offered": step}
+            return
+        self._kept = {name: w.detach().clone() for name, w in self._weights().items()}
+        self.facts = {"step": step, "weights": weights, "figure": name, "value": value}
+        self.facts |= {"waited": 0, "offered": step}
+        # Perplexities follow from losses, and may be infinite, which JSON does not know.
+        self.facts["evaluation"] = {
+            key: part for key, part in found.to_json().items() if key != "perplexity"
+        }
+
+    def _is_better(self, name: str, value: float, loss: float) -> bool:
+        best = self.evaluation
+        if best is None or better(name, value, self.facts["value"]):
+            return True
+        return value == self.facts["value"] and loss < best.total
+
+    @torch.no_grad()
+    def apply(self) -> None:
+        """Put the best weights into the model."""
+        weights = self._weights()
+        for name, value in self._kept.items():
+            weights[name].copy_(value)
+
+    def state(self) -> dict[str, Tensor]:
+        """The best weights by name."""
+        return dict(self._kept)
+
+    def load(self, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Take over what a checkpoint holds."""
+        weights = self._weights()
+        self._kept = {name: sharded_like(tensor, weights[name]) for name, tensor in kept.items()}
+        self.facts = dict(facts)
+
+    def _weights(self) -> dict[str, Tensor]:
+        """Trained parameters, and buffers that training moves (batch norm)."""
+        stored = self._model.state_dict().keys()
+        named = {n: p for n, p in self._model.named_parameters() if p.requires_grad}
+        return {**named, **{n: b for n, b in self._model.named_buffers() if n in stored}}

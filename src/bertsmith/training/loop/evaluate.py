@@ -1,0 +1,116 @@
+"""Held-out losses, perplexities and accuracies, each part by its own count over all ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from bertsmith.config import Settings
+from bertsmith.training.loop.workload import Ranks, Work
+
+Precision = Callable[[], AbstractContextManager[Any]]
+
+
+class EvaluationSettings(Settings):
+    """How much text is held out, and every how many steps it is read."""
+
+    held_out: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    every: Annotated[int, Field(gt=0)] | None = 1_000  # None: at the end only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What held-out text says of a model."""
+
+    losses: dict[str, float]
+    accuracy: dict[str, float]
+    counts: dict[str, int]
+    total: float  # the weighted sum that training minimizes
+    figures: dict[str, float] = field(default_factory=dict)  # of a task, the main one first
+
+    @property
+    def perplexity(self) -> dict[str, float]:
+        """exp of each loss; infinite where that is more than a float holds."""
+        return {name: _exp(loss) for name, loss in self.losses.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "losses": self.losses,
+            "perplexity": self.perplexity,
+            "accuracy": self.accuracy,
+            "counts": self.counts,
+            "total": self.total,
+            "figures": {n: None if math.isnan(f) else f for n, f in self.figures.items()},
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Evaluation:
+        """What `to_json` gave; a figure that was not a number is one that is not."""
+        return cls(
+            losses=values["losses"],
+            accuracy=values["accuracy"],
+            counts=values["counts"],
+            total=values["total"],
+            figures={n: math.nan if f is None else f for n, f in values["figures"].items()},
+        )
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, work: Work, ranks: Ranks, *, device: torch.device, precision: Precision
+) -> Evaluation | None:
+    """Run over the held-out batches; None when there are none."""
+    was_training = model.training
+    model.eval()
+    sums: dict[str, float] = {}
+
+    def add(key: str, value: float) -> None:
+        sums[key] = sums.get(key, 0.0) + value
+
+    try:
+        with ranks.whole(model):
+            for batch in work.held_out():
+                with precision():
+                    parts, scores = work.loss(model, batch.to(device))
+                for name, part in parts.items():
+                    add(f"sum:{name}", float(part.sum))
+                    add(f"count:{name}", part.count)
+                for name, score in scores.items():
+                    add(f"correct:{name}", float(score.correct))
+                    add(f"scored:{name}", score.count)
+    finally:
+        model.train(was_training)
+    # Every rank must name the same parts: those of the loss, even where a rank has no text.
+    for name in work.weights:
+        for kind in ("sum", "count", "correct", "scored"):
+            sums.setdefault(f"{kind}:{name}", 0.0)
+    return _evaluation(ranks.sum_counts(dict(sorted(sums.items()))), work)
+
+
+def _evaluation(sums: dict[str, float], work: Work) -> Evaluation | None:
+    counts = {n: int(sums[f"count:{n}"]) for n in work.weights if sums[f"count:{n}"]}
+    if not counts:
+        return None
+    losses = {name: sums[f"sum:{name}"] / count for name, count in counts.items()}
+    accuracy = {
+        name: sums[f"correct:{name}"] / sums[f"scored:{name}"]
+        for name in counts
+        if sums[f"scored:{name}"]
+    }
+    total = sum(work.weights[name] * loss for name, loss in losses.items())
+    return Evaluation(losses=losses, accuracy=accuracy, counts=counts, total=total)
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

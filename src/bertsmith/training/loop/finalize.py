@@ -1,0 +1,87 @@
+"""The end of a run: held-out figures of the last weights and their mean, the best in place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from bertsmith.errors import DivergedError
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.training.checkpoints.saving import RESULT
+from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.loop.averaging import TailAverage
+from bertsmith.training.loop.best import BestWeights
+from bertsmith.training.loop.evaluate import Evaluation
+from bertsmith.training.loop.journal import Journal
+from bertsmith.training.loop.run import Outcome, Run, judged
+from bertsmith.training.loop.state import TrainState
+
+
+def finish(
+    run: Run, state: TrainState, average: TailAverage, best: BestWeights, journal: Journal
+) -> Outcome:
+    """Evaluate last weights and mean, leave the better in the model, and write result.json.
+
+    Where the best weights of a run are kept, both compete with those.
+    """
+    last = _measured(run, journal, "last")
+    if last is not None:
+        best.offer(state.step, last)
+    mean: Evaluation | None = None
+    chosen: Literal["last", "average", "best"] = "last"
+    if average.count:
+        before = average.apply()
+        mean = _measured(run, journal, "average")
+        if mean is not None:
+            best.offer(state.step, mean, weights="average")
+        if last is None or mean is None or mean.total <= last.total:
+            chosen = "average"
+        else:
+            average.restore(before)
+    if last is not None and run.best is not None:
+        best.apply()
+        chosen = "best"
+    outcome = Outcome(
+        status="finished",
+        step=state.step,
+        tokens=state.tokens,
+        seconds=state.clock,
+        last=last,
+        average=mean,
+        best=best.evaluation,
+        chosen=chosen,
+    )
+    kept = {name: best.facts.get(name) for name in ("step", "weights")}
+    result = _result(outcome, kept, rate=run.optimizer.lr)
+    journal.write("end", result)
+    journal.sync()
+    on_first(run.ranks, lambda: _write(run.folder / RESULT, result))
+    return outcome
+
+
+def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
+    found = judged(run)
+    if found is None:
+        return None
+    if found.total - found.total != 0.0:
+        raise DivergedError(f"the held-out loss of the {weights} weights is not finite")
+    journal.evaluated("final", found, weights=weights)
+    return found
+
+
+def _result(outcome: Outcome, kept: dict[str, Any], *, rate: float) -> dict[str, Any]:
+    return {
+        "step": outcome.step,
+        "rate": rate,
+        "tokens": outcome.tokens,
+        "seconds": outcome.seconds,
+        "chosen": outcome.chosen,
+        "last": outcome.last.to_json() if outcome.last else None,
+        "average": outcome.average.to_json() if outcome.average else None,
+        "best": {**kept, **outcome.best.to_json()} if outcome.best else None,
+    }
+
+
+def _write(path: Path, result: dict[str, Any]) -> None:
+    write_staged(path, (json.dumps(result, indent=2) + "\n").encode())

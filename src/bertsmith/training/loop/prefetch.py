@@ -1,0 +1,61 @@
+"""The next micro-batches, made in a thread while the model is busy, always the same."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from bertsmith.training.loop.workload import Work
+
+DEPTH = 2  # steps made ahead
+
+
+class Prefetch:
+    """Hands out the micro-batches of steps in the order in which they were asked for.
+
+    The share of training is fixed when a step is asked for, `DEPTH` steps ahead, so that what a
+    step sees does not depend on how fast the thread is.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._wanted: queue.SimpleQueue[tuple[int, float] | None] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[Sequence[Any] | BaseException] = queue.SimpleQueue()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="prefetch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closing = True
+        self._wanted.put(None)
+        self._thread.join(timeout=10.0 if kind is None else 0.5)
+
+    def ask(self, step: int, share: float) -> None:
+        """Ask for the micro-batches of a step; the caller bounds how many are on the way."""
+        self._wanted.put((step, share))
+
+    def take(self) -> Sequence[Any]:
+        """The micro-batches asked for first; an error of the thread is raised here."""
+        found = self._ready.get()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _run(self) -> None:
+        while (wanted := self._wanted.get()) is not None and not self._closing:
+            try:
+                self._ready.put(self._work.micro_batches(*wanted))
+            except BaseException as error:  # raised again where the step is taken
+                self._ready.put(error)
+                return

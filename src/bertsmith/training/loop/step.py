@@ -1,0 +1,149 @@
+"""One step: gradients divided by counts over all micro-batches and ranks, guarded and clipped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertsmith.errors import BertsmithError, ConfigError, DivergedError
+from bertsmith.training.loop.guard import diagnosis
+from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.state import step_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSums:
+    """What a step adds up to over all ranks, and the gradient norm before clipping."""
+
+    values: dict[str, float]  # sum:, count:, correct:, scored: of each part
+    tokens: int
+    norm: float
+
+
+def compute_gradients(run: Run, batches: Sequence[Any], *, step: int, rate: float) -> StepSums:
+    """Fill the gradients of the run's model with those of the whole batch, ready to step.
+
+    Raises DivergedError, on all ranks together, if a loss or the norm is not finite.
+    """
+    counted = _announced(run, batches)
+    if not any(counted[f"count:{name}"] for name in run.work.weights):
+        raise _diverged(run, step, rate, 0.0, [])
+    torch.manual_seed(step_seed(run.seed, step, run.ranks.rank))
+    right: dict[str, float | Tensor] = {}
+    idle = _idle_passes(run, len(batches))  # agreed before any pass: a pass may be a meeting itself
+    losses = [_one_pass(run, batch, counted, right) for batch in batches]
+    nothing = dict.fromkeys(counted, math.inf)  # a share of 0 of the gradient
+    for _ in range(idle):
+        _one_pass(run, batches[-1], nothing, {})
+    run.ranks.sum_gradients(run.model)
+    norm = gradient_norm(run.model)
+    shown = [{name: float(value) for name, value in parts.items()} for parts in losses]
+    values = _added(run, counted, shown, right)
+    if not (math.isfinite(norm) and all(math.isfinite(value) for value in values.values())):
+        raise _diverged(run, step, rate, norm, shown)
+    clip(run.model, norm, run.optimizer.clip)
+    tokens = int(values.pop("tokens"))
+    return StepSums(values=values, tokens=tokens, norm=norm)
+
+
+def gradient_norm(model: nn.Module) -> float:
+    """The norm of all gradients together."""
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    norm = torch.nn.utils.get_total_norm(grads)
+    return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+
+
+@torch.no_grad()
+def clip(model: nn.Module, norm: float, limit: float | None) -> None:
+    """Scale all gradients so that their norm is at most `limit`."""
+    if limit is not None and norm > limit:
+        grads = [p.grad for p in model.parameters() if p.grad is not None]
+        torch._foreach_mul_(grads, limit / norm)
+
+
+def _announced(run: Run, batches: Sequence[Any]) -> dict[str, float]:
+    """The predictions of each part and the tokens, over all micro-batches and ranks."""
+    counts = {f"count:{name}": 0.0 for name in run.work.weights}
+    counts["tokens"] = 0.0
+    for batch in batches:
+        for name, count in run.work.counts(batch).items():
+            counts[f"count:{name}"] += count
+        counts["tokens"] += run.work.tokens(batch)
+    return run.ranks.sum_counts(counts)
+
+
+def _one_pass(
+    run: Run, batch: Any, counted: Mapping[str, float], right: dict[str, float | Tensor]
+) -> dict[str, Tensor]:
+    """Forward and backward of one micro-batch; the sums of its parts."""
+    announced = run.work.counts(batch)
+    with run.precision():
+        parts, scores = run.work.loss(run.model, batch.to(run.device))
+    for name, part in parts.items():
+        if part.count != announced.get(name):
+            raise BertsmithError(
+                f"the part {name!r} announced {announced.get(name)} predictions and made "
+                f"{part.count}: gradients would be divided by the wrong number"
+            )
+    terms = [
+        run.work.weights[name] / counted[f"count:{name}"] * part.sum
+        for name, part in parts.items()
+        if part.count and part.sum.requires_grad
+    ]
+    if terms:
+        torch.stack([term.float() for term in terms]).sum().backward()  # type: ignore[no-untyped-call]
+    for name, score in scores.items():
+        right[f"correct:{name}"] = right.get(f"correct:{name}", 0.0) + score.correct
+        right[f"scored:{name}"] = right.get(f"scored:{name}", 0.0) + score.count
+    return {name: part.sum.detach() for name, part in parts.items()}
+
+
+def _idle_passes(run: Run, own: int) -> int:
+    """How often to repeat the last micro-batch, times zero: sharded ranks must pass equally often.
+
+    A meeting of all ranks.
+    """
+    missing = run.ranks.passes(own) - own
+    if missing and not own:
+        raise ConfigError(
+            f"rank {run.ranks.rank} of {run.ranks.world} got no text of this batch; "
+            "give a global batch of at least as many texts as there are ranks"
+        )
+    return missing
+
+
+def _added(
+    run: Run,
+    counted: Mapping[str, float],
+    losses: Sequence[Mapping[str, float]],
+    right: Mapping[str, float | Tensor],
+) -> dict[str, float]:
+    own = {
+        f"{kind}:{name}": 0.0 for name in run.work.weights for kind in ("sum", "correct", "scored")
+    }
+    for parts in losses:
+        for name, value in parts.items():
+            own[f"sum:{name}"] += value
+    for key, number in right.items():
+        own[key] = own.get(key, 0.0) + float(number)
+    return {**counted, **run.ranks.sum_counts(own)}
+
+
+def _diverged(
+    run: Run, step: int, rate: float, norm: float, losses: Sequence[Mapping[str, float]]
+) -> DivergedError:
+    return DivergedError(
+        diagnosis(
+            run.model,
+            step=step,
+            rate=rate,
+            norm=norm,
+            losses=losses,
+            examples=run.work.examples(step),
+        )
+    )

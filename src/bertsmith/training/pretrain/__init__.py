@@ -1,0 +1,1 @@
+"""Pre-training: from a recipe and a corpus to a model folder."""

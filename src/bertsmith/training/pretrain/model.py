@@ -1,0 +1,165 @@
+"""The model to pre-train, fresh or from a folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from bertsmith.corpus.shards import Corpus
+from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.folders.extras import (
+    HEADS_KEY,
+    OBJECTIVE_HEADS,
+    read_objective_heads,
+)
+from bertsmith.folders.read import LoadedFolder, load_model
+from bertsmith.folders.tensors import listed
+from bertsmith.models.build import Model, build
+from bertsmith.models.init import look_at_neighbors
+from bertsmith.models.spec import Learned, Spec
+from bertsmith.models.variants import find
+from bertsmith.objectives import OBJECTIVES
+from bertsmith.objectives.learner import Asking, Learner
+from bertsmith.training.pretrain.model_settings import attention_dropout, narrowed, spec_of
+from bertsmith.training.pretrain.recipe import PretrainRecipe
+
+log = logging.getLogger(__name__)
+
+
+def build_learner(
+    recipe: PretrainRecipe,
+    corpus: Corpus,
+    asking: Asking,
+    *,
+    init: str | Path | None = None,
+    device: str = "cpu",
+) -> Learner:
+    """The module to train: model, generator if there is one, heads; the same for the same seed."""
+    generator = torch.Generator().manual_seed(recipe.run.seed)
+    if init is None:
+        variant = recipe.model.variant
+        spec = spec_of(recipe.model, corpus.tokenizer(), device=device)
+        loaded = None
+    else:
+        loaded = _source(recipe, corpus, init, device)
+        variant, spec = loaded.model.variant, loaded.model.spec
+    _check_length(recipe, spec)
+    source = None if loaded is None else loaded.model
+    model = _built(variant, spec, asking.heads, generator, source)
+    small = None
+    if recipe.generator is not None:
+        small = _built(
+            variant, narrowed(model.spec, recipe.generator.width), ["masked_lm"], generator, None
+        )
+    if recipe.model.start == "neighbors":
+        if source is not None:
+            log.warning("weights come from %s, so model.start does not change them", init)
+        for fresh in (model if source is None else None, small):
+            if fresh is not None:
+                look_at_neighbors(fresh.encoder)
+    objectives = [OBJECTIVES[name] for name in recipe.objectives]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.run.seed)  # for heads that objectives bring along
+        learner = Learner(model, objectives, generator=small)
+    if loaded is not None:
+        _fill_own_heads(learner, loaded)
+    return learner
+
+
+def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: str) -> LoadedFolder:
+    """The model to go on from; its vocabulary must be that of the corpus."""
+    loaded = load_model(init)
+    corpus.require_vocabulary(loaded.tokenizer, str(init))
+    model = loaded.model
+    if model.variant != recipe.model.variant:
+        raise ConfigError(
+            f"{init} is a {model.variant} model and the recipe asks for {recipe.model.variant}; "
+            f"set model.variant={model.variant} or take another recipe"
+        )
+    changed = [n for n in ("layers", "hidden", "heads", "embedding") if getattr(recipe.model, n)]
+    if changed:
+        raise ConfigError(f"with a model to go on from, model.{changed[0]} cannot be chosen")
+    model.spec = replace(
+        model.spec,
+        dropout=model.spec.dropout if recipe.model.dropout is None else recipe.model.dropout,
+        attention_dropout=attention_dropout(recipe.model, model.spec, device),
+    )
+    return loaded
+
+
+def _built(
+    variant: str,
+    spec: Spec,
+    heads: Sequence[str],
+    generator: torch.Generator,
+    source: Model | None,
+) -> Model:
+    """A model with the heads asked for and a pooler only where one of them reads it."""
+    pooled = any(find(variant).heads[head].reads == "pooled" for head in heads)
+    model = build(variant, replace(spec, pooler=pooled), heads=heads, generator=generator)
+    if source is not None:
+        _copy(source, model)
+    return model
+
+
+def _copy(source: Model, target: Model) -> None:
+    """Weights of the same name; says what has to begin anew and what is left behind."""
+    stored = dict(source.named_parameters())
+    ours = dict(target.named_parameters())
+    both = ours.keys() & stored.keys()
+    with torch.no_grad():
+        for name in both:
+            ours[name].copy_(stored[name])
+    _tell_begun(".".join(name.split(".")[:2]) for name in ours.keys() - both)
+    _tell_left(".".join(name.split(".")[:2]) for name in stored.keys() - both)
+
+
+def _fill_own_heads(learner: Learner, loaded: LoadedFolder) -> None:
+    """The heads that objectives brought along, as the folder has them; each whole or not at all."""
+    stored = read_objective_heads(loaded.folder.parts.transformer)
+    ours = dict(learner.own_heads.named_parameters())
+    both = _objectives(ours) & _objectives(stored)
+    wanted = {name: tuple(p.shape) for name, p in ours.items() if _objective(name) in both}
+    found = {name: tuple(t.shape) for name, t in stored.items() if _objective(name) in both}
+    if odd := [name for name in wanted | found if wanted.get(name) != found.get(name)]:
+        raise TensorMismatchError(
+            f"{loaded.folder.path / OBJECTIVE_HEADS}: {listed('tensors do not fit', odd)}; remove "
+            f"{HEADS_KEY} from bertsmith.json there to begin these heads anew"
+        )
+    with torch.no_grad():
+        for name in wanted:
+            ours[name].copy_(stored[name])
+    _tell_begun(f"{name} head" for name in _objectives(ours) - both)
+    _tell_left(f"{name} head" for name in _objectives(stored) - both)
+
+
+def _objectives(names: Iterable[str]) -> set[str]:
+    return {_objective(name) for name in names}
+
+
+def _objective(name: str) -> str:
+    """The objective whose head a tensor of `own_heads` belongs to."""
+    return name.partition(".")[0]
+
+
+def _tell_begun(parts: Iterable[str]) -> None:
+    if named := sorted(set(parts)):
+        log.warning("the model has no %s yet: these begin at random", ", ".join(named))
+
+
+def _tell_left(parts: Iterable[str]) -> None:
+    if named := sorted(set(parts)):
+        log.warning("nothing trains the %s of the model: left out", ", ".join(named))
+
+
+def _check_length(recipe: PretrainRecipe, spec: Spec) -> None:
+    longest = max(inputs.max_length for inputs in recipe.inputs)
+    if isinstance(spec.positions, Learned) and longest > spec.positions.longest:
+        raise ConfigError(
+            f"texts of {longest} tokens do not fit the {spec.positions.longest} positions of the "
+            "model; set model.positions, or a shorter input.max_length"
+        )

@@ -1,0 +1,124 @@
+"""Pre-training from a recipe and a corpus to a model folder; the same call again goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertsmith.config import fingerprint, to_toml
+from bertsmith.corpus.shards import Corpus, open_corpus
+from bertsmith.errors import ConfigError, WriteError
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.objectives.learner import Learner
+from bertsmith.training.checkpoints.resume import Fact, digest, flatten
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.progress import Watcher
+from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.pretrain.model import build_learner
+from bertsmith.training.pretrain.recipe import PretrainRecipe
+from bertsmith.training.pretrain.result import save_result
+from bertsmith.training.pretrain.workload import PretrainWork
+
+log = logging.getLogger(__name__)
+
+RECIPE = "recipe.toml"
+# The loop records these itself, under the same names; what a recipe is called changes nothing.
+RECORDED = ("about", "optimizer", "schedule", "averaging")
+# Recorded as what they lead to (`seed`, `precision`), or without effect on what is learned.
+INDIRECT = ("run.seed", "run.precision", "run.sharding", "run.timeout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is to be pre-trained, and where the result goes.
+
+    `init` is a model to go on from; `accept` names settings whose change since the last
+    checkpoint is wanted.
+    """
+
+    recipe: PretrainRecipe
+    corpus: Path
+    out: Path
+    init: str | None = None
+    accept: Collection[str] = ()
+
+
+def pretrain(job: Job, *, place: Place | None = None, watch: Watcher | None = None) -> Outcome:
+    """Train, or go on training, and write the model folder when the schedule has ended."""
+    place = place or Place()
+    recipe = job.recipe
+    check_shares(recipe, place.ranks.world)
+    corpus = open_corpus(job.corpus)
+    work = PretrainWork(recipe, corpus, rank=place.ranks.rank, world=place.ranks.world)
+    learner = build_learner(recipe, corpus, work.asking, init=job.init, device=place.device.type)
+    place.prepare(learner)
+    run = Run(
+        folder=job.out,
+        model=learner,
+        work=work,
+        schedule=recipe.schedule,
+        optimizer=recipe.optimizer,
+        save=recipe.save,
+        evaluation=recipe.eval,
+        averaging=recipe.averaging,
+        log=recipe.log,
+        seed=recipe.run.seed,
+        facts=facts(job, corpus, place),
+        accept=frozenset(job.accept),
+        device=place.device,
+        ranks=place.ranks,
+        precision=place.path.context,
+        watch=watch,
+    )
+    on_first(place.ranks, lambda: _keep_recipe(job, replace=False))
+    outcome = train(run)
+    if outcome.status == "finished":
+        with place.ranks.watched():
+            _finish(job, corpus, learner, place)
+    return outcome
+
+
+def check_shares(recipe: PretrainRecipe, world: int) -> None:
+    """Refuse a batch that cannot be shared out before hours have gone into an earlier stage."""
+    fewest = min(recipe.batch.texts(inputs.max_length) for inputs in recipe.inputs)
+    if recipe.run.sharding == "fsdp" and fewest < world:
+        raise ConfigError(
+            f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "
+            "least one text a step; raise batch.tokens or batch.sequences, or take fewer devices"
+        )
+
+
+def facts(job: Job, corpus: Corpus, place: Place) -> dict[str, Fact]:
+    """What a checkpoint records of a job besides what the loop records: see `Run`."""
+    tree = job.recipe.model_dump(mode="json")
+    found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
+    return {
+        **{name: value for name, value in found.items() if name not in INDIRECT},
+        "corpus.content": digest(corpus.manifest["files"]),
+        "corpus.vocabulary": corpus.vocabulary,
+        "corpus.held_out": job.recipe.eval.held_out,
+        "init": job.init,
+        "precision": place.path.name,
+    }
+
+
+def _keep_recipe(job: Job, *, replace: bool) -> None:
+    # Asked by the one rank that writes: others may look before or after it wrote.
+    if not replace and (job.out / RECIPE).exists():
+        return
+    try:
+        job.out.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise WriteError(f"cannot make {job.out}: {fault.strerror or fault}") from fault
+    head = f"# What this run was made with; sha256 {fingerprint(job.recipe)}\n"
+    write_staged(job.out / RECIPE, (head + to_toml(job.recipe)).encode())
+
+
+def _finish(job: Job, corpus: Corpus, learner: Learner, place: Place) -> None:
+    save_result(learner, corpus.tokenizer(), job.out, write=place.ranks.is_first)
+    on_first(place.ranks, lambda: _keep_recipe(job, replace=True))
+    place.ranks.barrier()

@@ -1,0 +1,193 @@
+"""Which examples each step of pre-training reads, and what is asked of them."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from bertsmith.corpus.plans.examples import Inputs
+from bertsmith.corpus.shards import Corpus
+from bertsmith.errors import ConfigError
+from bertsmith.nn.loss import LossSum
+from bertsmith.objectives import OBJECTIVES
+from bertsmith.objectives.batch import Score, TrainBatch
+from bertsmith.objectives.learner import BASELINE, Asking
+from bertsmith.objectives.masking.masking import Masking
+from bertsmith.training.pretrain.recipe import PretrainRecipe
+
+log = logging.getLogger(__name__)
+
+Numbers = NDArray[np.int64]
+MOST_HELD_OUT = 2_048  # texts: enough for three digits, and evaluation stays a small part
+FEWEST_FOR_PAIRS = 2  # documents: a wrong next sentence comes from another one
+
+
+class PretrainWork:
+    """The work of a recipe on a corpus, as the loop asks for it.
+
+    Example i of step s is number s x batch + i of an endless row of epochs, each in an order of
+    its own. Epochs differ by a few examples, so each counts as long as the first: then the place
+    of a step is known without a look at the epochs before it. Ranks take neighboring slices of a
+    step, so the batch is the same with any number of them.
+    """
+
+    def __init__(
+        self, recipe: PretrainRecipe, corpus: Corpus, *, rank: int = 0, world: int = 1
+    ) -> None:
+        self.recipe = recipe
+        self._rank, self._world = rank, world
+        tokenizer = corpus.tokenizer()
+        self.asking = Asking(
+            [OBJECTIVES[name] for name in recipe.objectives], Masking.of(recipe.mask, tokenizer)
+        )
+        train, held_out = split(recipe, corpus)
+        seed = recipe.run.seed
+        self._stages = [Inputs.of(corpus, train, inputs, seed=seed) for inputs in recipe.inputs]
+        self._held_out = (
+            Inputs.of(corpus, held_out, recipe.inputs[0], seed=seed + 1) if len(held_out) else None
+        )
+        self._orders: dict[int, tuple[int, Numbers]] = {}
+        self._batches: list[TrainBatch] | None = None
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The weight of each part; what always saying "original" costs is shown, not learned."""
+        weights = dict(self.recipe.objectives)
+        return {**weights, BASELINE: 0.0} if "rtd" in weights else weights
+
+    @property
+    def tokens_an_epoch(self) -> int:
+        """Tokens of the documents that are trained on."""
+        return self._stages[0].tokens
+
+    def micro_batches(self, step: int, share: float) -> list[TrainBatch]:
+        """This rank's micro-batches of a step."""
+        stage = self.recipe.stage_at(share)
+        found: list[TrainBatch] = []
+        for epoch, numbers in self._numbers(step, stage):
+            copy = self.recipe.mask.copy_of(epoch)
+            found += self._cut(self._stages[stage], copy, numbers, share)
+        return found
+
+    def counts(self, batch: TrainBatch) -> dict[str, int]:
+        """The predictions of each part, known before the forward pass."""
+        counts = batch.counts
+        return {**counts, BASELINE: counts["rtd"]} if "rtd" in counts else counts
+
+    def loss(
+        self, model: nn.Module, batch: TrainBatch
+    ) -> tuple[Mapping[str, LossSum], Mapping[str, Score]]:
+        """The loss of each part as sum and count, and how many predictions were right."""
+        losses, scores = cast(tuple[dict[str, LossSum], dict[str, Score]], model(batch))
+        if BASELINE in scores:
+            losses[BASELINE] = constant_loss(scores[BASELINE])
+        return losses, scores
+
+    def tokens(self, batch: TrainBatch) -> int:
+        """The real tokens of a micro-batch."""
+        return batch.tokens
+
+    def examples(self, step: int) -> str:
+        """Which examples a step reads, in words."""
+        steps = self.recipe.schedule.steps
+        stage = self.recipe.stage_at(step / steps) if steps else 0
+        parts = [
+            f"examples {numbers[:8].tolist()}{' ...' if len(numbers) > 8 else ''} of epoch {epoch}"
+            for epoch, numbers in self._numbers(step, stage)
+        ]
+        return f"{' and '.join(parts)} (rank {self._rank})"
+
+    def held_out(self) -> Iterator[TrainBatch]:
+        """This rank's share of the held-out examples, hidden as at the end of training."""
+        if self._batches is None:
+            self._batches = self._prepared()
+        yield from self._batches
+
+    def _prepared(self) -> list[TrainBatch]:
+        if self._held_out is None:
+            return []
+        count = self._held_out.count(0)
+        if count > MOST_HELD_OUT:
+            log.info("evaluation reads %d of %d held-out texts", MOST_HELD_OUT, count)
+        order = np.random.Generator(np.random.Philox(key=self.recipe.run.seed)).permutation(count)
+        mine = _slice(order[:MOST_HELD_OUT], self._rank, self._world)
+        return self._cut(self._held_out, 0, mine, 1.0)
+
+    def _numbers(self, step: int, stage: int) -> Iterator[tuple[int, Numbers]]:
+        """This rank's examples of a step, by epoch."""
+        inputs = self._stages[stage]
+        batch = self.recipe.batch.texts(self.recipe.inputs[stage].max_length)
+        size = inputs.count(0)
+        places = _slice(np.arange(step * batch, (step + 1) * batch), self._rank, self._world)
+        epochs = places // size
+        for epoch in np.unique(epochs).tolist():
+            order = self._order(stage, epoch)
+            yield epoch, order[(places[epochs == epoch] % size) % len(order)]
+
+    def _order(self, stage: int, epoch: int) -> Numbers:
+        """The examples of an epoch in the order they are read."""
+        kept = self._orders.get(stage)
+        if kept is None or kept[0] != epoch:
+            count = self._stages[stage].count(self.recipe.mask.copy_of(epoch))
+            key = np.array([self.recipe.run.seed, (stage << 48) + epoch], dtype=np.uint64)
+            order = np.random.Generator(np.random.Philox(key=key)).permutation(count)
+            self._orders[stage] = kept = (epoch, order.astype(np.int64))
+        return kept[1]
+
+    def _cut(self, inputs: Inputs, epoch: int, numbers: Numbers, share: float) -> list[TrainBatch]:
+        """Examples as micro-batches of at most `micro_tokens`, long ones first.
+
+        Texts of one length stand together, so that attention needs no padding.
+        """
+        lengths = inputs.lengths(epoch, numbers)
+        order = np.lexsort((numbers, -lengths))
+        found = []
+        for part in _filled(lengths[order], self.recipe.batch.micro_tokens):
+            rows = inputs.examples(epoch, numbers[order[part]])
+            found.append(self.asking.prepare(rows, share))
+        return found
+
+
+def split(recipe: PretrainRecipe, corpus: Corpus) -> tuple[Numbers, Numbers]:
+    """Documents to train on and to hold out; where sentences of others are needed, two of each."""
+    share = recipe.eval.held_out
+    documents = len(corpus.documents) - 1
+    if "nsp" in recipe.objectives and 0 < share * documents < FEWEST_FOR_PAIRS:
+        if documents < 2 * FEWEST_FOR_PAIRS:
+            raise ConfigError(
+                f"{documents} documents are too few to ask for the next sentence in some and hold "
+                "out others; set eval.held_out=0, or objectives.nsp=0"
+            )
+        log.info("of %d documents %d are held out", documents, FEWEST_FOR_PAIRS)
+        share = FEWEST_FOR_PAIRS / documents
+    return corpus.split(share, recipe.run.seed)
+
+
+def constant_loss(score: Score) -> LossSum:
+    """The loss of giving every token the same answer: what the mere share of each tells."""
+    right = float(score.correct) / max(score.count, 1)
+    parts = [p * math.log(p) for p in (right, 1.0 - right) if p > 0.0]
+    return LossSum(torch.tensor(-sum(parts) * score.count), score.count)
+
+
+def _slice(numbers: Numbers, rank: int, world: int) -> Numbers:
+    return np.array_split(numbers, world)[rank].astype(np.int64)
+
+
+def _filled(lengths: Sequence[int] | Numbers, budget: int) -> Iterator[slice]:
+    """Runs of neighbors whose lengths add up to at most `budget`, at least one in each."""
+    first, total = 0, 0
+    for place, length in enumerate(np.asarray(lengths).tolist()):
+        if place > first and total + length > budget:
+            yield slice(first, place)
+            first, total = place, 0
+        total += length
+    if len(lengths):
+        yield slice(first, len(lengths))

@@ -1,0 +1,1 @@
+"""Several small runs that answer one question: lengths, vectors, benchmarks."""

@@ -1,0 +1,118 @@
+"""A run of fine-tuning on a published data set: read, trained and judged when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertsmith.errors import InputFileError
+from bertsmith.evaluation.proof import baselines
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.split.folds import some_rows
+from bertsmith.labeled.split.split_files import split_files
+from bertsmith.labeled.split.splits import Splits, load_splits
+from bertsmith.runtime.predictor import load_predictor
+from bertsmith.tasks.task import score
+from bertsmith.training.checkpoints.resume import digest
+from bertsmith.training.execution.execution import Place
+from bertsmith.training.finetune.finetune import FinetuneJob
+from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.loop.progress import Watcher
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.studies.data_sets import DataSet
+from bertsmith.training.studies.store import Tried
+from bertsmith.training.studies.trials import Trial, finetuned, recipe_facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRun:
+    """A data set on disk and how it is trained on; `rows`: at most so many of train and of dev.
+
+    `mark` tells the weights that it begins with from others of the same name.
+    """
+
+    one: DataSet
+    path: Path
+    recipe: FinetuneRecipe
+    model: str
+    out: Path
+    rows: int | None = None
+    mark: str = ""
+
+
+def glue_trial(run: SetRun, place: Place) -> Trial:
+    """The run; its rows are read when it begins, so that one set is in memory at a time."""
+    name = run.one.name
+
+    def made(_: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried] | Outcome:
+        splits = load_splits(run.path, DataSpec(), saved=run.out.with_suffix(".split.json"))
+        job = _job(run, splits)
+        done = finetuned(name, job, place, watch)
+        if isinstance(done, Outcome):
+            return done
+        return {name: replace(done, more=_more(run, job, splits, place), answers=())}
+
+    key = {
+        **recipe_facts(run.recipe),
+        "files": _files(run.path),
+        "model": run.model,
+        "mark": run.mark,
+        "rows": run.rows,
+        "precision": place.path.name,
+    }
+    return Trial(keys={name: digest(key)}, run=made, cost=_cost(run))
+
+
+def _job(run: SetRun, splits: Splits) -> FinetuneJob:
+    task = splits.specs["train"].task
+    if task is None:
+        raise InputFileError(f"{run.path}: what is asked of the rows is not clear")
+    seed = run.recipe.run.seed
+    return FinetuneJob(
+        recipe=run.recipe,
+        task=task,
+        model=run.model,
+        train=some_rows(splits.train, run.rows, seed=seed),
+        dev=some_rows(splits.dev, run.rows, seed=seed),
+        out=run.out,
+        known=() if task == "regress" or run.rows is None else splits.train,
+    )
+
+
+def _more(run: SetRun, job: FinetuneJob, splits: Splits, place: Place) -> dict[str, Any]:
+    """Rows, what simple answers score, and figures of test rows if they are labeled."""
+    test = [] if any(row.target is None for row in splits.test) else splits.test
+    told: dict[str, Any] = {
+        "task": job.task,
+        "rows": {"train": len(job.train), "dev": len(job.dev), "test": len(test)},
+        "majority": baselines(job.task, job.train, job.dev)["majority"],
+        "published": dict(run.one.published),
+        "published_rows": run.one.rows,
+        "notes": list(splits.notes),
+    }
+    if test:
+        told["test"] = _judged(job, test, place)
+    return told
+
+
+def _judged(job: FinetuneJob, rows: Sequence[Example], place: Place) -> dict[str, float]:
+    """Figures of labeled rows by the folder as it lies on disk."""
+    predictor = load_predictor(job.out, device=str(place.device))
+    return score(predictor.task, rows, [said for _, said in predictor.stream(rows)])
+
+
+def _files(path: Path) -> list[str]:
+    """What tells the files of a data set from later ones."""
+    paths = split_files(path)[0].values() if path.is_dir() else [path]
+    return [f"{p.name}:{p.stat().st_size}:{p.stat().st_mtime_ns}" for p in paths]
+
+
+def _cost(run: SetRun) -> float:
+    """About how much there is to read: bytes, of so many rows of the usual length at most."""
+    path = split_files(run.path)[0].get("train", run.path) if run.path.is_dir() else run.path
+    size = path.stat().st_size
+    usual = run.recipe.length.max_length * 3  # bytes of a row
+    return run.recipe.plan.epochs * (size if run.rows is None else min(size, run.rows * usual))
