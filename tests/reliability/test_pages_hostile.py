@@ -20,7 +20,7 @@ from bertsmith.objectives.masking.preview import Piece, Preview, Tally
 from bertsmith.objectives.masking.settings import MaskSettings
 from bertsmith.report.curves import curves_page
 from bertsmith.report.finetune import finetune_page
-from bertsmith.report.model_card import model_card
+from bertsmith.report.finetune.model_card import model_card
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.prediction import Prediction
 

@@ -12,8 +12,8 @@ from proof_cases import CASES, classify_case
 
 from bertsmith.cli.finetune_view import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
-from bertsmith.report.finetune.by_heart import learned_by_heart
 from bertsmith.report.finetune.figures import percent, plural, said
+from bertsmith.report.finetune.overfitting import learned_by_heart
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten
 
 EVERYWHERE = ("Figures", "Seeds", "Folds", "Worst errors", "The data", "Training", "Settings")

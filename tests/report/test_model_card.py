@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from proof_cases import CASES
 
-from bertsmith.report.markdown import words
-from bertsmith.report.model_card import model_card
-from bertsmith.report.yaml_text import yaml_lines, yaml_scalar
+from bertsmith.report.elements.markdown import words
+from bertsmith.report.elements.yaml_text import yaml_lines, yaml_scalar
+from bertsmith.report.finetune.model_card import model_card
 
 yaml = pytest.importorskip("yaml")
 

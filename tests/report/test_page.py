@@ -7,9 +7,9 @@ import math
 import pytest
 from html_tree import PAYLOADS, Tree
 
-from bertsmith.report.chart import Curve, chart, thinned, ticks
-from bertsmith.report.histogram import histogram
-from bertsmith.report.page import (
+from bertsmith.report.elements.chart import Curve, chart, thinned, ticks
+from bertsmith.report.elements.histogram import histogram
+from bertsmith.report.elements.page import (
     facts,
     flowing,
     folded,
@@ -21,7 +21,7 @@ from bertsmith.report.page import (
     table,
     text,
 )
-from bertsmith.report.square import Point, square
+from bertsmith.report.elements.scatter import Point, square
 
 
 def everything(word: str) -> str:

@@ -226,7 +226,7 @@ def _tell(
     from bertsmith.cli.finetune_view import result_lines, stopped_line
     from bertsmith.files.atomic_file import write_staged
     from bertsmith.report.finetune import write_finetune_report
-    from bertsmith.report.model_card import model_card
+    from bertsmith.report.finetune.model_card import model_card
     from bertsmith.training.finetune.record import Making, write_record
 
     if trained.outcome.status == "stopped":

@@ -15,7 +15,7 @@ from bertsmith.folders.read import load_tokenizer
 from bertsmith.labeled.split.splits import load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
-from bertsmith.report.model_card import model_card
+from bertsmith.report.finetune.model_card import model_card
 from bertsmith.training.execution.execution import find_place
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.report.chart import Curve, chart, shown
-from bertsmith.report.page import facts, heading, page, preformatted, table
-from bertsmith.report.values import as_float, part
+from bertsmith.report.elements.chart import Curve, chart, shown
+from bertsmith.report.elements.page import facts, heading, page, preformatted, table
+from bertsmith.report.elements.values import as_float, part
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
+from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, name_of, percent, plural, said
-from bertsmith.report.page import folded, heading, paragraph, subheading, table
-from bertsmith.report.values import as_dict, as_float, as_list, part
 
 MOST_LABELS = 60
 MOST_FINDINGS = 20

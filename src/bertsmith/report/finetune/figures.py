@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bertsmith.report.chart import shown
-from bertsmith.report.values import as_float
+from bertsmith.report.elements.chart import shown
+from bertsmith.report.elements.values import as_float
 
 NAMES = {
     "accuracy": "accuracy",

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
+from bertsmith.report.elements.page import facts, paragraph, text
+from bertsmith.report.elements.values import as_float, as_list, part
 from bertsmith.report.finetune.figures import (
     BASELINES,
     CORRELATIONS,
@@ -18,8 +20,6 @@ from bertsmith.report.finetune.figures import (
     said,
 )
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
-from bertsmith.report.page import facts, paragraph, text
-from bertsmith.report.values import as_float, as_list, part
 
 TASKS = {
     "classify": "one label a text",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import NUMBERS, baseline_name, main_name, plural, said
-from bertsmith.report.values import as_dict, as_float, as_list, part
 
 BEATEN = "A simple baseline does as well or better: as it is, this model is not worth its cost."
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import NONE, baseline_name, counted, name_of, percent, said
-from bertsmith.report.page import folded, heading, paragraph, subheading, table
-from bertsmith.report.values import as_dict, as_float, as_list, part
 
 MOST_CLASSES = 1_000
 FEW_CLASSES = 25

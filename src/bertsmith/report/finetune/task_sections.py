@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bertsmith.report.chart import shown
+from bertsmith.report.elements.chart import shown
+from bertsmith.report.elements.histogram import histogram
+from bertsmith.report.elements.page import paragraph, subheading, table
+from bertsmith.report.elements.scatter import Point, square
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent
-from bertsmith.report.histogram import histogram
-from bertsmith.report.page import paragraph, subheading, table
-from bertsmith.report.square import Point, square
-from bertsmith.report.values import as_dict, as_float, as_list, part
 
 SILENCE = (
     ("the text has an answer", "answered_with_answer", "silent_with_answer"),

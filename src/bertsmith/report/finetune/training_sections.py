@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bertsmith.report.chart import Curve, chart
 from bertsmith.report.curves import named_curves, points_over_steps
-from bertsmith.report.finetune.by_heart import learned_by_heart
+from bertsmith.report.elements.chart import Curve, chart
+from bertsmith.report.elements.page import folded, heading, paragraph, preformatted, subheading
+from bertsmith.report.elements.values import as_dict, as_list, part
 from bertsmith.report.finetune.figures import name_of
+from bertsmith.report.finetune.overfitting import learned_by_heart
 from bertsmith.report.finetune.summary import main_figure
-from bertsmith.report.page import folded, heading, paragraph, preformatted, subheading
-from bertsmith.report.values import as_dict, as_list, part
 
 
 def curve_section(record: dict[str, Any]) -> list[str]:

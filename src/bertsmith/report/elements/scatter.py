@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertsmith.report.chart import COLORS, Axis, label, shown, ticks
-from bertsmith.report.page import text
+from bertsmith.report.elements.chart import COLORS, Axis, label, shown, ticks
+from bertsmith.report.elements.page import text
 
 SIZE = 400
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 44

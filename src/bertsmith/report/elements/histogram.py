@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bertsmith.report.chart import COLORS, Axis, label, shown, ticks
-from bertsmith.report.page import scrolled, text
+from bertsmith.report.elements.chart import COLORS, Axis, label, shown, ticks
+from bertsmith.report.elements.page import scrolled, text
 
 WIDTH, HEIGHT = 880, 190
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 36

@@ -6,9 +6,9 @@ import math
 from pathlib import PurePath
 from typing import Any
 
+from bertsmith.report.elements.page import flowing, folded, paragraph, subheading, text
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent, plural
-from bertsmith.report.page import flowing, folded, paragraph, subheading, text
-from bertsmith.report.values import as_dict, as_float, as_list, part
 
 OPEN = 10  # shown at once; the others on request
 

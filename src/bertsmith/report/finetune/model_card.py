@@ -6,13 +6,13 @@ import math
 from pathlib import PurePath
 from typing import Any
 
-from bertsmith.report.card_header import PUBLISHED, base_model, card_header
+from bertsmith.report.elements.markdown import table, words
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.yaml_text import yaml_lines
+from bertsmith.report.finetune.card_header import PUBLISHED, base_model, card_header
 from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, said
 from bertsmith.report.finetune.overview import TASKS, duration, file_names, rounds
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
-from bertsmith.report.markdown import table, words
-from bertsmith.report.values import as_dict, as_float, as_list, part
-from bertsmith.report.yaml_text import yaml_lines
 
 SHOWN_LABELS = 50
 

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from bertsmith.report.page import visible
+from bertsmith.report.elements.page import visible
 
 _MARKS = re.compile(r"[\\`*_\[\]|~$]|:(?=//)|(?<=www)\.|@", re.IGNORECASE)
 

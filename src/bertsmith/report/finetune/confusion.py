@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from bertsmith.report.elements.page import paragraph, scrolled, subheading, text
+from bertsmith.report.elements.values import as_float, as_list, part
 from bertsmith.report.finetune.figures import plural
-from bertsmith.report.page import paragraph, scrolled, subheading, text
-from bertsmith.report.values import as_float, as_list, part
 
 RIGHT, WRONG = "47, 158, 91", "217, 104, 43"
 STRONGEST = 0.6  # a darker cell would hide its number

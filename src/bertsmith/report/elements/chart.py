@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertsmith.report.page import scrolled, text
+from bertsmith.report.elements.page import scrolled, text
 
 WIDTH, HEIGHT = 880, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 12, 34

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.report.finetune.believed import calibration_plot
+from bertsmith.report.elements.page import folded, heading, page, paragraph
+from bertsmith.report.elements.values import part
+from bertsmith.report.finetune.calibration import calibration_plot
+from bertsmith.report.finetune.confusion import confusion_table
 from bertsmith.report.finetune.data_sections import length_section, survey_section, truncation_cost
-from bertsmith.report.finetune.matrix import confusion_table
-from bertsmith.report.finetune.mistakes import worst_errors
 from bertsmith.report.finetune.overview import overview
 from bertsmith.report.finetune.summary import judged_split
 from bertsmith.report.finetune.tables import class_table, figure_table, repeated_runs
 from bertsmith.report.finetune.task_sections import entity_kinds, number_plots, question_words
 from bertsmith.report.finetune.training_sections import curve_section, settings_section
-from bertsmith.report.page import folded, heading, page, paragraph
-from bertsmith.report.values import part
+from bertsmith.report.finetune.worst_errors import worst_errors
 
 REPORT = "report.html"
 SECTIONS = (

@@ -6,10 +6,10 @@ import math
 import re
 from typing import Any
 
+from bertsmith.report.elements.values import as_dict, as_float, part
 from bertsmith.report.finetune.figures import name_of
 from bertsmith.report.finetune.overview import TASKS, file_names
 from bertsmith.report.finetune.summary import judged_split
-from bertsmith.report.values import as_dict, as_float, part
 
 PIPELINES = {
     "classify": "text-classification",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bertsmith.report.elements.histogram import histogram
+from bertsmith.report.elements.page import paragraph, subheading
+from bertsmith.report.elements.scatter import Point, square
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import percent
-from bertsmith.report.histogram import histogram
-from bertsmith.report.page import paragraph, subheading
-from bertsmith.report.square import Point, square
-from bertsmith.report.values import as_dict, as_float, as_list, part
 
 LARGEST = 13.0  # radius of the bin with the most rows
 CLOSE = 0.02

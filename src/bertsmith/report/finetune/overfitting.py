@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bertsmith.report.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 
 MUCH = 1.2  # times its lowest: a smaller rise of the dev loss is chance or overconfidence
 
