@@ -13,8 +13,8 @@ import pytest
 from command_line import environment, run
 
 from bertsmith.demo import library_docs
+from bertsmith.demo.hidden_words import nearest
 from bertsmith.demo.library_docs import Passage, passages
-from bertsmith.demo.search import nearest
 
 
 @pytest.fixture(autouse=True)

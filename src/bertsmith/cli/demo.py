@@ -116,7 +116,7 @@ def _answer(
 ) -> None:
     from rich.markup import escape
 
-    from bertsmith.demo.search import nearest
+    from bertsmith.demo.hidden_words import nearest
 
     start = time.perf_counter()
     scores = embedder.similarity(question, vectors)[0]
