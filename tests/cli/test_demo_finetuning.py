@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from tiny_finetuning import tiny_folder
 
-from bertsmith.cli import demo
+from bertsmith.cli.commands import demo
 from bertsmith.demo import library_parts
 from bertsmith.demo.library_docs import MODULES, Passage, passages
 from bertsmith.demo.library_parts import MOST, PARTS, docstring_parts, write_parts

@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 import typer
 
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.options import spread
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bertsmith.cli.predict_view import prediction_lines
+from bertsmith.cli.views.predict import prediction_lines
 from bertsmith.tasks.prediction import Answer, Prediction, Span
 
 

@@ -8,7 +8,7 @@ import pytest
 from corpus_making import as_sentences, bert, some_documents
 from typer.testing import CliRunner
 
-from bertsmith.cli.corpus import app
+from bertsmith.cli.commands.corpus import app
 from bertsmith.errors import BertsmithError
 
 RUN = CliRunner()

@@ -174,7 +174,7 @@ def test_info_keeps_control_characters_from_the_terminal(
 
 def test_info_needs_no_torch() -> None:
     code = (
-        "import sys\nfrom bertsmith.cli.info import info\n"
+        "import sys\nfrom bertsmith.cli.commands.info import info\n"
         "assert not {'torch', 'numpy', 'tokenizers'} & set(sys.modules)\n"
         "info('all-MiniLM-L6-v2')\nassert 'torch' not in sys.modules\n"
     )
@@ -182,5 +182,5 @@ def test_info_needs_no_torch() -> None:
 
 
 def test_the_convert_command_is_imported_without_torch() -> None:
-    code = "import sys, bertsmith.cli.convert\nassert 'torch' not in sys.modules\n"
+    code = "import sys, bertsmith.cli.commands.convert\nassert 'torch' not in sys.modules\n"
     run_fresh(code)

@@ -29,7 +29,7 @@ probes.PROBES.update(
     inductor_bf16=plant("works", slow=True, limit=180.0),
     accelerators=plant("absent"),
 )
-from bertsmith.cli.doctor import doctor
+from bertsmith.cli.commands.doctor import doctor
 doctor(json="--json" in sys.argv, fresh="--fresh" in sys.argv, quick="--quick" in sys.argv)
 if "torch" in sys.modules:
     sys.exit("the parent imported torch")

@@ -10,7 +10,7 @@ import pytest
 from masking_cases import ENTITIES, tokenizer
 from typer.testing import CliRunner
 
-from bertsmith.cli.mask import app
+from bertsmith.cli.commands.mask import app
 from bertsmith.errors import BertsmithError, ConfigError, InputFileError
 from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.masking.preview import preview
@@ -118,7 +118,7 @@ def test_the_page_is_closed_to_scripts_and_shows_what_hides(model, tmp_path) -> 
 
 
 def test_invisible_characters_of_tokens_are_written_as_escapes() -> None:
-    from bertsmith.cli.mask import visible
+    from bertsmith.cli.commands.mask import visible
 
     assert visible("a\u202eb\u200b\x1b[31m") == "a\\u202eb\\u200b\\x1b[31m"
     assert visible("汉字é") == "汉字é"

@@ -10,7 +10,7 @@ from finetune_record import finetune_record
 from html_tree import Tree
 from proof_cases import CASES, classify_case
 
-from bertsmith.cli.finetune_view import result_lines
+from bertsmith.cli.views.finetune import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
 from bertsmith.report.finetune.figures import percent, plural, said
 from bertsmith.report.finetune.overfitting import learned_by_heart

@@ -69,7 +69,7 @@ def test_a_folder_without_the_head_says_where_one_is(tmp_path) -> None:
 
 
 def test_the_command_shows_lines_and_json(folder, capsys) -> None:
-    from bertsmith.cli.fill import fill
+    from bertsmith.cli.commands.fill import fill
 
     fill(str(folder), "the [MASK] ran [MASK] .", top=2, as_json=True)
     tree = json.loads(capsys.readouterr().out)

@@ -99,7 +99,7 @@ def test_pairs_come_from_a_folder_and_faults_name_file_and_line(tmp_path) -> Non
 
 
 def test_the_command_scores_a_file_a_text_and_pairs(folder, tmp_path, capsys) -> None:
-    from bertsmith.cli.score import score
+    from bertsmith.cli.commands.score import score
 
     (tmp_path / "texts.txt").write_text("the man\nhome\n")
     score(str(folder), str(tmp_path / "texts.txt"), as_json=True)

@@ -175,7 +175,7 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 
 
 def test_the_command_lists_and_prints(capsys) -> None:
-    from bertsmith.cli.recipes import recipes
+    from bertsmith.cli.commands.recipes import recipes
     from bertsmith.training.finetune.recipes import find_finetune_recipe, shipped_finetune
 
     recipes()
@@ -197,7 +197,7 @@ def test_the_command_lists_and_prints(capsys) -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_the_command_knows_both_kinds_of_recipe_and_files(whole, tmp_path, capsys) -> None:
-    from bertsmith.cli.recipes import recipes
+    from bertsmith.cli.commands.recipes import recipes
 
     with pytest.raises(ConfigError, match="did you mean 'squad2'"):
         recipes("show", "squadd2", whole=whole)

@@ -27,44 +27,64 @@ class Entry:
 
 
 COMMANDS = {
-    "embed": Entry("bertsmith.cli.embed:embed", "Turn a file of texts into a matrix of vectors."),
+    "embed": Entry(
+        "bertsmith.cli.commands.embed:embed", "Turn a file of texts into a matrix of vectors."
+    ),
     "tokenize": Entry(
-        "bertsmith.cli.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
+        "bertsmith.cli.commands.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
     ),
-    "vocab": Entry("bertsmith.cli.vocab:app", "Learn a vocabulary from your own files."),
-    "corpus": Entry("bertsmith.cli.corpus:app", "Turn files of text into shards to pre-train on."),
-    "mask": Entry("bertsmith.cli.mask:app", "Show what a masking scheme does to your own text."),
+    "vocab": Entry("bertsmith.cli.commands.vocab:app", "Learn a vocabulary from your own files."),
+    "corpus": Entry(
+        "bertsmith.cli.commands.corpus:app", "Turn files of text into shards to pre-train on."
+    ),
+    "mask": Entry(
+        "bertsmith.cli.commands.mask:app", "Show what a masking scheme does to your own text."
+    ),
     "recipes": Entry(
-        "bertsmith.cli.recipes:recipes", "List and print the recipes that come along."
+        "bertsmith.cli.commands.recipes:recipes", "List and print the recipes that come along."
     ),
-    "pretrain": Entry("bertsmith.cli.pretrain:pretrain", "Pre-train a BERT of your own on shards."),
+    "pretrain": Entry(
+        "bertsmith.cli.commands.pretrain:pretrain", "Pre-train a BERT of your own on shards."
+    ),
     "finetune": Entry(
-        "bertsmith.cli.finetune:finetune", "Fine-tune a model on your own labeled rows."
+        "bertsmith.cli.commands.finetune:finetune", "Fine-tune a model on your own labeled rows."
     ),
     "evaluate": Entry(
-        "bertsmith.cli.evaluate:evaluate", "Score a fine-tuned model on labeled rows."
+        "bertsmith.cli.commands.evaluate:evaluate", "Score a fine-tuned model on labeled rows."
     ),
     "predict": Entry(
-        "bertsmith.cli.predict:predict", "Say what a fine-tuned model makes of texts or a file."
+        "bertsmith.cli.commands.predict:predict",
+        "Say what a fine-tuned model makes of texts or a file.",
     ),
     "compare": Entry(
-        "bertsmith.cli.compare:compare", "Say whether one fine-tuned model beats another."
+        "bertsmith.cli.commands.compare:compare", "Say whether one fine-tuned model beats another."
     ),
     "lengths": Entry(
-        "bertsmith.cli.lengths:lengths", "Count tokens; find out which part of long texts to read."
+        "bertsmith.cli.commands.lengths:lengths",
+        "Count tokens; find out which part of long texts to read.",
     ),
     "vectors": Entry(
-        "bertsmith.cli.vectors:vectors", "Find out which vector of a text suits your labeled rows."
+        "bertsmith.cli.commands.vectors:vectors",
+        "Find out which vector of a text suits your labeled rows.",
     ),
-    "glue": Entry("bertsmith.cli.glue:glue", "Fine-tune on every data set of GLUE and CLUE."),
-    "fill": Entry("bertsmith.cli.fill:fill", "Fill the [MASK]s of a text, with scores."),
-    "score": Entry("bertsmith.cli.score:score", "Say how likely a model finds texts; BLiMP."),
-    "info": Entry("bertsmith.cli.info:info", "Say what a model folder holds."),
+    "glue": Entry(
+        "bertsmith.cli.commands.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
+    ),
+    "fill": Entry("bertsmith.cli.commands.fill:fill", "Fill the [MASK]s of a text, with scores."),
+    "score": Entry(
+        "bertsmith.cli.commands.score:score", "Say how likely a model finds texts; BLiMP."
+    ),
+    "info": Entry("bertsmith.cli.commands.info:info", "Say what a model folder holds."),
     "convert": Entry(
-        "bertsmith.cli.convert:convert", "Rewrite a model folder of any age as a clean, safe one."
+        "bertsmith.cli.commands.convert:convert",
+        "Rewrite a model folder of any age as a clean, safe one.",
     ),
-    "doctor": Entry("bertsmith.cli.doctor:doctor", "Find out what this machine can really do."),
-    "demo": Entry("bertsmith.cli.demo:demo", "Ask Python's own documentation three questions."),
+    "doctor": Entry(
+        "bertsmith.cli.commands.doctor:doctor", "Find out what this machine can really do."
+    ),
+    "demo": Entry(
+        "bertsmith.cli.commands.demo:demo", "Ask Python's own documentation three questions."
+    ),
 }
 
 USAGE = """\

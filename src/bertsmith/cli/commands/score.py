@@ -122,7 +122,7 @@ def _judge(
     *,
     as_json: bool,
 ) -> None:
-    from bertsmith.cli.console import meter
+    from bertsmith.cli.shared.console import meter
     from bertsmith.runtime.minimal_pairs import judge, read_pairs
 
     pairs = read_pairs(folder, limit=limit)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.console import note
-from bertsmith.cli.options import spread
-from bertsmith.cli.trials_run import Json, Quiet, RunSettings
+from bertsmith.cli.shared.console import note
+from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.trials_run import Json, Quiet, RunSettings
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def glue(
 
         bertsmith glue my-bert glue_data/ --only cola --only sst2 --rows 2000
     """
-    from bertsmith.cli.trials_run import (
+    from bertsmith.cli.shared.trials_run import (
         computing,
         kept_in,
         run_shown,
@@ -160,8 +160,8 @@ def _told(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
 
 def _lines(told: Mapping[str, Any]) -> list[str]:
     """The table, a line for each figure; then what is not in it."""
-    from bertsmith.cli.console import duration
-    from bertsmith.cli.trials_view import figure_text, table_lines
+    from bertsmith.cli.shared.console import duration
+    from bertsmith.cli.views.trials import figure_text, table_lines
     from bertsmith.training.studies.data_sets import SETS
 
     rows = []

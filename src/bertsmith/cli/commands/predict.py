@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.data_options import Reading
-from bertsmith.cli.fine_tuned import Computing, load_fine_tuned
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.fine_tuned import Computing, load_fine_tuned
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _file(
     quiet: bool,
     by_lines: bool,
 ) -> None:
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.labeled.guess.infer_spec import spec_like, whole_lines
     from bertsmith.runtime.predict_file import look_over, predicted_lines
     from bertsmith.runtime.prediction_lines import kind_of
@@ -173,7 +173,7 @@ def say_spec(path: Path, spec: DataSpec, *, quiet: bool) -> None:
 
 
 def _to_file(predictor: Predictor, folder: str, source: Source, out: Path, *, quiet: bool) -> None:
-    from bertsmith.cli.console import meter, note
+    from bertsmith.cli.shared.console import meter, note
     from bertsmith.folders.extras import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
     from bertsmith.runtime.predict_file import predict_file
@@ -206,7 +206,7 @@ def _to_file(predictor: Predictor, folder: str, source: Source, out: Path, *, qu
 
 
 def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: bool) -> None:
-    from bertsmith.cli.predict_view import prediction_lines
+    from bertsmith.cli.views.predict import prediction_lines
 
     _check_count(predictor, texts, len(_texts_of(folder)))
     said = predictor.predict([texts])[0]

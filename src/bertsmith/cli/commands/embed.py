@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def embed(
 
     Memory stays bounded whatever the size. At the end it says what was cut, if anything was.
     """
-    from bertsmith.cli.console import meter, note
+    from bertsmith.cli.shared.console import meter, note
     from bertsmith.files.vectors import check_target
 
     check_target(out)
@@ -120,7 +120,7 @@ def embed(
 
 def summary(account: Account, out: Path, shape: tuple[int, int], seconds: float) -> str:
     """What was done, in a few lines for people."""
-    from bertsmith.cli.console import duration
+    from bertsmith.cli.shared.console import duration
 
     rate = account.texts / max(seconds, 1e-9)
     lines = [
@@ -153,7 +153,7 @@ def _open(file: str, out: Path, reading: Reading) -> Texts:
 def _load(model: str, computing: Computing, *, quiet: bool) -> Embedder:
     import torch
 
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.runtime.loading import load
 
     if computing.threads is not None:

@@ -32,7 +32,7 @@ def convert(
     ] = False,
 ) -> None:
     """Rewrite a model folder with safe weights and the files that all tools read."""
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.folders.convert import convert as run
 
     report = run(

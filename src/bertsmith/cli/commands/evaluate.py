@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.data_options import Reading
-from bertsmith.cli.fine_tuned import ExactComputing, ask_all, load_fine_tuned
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.fine_tuned import ExactComputing, ask_all, load_fine_tuned
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def evaluate(
     if as_json:
         text = json.dumps(told, ensure_ascii=False, indent=2)
     else:
-        from bertsmith.cli.evaluate_view import proof_lines
+        from bertsmith.cli.views.evaluate import proof_lines
 
         text = "\n".join(proof_lines(told, most=SHOWN_CLASSES))
     sys.stdout.write(text + "\n")
 
 
 def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool) -> dict[str, Any]:
-    from bertsmith.cli.evaluate_answers import score_answers
+    from bertsmith.cli.shared.published_answers import score_answers
 
     if len(what) != 1:
         raise ConfigError(
@@ -113,7 +113,7 @@ def rows_for(
     folder: str, predictor: Predictor, path: Path, reading: Reading, *, quiet: bool
 ) -> list[Example]:
     """The labeled rows of a file, read as a model's own data was if it can be."""
-    from bertsmith.cli.predict import say_spec
+    from bertsmith.cli.commands.predict import say_spec
     from bertsmith.labeled.guess.infer_spec import spec_like
     from bertsmith.runtime.trained_spec import trained_spec
 
@@ -137,7 +137,7 @@ def _with_labels(spec: Any, predictor: Predictor) -> Any:
 
 
 def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Example]:
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.labeled.read.reader import read_examples
 
     rows = read_examples(path, spec, on_error=reading.on_error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertsmith.cli.console import note
+from bertsmith.cli.shared.console import note
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(request: Request, *, quiet: bool) -> int:
     """From rows to a proven folder; the exit code."""
     import torch
 
-    from bertsmith.cli.finetune_view import watching
+    from bertsmith.cli.views.finetune import watching
     from bertsmith.folders.read import read_folder
     from bertsmith.hardware.environment import thread_count
     from bertsmith.training.execution.execution import find_place, is_one_of_many
@@ -223,7 +223,7 @@ def _tell(
     """Prove the finished folder and say on standard output what it is worth."""
     import torch
 
-    from bertsmith.cli.finetune_view import result_lines, stopped_line
+    from bertsmith.cli.views.finetune import result_lines, stopped_line
     from bertsmith.files.atomic_file import write_staged
     from bertsmith.report.finetune import write_finetune_report
     from bertsmith.report.finetune.model_card import model_card

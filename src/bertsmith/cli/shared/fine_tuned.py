@@ -50,7 +50,7 @@ def ask_all(
     predictor: Predictor, examples: Sequence[Example], title: str, *, quiet: bool
 ) -> list[Prediction]:
     """What a model says of rows, while a meter shows how far it is."""
-    from bertsmith.cli.console import meter
+    from bertsmith.cli.shared.console import meter
 
     said: list[Prediction] = []
     with meter(title, quiet=quiet) as shown:
@@ -65,7 +65,7 @@ def load_fine_tuned(folder: str, computing: Computing, *, quiet: bool) -> Predic
     """The predictor of a folder, on the cores and in the precision that were asked for."""
     import torch
 
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.hardware.environment import thread_count
     from bertsmith.runtime.ensemble import load_ensemble
     from bertsmith.runtime.predictor import load_predictor

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.data_options import Reading
-from bertsmith.cli.options import spread
-from bertsmith.cli.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
+from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +81,7 @@ def lengths(
 
         bertsmith lengths imdb/ --model all-MiniLM-L6-v2 --compare --max-length 128
     """
-    from bertsmith.cli.trials_run import kept_in, write_json, write_lines
+    from bertsmith.cli.shared.trials_run import kept_in, write_json, write_lines
 
     if comparing.compare:
         with kept_in(comparing.out) as folder:
@@ -133,7 +133,13 @@ def _compared(
     """The table, the runs, and which one wins."""
     from dataclasses import replace
 
-    from bertsmith.cli.trials_run import computing, read_splits, run_shown, task_of, weights_mark
+    from bertsmith.cli.shared.trials_run import (
+        computing,
+        read_splits,
+        run_shown,
+        task_of,
+        weights_mark,
+    )
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
@@ -198,8 +204,8 @@ def _compared(
 
 
 def _table(task: str, tried: Sequence[Tried], found: Verdict) -> list[str]:
-    from bertsmith.cli.console import duration
-    from bertsmith.cli.trials_view import figure_text, shown_figures, table_lines
+    from bertsmith.cli.shared.console import duration
+    from bertsmith.cli.views.trials import figure_text, shown_figures, table_lines
 
     names = shown_figures(task, tried[0].figures, found.figure)
     heads = [

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
+from bertsmith.cli.shared.console import SECONDS_BETWEEN_LINES, duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def _set_threads(recipe: PretrainRecipe) -> None:
 
 def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
     """Train in this process, or become the launcher of several; also whether this is the first."""
-    from bertsmith.cli.console import note
-    from bertsmith.cli.pretrain_view import watching
+    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.views.pretrain import watching
     from bertsmith.training.execution.execution import find_place, is_one_of_many
     from bertsmith.training.execution.launch import relaunch
     from bertsmith.training.execution.memory import keep_freed_memory
@@ -198,8 +198,8 @@ def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
 
 def _tell(job: Job, outcome: Outcome) -> None:
     """How the run ended, on standard output."""
-    from bertsmith.cli.console import duration
-    from bertsmith.cli.pretrain_view import held_out_lines
+    from bertsmith.cli.shared.console import duration
+    from bertsmith.cli.views.pretrain import held_out_lines
     from bertsmith.report.curves import write_report
 
     report = write_report(job.out, f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.data_options import Reading
-from bertsmith.cli.fine_tuned import ExactComputing, ask_all, load_fine_tuned
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.fine_tuned import ExactComputing, ask_all, load_fine_tuned
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def compare(
 
         bertsmith compare model-a model-b test.tsv --figure f1_macro --json
     """
-    from bertsmith.cli.evaluate import rows_for
+    from bertsmith.cli.commands.evaluate import rows_for
     from bertsmith.evaluation.comparison import compare as compared
 
     if len(what) != 3:
@@ -82,7 +82,7 @@ def compare(
 
 def _loaded(folders: list[str], computing: ExactComputing, *, quiet: bool) -> list[Predictor]:
     """Both models; with --ensemble, the folders that hold several runs answer with all of them."""
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.runtime.ensemble import Ensemble, has_runs
 
     single = replace(computing, ensemble=False)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
-from bertsmith.cli.evaluate_view import shown
-from bertsmith.cli.pretrain_view import figures, progress_bar, whereabouts
+from bertsmith.cli.shared.console import SECONDS_BETWEEN_LINES, duration
+from bertsmith.cli.views.evaluate import shown
+from bertsmith.cli.views.pretrain import figures, progress_bar, whereabouts
 from bertsmith.report.finetune.overfitting import learned_by_heart
 from bertsmith.report.finetune.summary import BEATEN, is_beaten
 

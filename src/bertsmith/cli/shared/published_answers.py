@@ -21,7 +21,7 @@ def score_answers(
     answers: Path, questions: Path, spec: DataSpec, *, on_error: OnError, quiet: bool
 ) -> dict[str, Any]:
     """Figures of {id: answer} on a file of questions; an answer that is missing counts 0."""
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.labeled.example import Answers
     from bertsmith.labeled.read.reader import read_examples
     from bertsmith.metrics import METRICS

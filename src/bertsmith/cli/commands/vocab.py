@@ -59,7 +59,7 @@ def learn(
 
         bertsmith vocab learn a.txt b.jsonl.gz --field body --size 32000 --cased --out my-vocab
     """
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
     from bertsmith.text.learn import learn_vocabulary
 
     tokenizer = learn_vocabulary(
@@ -86,7 +86,7 @@ class _Progress:
         self._shown = 0.0
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        from bertsmith.cli.console import note
+        from bertsmith.cli.shared.console import note
 
         now = self._clock()
         if stage == self._stage and now - self._shown < 1.0:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.console import note
-from bertsmith.cli.finetune import (
+from bertsmith.cli.commands.finetune import (
     Batch,
     Device,
     MaxLength,
@@ -25,10 +24,11 @@ from bertsmith.cli.finetune import (
     Set,
     Threads,
 )
+from bertsmith.cli.shared.console import note
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.cli.data_options import Reading
+    from bertsmith.cli.shared.data_options import Reading
     from bertsmith.labeled.split.splits import Splits
     from bertsmith.training.execution.execution import Place
     from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -116,7 +116,7 @@ def read_splits(
     quiet: bool,
 ) -> Splits:
     """The rows of each part; what was guessed of their files is told."""
-    from bertsmith.cli.finetune_run import with_columns
+    from bertsmith.cli.shared.finetune_run import with_columns
     from bertsmith.labeled.split.splits import load_splits
 
     splits = load_splits(
@@ -155,8 +155,8 @@ def weights_mark(model: str) -> str:
 
 def run_shown(trials: Sequence[Trial], out: Path, *, quiet: bool, go_on: bool = False) -> Trials:
     """Make the runs, told on standard error; one that a signal stops ends the command."""
-    from bertsmith.cli.finetune_view import stopped_line
-    from bertsmith.cli.trials_view import watching
+    from bertsmith.cli.views.finetune import stopped_line
+    from bertsmith.cli.views.trials import watching
     from bertsmith.training.studies.trials import run_trials
 
     with watching(quiet=quiet) as watch:

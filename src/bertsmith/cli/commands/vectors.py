@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.data_options import Reading
-from bertsmith.cli.options import spread
-from bertsmith.cli.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
+from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def vectors(
 
         bertsmith vectors reviews.csv --model bert-base-uncased --only frozen --pooling mean
     """
-    from bertsmith.cli.console import note
-    from bertsmith.cli.trials_run import (
+    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.shared.trials_run import (
         computing,
         kept_in,
         run_shown,
@@ -136,7 +136,7 @@ def _job(
     *,
     quiet: bool,
 ) -> FinetuneJob:
-    from bertsmith.cli.trials_run import read_splits, task_of
+    from bertsmith.cli.shared.trials_run import read_splits, task_of
     from bertsmith.labeled.split.folds import some_rows
     from bertsmith.training.finetune.finetune import FinetuneJob
 
@@ -215,8 +215,8 @@ def _told(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
-    from bertsmith.cli.console import duration
-    from bertsmith.cli.trials_view import figure_text, shown_figures, table_lines
+    from bertsmith.cli.shared.console import duration
+    from bertsmith.cli.views.trials import figure_text, shown_figures, table_lines
 
     runs = told["runs"]
     names = shown_figures(told["task"], runs[0]["figures"], told["figure"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def build(
 
         bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
     """
-    from bertsmith.cli.console import meter, note
+    from bertsmith.cli.shared.console import meter, note
     from bertsmith.corpus.build import CorpusSettings, build_corpus
 
     settings = CorpusSettings(

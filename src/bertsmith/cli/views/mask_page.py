@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from bertsmith.cli.mask import measured, visible, words_of
+from bertsmith.cli.commands.mask import measured, visible, words_of
 
 if TYPE_CHECKING:
     from bertsmith.objectives.masking.preview import Piece, Preview

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.options import spread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -115,8 +115,8 @@ def preview(
     requested = _requested(scheme.rate, masking.replacement.shares)
     _show(found, requested)
     if html is not None:
-        from bertsmith.cli.console import note
-        from bertsmith.cli.mask_page import page
+        from bertsmith.cli.shared.console import note
+        from bertsmith.cli.views.mask_page import page
         from bertsmith.files.atomic_file import write_staged
 
         write_staged(html, page(found, requested, settings).encode("utf-8", "backslashreplace"))

@@ -80,7 +80,7 @@ def _loaded(console: Console, model: str) -> Embedder:
 
 
 def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
-    from bertsmith.cli.console import meter
+    from bertsmith.cli.shared.console import meter
     from bertsmith.files.vectors import VectorWriter
 
     with meter("embed", quiet=not sys.stderr.isatty()) as shown:
@@ -133,7 +133,7 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     """A classifier of docstrings: rows, training, what it is worth, its report."""
     from rich.markup import escape
 
-    from bertsmith.cli.finetune_view import watching
+    from bertsmith.cli.views.finetune import watching
     from bertsmith.demo import finetuning
     from bertsmith.demo.library_parts import PARTS, write_parts
     from bertsmith.runtime.predictor import load_predictor
@@ -166,7 +166,7 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
     """A vocabulary, shards, a minute of training, its curve, and three masks filled."""
     from rich.markup import escape
 
-    from bertsmith.cli.pretrain_view import watching
+    from bertsmith.cli.views.pretrain import watching
     from bertsmith.demo import pretraining
     from bertsmith.report.curves import write_report
 

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from bertsmith.cli.data_options import Reading
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError
 
 Data = Annotated[
@@ -161,7 +161,7 @@ def finetune(
 
         bertsmith finetune news.tsv --text title --text body --label topic --model m --out news
     """
-    from bertsmith.cli.finetune_run import Request, run
+    from bertsmith.cli.shared.finetune_run import Request, run
 
     if plan.folds is not None and plan.seeds > 1:
         raise ConfigError("give --seeds or --folds, not both")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.options import spread
+from bertsmith.cli.shared.options import spread
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import Encoding
@@ -83,7 +83,7 @@ def _keep(name: str) -> Keep:
 
 def _read_stdin() -> str:
     """Standard input as UTF-8, whatever the locale; bad bytes become U+FFFD, with a note."""
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
 
     data = sys.stdin.buffer.read()
     text = data.decode("utf-8-sig", errors="replace")
@@ -109,7 +109,7 @@ def _rows(encoding: Encoding, fields: list[str]) -> list[dict[str, Any]]:
 
 def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
     """JSON, a table on a terminal, or tab-separated lines."""
-    from bertsmith.cli.console import note
+    from bertsmith.cli.shared.console import note
 
     rows = _rows(encoding, fields)
     if as_json:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bertsmith.cli.console import SECONDS_BETWEEN_LINES, duration
-from bertsmith.cli.pretrain_view import progress_bar, whereabouts
+from bertsmith.cli.shared.console import SECONDS_BETWEEN_LINES, duration
+from bertsmith.cli.views.pretrain import progress_bar, whereabouts
 
 if TYPE_CHECKING:
     from bertsmith.training.studies.trials import Look

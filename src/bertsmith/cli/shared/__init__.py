@@ -1,0 +1,1 @@
+"""Options and loading that several commands share."""
