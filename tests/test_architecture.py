@@ -22,18 +22,20 @@ PYTHON_FILES = [
 # From the ground up; parts of one storey never import each other.
 LAYERS = (
     ("errors",),
-    ("staged", "lock"),
-    ("config",),
+    ("config", "random_keys"),
+    ("files",),
     ("hardware",),
     ("text",),
     ("nn",),
     ("models",),
     ("folders",),
-    ("data",),
+    ("corpus", "labeled"),
+    ("metrics",),
     ("objectives", "tasks"),
+    ("evaluation",),
     ("runtime",),
     ("training",),
-    ("sentences", "prompts", "compress", "explain", "audit", "classic"),
+    ("sentences", "generate", "prompts", "compress", "explain", "audit", "classic"),
     ("report",),
     ("serve",),
     ("demo",),
@@ -47,7 +49,7 @@ MOST_PARAMETERS = 8
 # Files that may do what nobody else may, with the reason.
 PICKLE_READER = {"folders/pickle_child.py"}
 # typer calls a command by the names of its options, scikit-learn set_params by those of a model
-NAMELESS_CALLEES = {"cli/options.py", "estimator.py"}
+NAMELESS_CALLEES = {"cli/shared/options.py", "estimator.py"}
 ENVIRONMENT_READERS = ("cli/", "hardware/")
 ORACLES = {
     "transformers",

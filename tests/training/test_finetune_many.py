@@ -18,7 +18,8 @@ from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.task import score
-from bertsmith.training.finetune.finetune import FinetuneJob, repeat
+from bertsmith.training.finetune import repeat
+from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import PlanSettings
 from bertsmith.training.finetune.repeat import CHOSEN, PREDICTIONS, finetune_folds, finetune_seeds
 from bertsmith.training.loop.progress import Progress
@@ -46,7 +47,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append(job.out.name)
         return plain(job, **given)
 
-    monkeypatch.setattr(finetune_runs, "finetune", watched)
+    monkeypatch.setattr(repeat, "finetune", watched)
     return calls
 
 

@@ -15,6 +15,7 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.training.execution.execution import RunSettings
+from bertsmith.training.finetune import encoder_cache
 from bertsmith.training.finetune.encoder_cache import PHASE
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
@@ -97,7 +98,7 @@ def test_vectors_that_are_not_kept_lead_to_the_same_head(
     windows = frozen("mean", 1, LengthSettings(max_length=6, stride=3))
     kept = finetune(tiny_job(source, tmp_path / "kept", recipe=windows))
     once = sum(read)
-    monkeypatch.setattr(kept_vectors, "MOST", 0)
+    monkeypatch.setattr(encoder_cache, "MOST", 0)
     anew = finetune(tiny_job(source, tmp_path / "anew", recipe=windows))
     assert sum(read) > 3 * once
     assert kept.model is not None

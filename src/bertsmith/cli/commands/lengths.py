@@ -15,6 +15,7 @@ from bertsmith.cli.shared.trials_run import RUNS, DevFile, Json, Quiet, RunSetti
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import Verdict
     from bertsmith.training.studies.store import Tried
 
@@ -143,9 +144,8 @@ def _compared(
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
-    from bertsmith.tasks.kinds import task_from_data
     from bertsmith.training.finetune.finetune import FinetuneJob
-    from bertsmith.training.studies.lengths import length_choices, verdict, window_cost
+    from bertsmith.training.studies.lengths import length_choices, window_cost
     from bertsmith.training.studies.trials import finetune_trial
 
     mark = weights_mark(model)
@@ -188,19 +188,29 @@ def _compared(
             for name, length in choices.items()
         ]
         tried = run_shown(trials, folder, quiet=quiet).rows
-    asked = task_from_data(task, [*job.train, *job.known], loss=recipe.loss)
-    found = verdict(asked, job.dev, tried, figure=recipe.best.figure)
-    told["compare"] = {
+    told["compare"], words = _verdict(job, tried)
+    return told, [*lines, "", *words]
+
+
+def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], list[str]]:
+    """Which run wins, as JSON and as lines."""
+    from bertsmith.tasks.kinds import task_from_data
+    from bertsmith.training.studies.lengths import verdict
+
+    recipe, limit = job.recipe, job.recipe.length.max_length
+    task = task_from_data(job.task, [*job.train, *job.known], loss=recipe.loss)
+    result = verdict(task, job.dev, tried, figure=recipe.best.figure)
+    record = {
         "max_length": limit,
         "rows": {"train": len(job.train), "dev": len(job.dev)},
         "epochs": recipe.plan.epochs,
         "seed": recipe.run.seed,
         "runs": [one.to_json() for one in tried],
-        **found.to_json(),
+        **result.to_json(),
     }
     head = f"max length {limit}, {len(job.train):,} training rows, {recipe.plan.epochs:g} epochs; "
     head += f"figures of {len(job.dev):,} development rows:"
-    return told, [*lines, "", head, *_table(task, tried, found), *found.words()]
+    return record, [head, *_table(job.task, tried, result), *result.words()]
 
 
 def _table(task: str, tried: Sequence[Tried], found: Verdict) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertsmith.files.strict_json import kind_of
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.formats.objects import (
@@ -18,6 +17,7 @@ from bertsmith.labeled.formats.objects import (
 from bertsmith.labeled.read.answers import Given, answer_pair, placed
 from bertsmith.labeled.read.reject import BadRowError, Reject
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.spec import DataSpec
 
 

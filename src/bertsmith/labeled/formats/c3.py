@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.files.strict_json import kind_of
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Choice, Example
+from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.spec import DataSpec
 
 SHAPE = "[[sentences], [questions], id]"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bertsmith.files.strict_json import kind_of
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects, text_of
 from bertsmith.labeled.read.reject import BadRowError, Reject, shown
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.read.targets import json_target, label_reader
 from bertsmith.labeled.spec import DataSpec
 

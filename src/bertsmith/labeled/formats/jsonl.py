@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bertsmith.errors import ConfigError
-from bertsmith.files.strict_json import kind_of
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.formats.objects import (
@@ -18,6 +17,7 @@ from bertsmith.labeled.formats.objects import (
 )
 from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.read.targets import Read, json_target, label_reader, marked_labels
 from bertsmith.labeled.spec import DataSpec
 

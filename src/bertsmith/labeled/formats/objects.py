@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.files.strict_json import kind_of, may_hold_halves, parse_row, refuse_halves
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
+from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import kind_of, may_hold_halves, parse_row, refuse_halves
 
 Row = Mapping[str, object]
 Build = Callable[[int, Row], Example]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertsmith.files.strict_json import kind_of
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.marked import read_marked
 from bertsmith.labeled.read.reject import BadRowError, Reject, shown
 from bertsmith.labeled.read.source_lines import SourceLines
 from bertsmith.labeled.read.spans import Marking
+from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.read.targets import checked
 from bertsmith.labeled.spec import DataSpec
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.files.strict_json import kind_of, may_hold_halves, refuse_halves
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.read.answers import answer_pair, placed
+from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import kind_of, may_hold_halves, refuse_halves
 from bertsmith.labeled.spec import DataSpec
 
 Object = Mapping[str, object]

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.swag import COLUMNS
 from bertsmith.labeled.guess.column_names import called
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
@@ -24,6 +23,7 @@ from bertsmith.labeled.guess.table import guess_table
 from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.language import guess_language
 from bertsmith.labeled.read.reject import BadRowError, Reject
+from bertsmith.labeled.read.strict_json import parse_row
 from bertsmith.labeled.spec import DataSpec
 
 OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")

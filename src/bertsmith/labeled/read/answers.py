@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bertsmith.files.strict_json import kind_of
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Answers
 from bertsmith.labeled.read.reject import BadRowError, shown
 from bertsmith.labeled.read.spans import nearest
+from bertsmith.labeled.read.strict_json import kind_of
 
 Given = Sequence[tuple[str, int | None]]
 """Texts of answers with the places that the file gives, if it gives any."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertsmith.files.atomic_file import StagedFile
-from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import FORMATS
 from bertsmith.labeled.formats.objects import string
 from bertsmith.labeled.read.reject import BadRowError, Reject
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import parse_row
 from bertsmith.labeled.spec import DataSpec
 
 ENDING = ".rejected.jsonl"

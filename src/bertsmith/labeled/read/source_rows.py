@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertsmith.errors import ConfigError
-from bertsmith.files.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.objects import plain
+from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.labeled.read.reader import Examples, OnError, read_examples
 from bertsmith.labeled.read.rejects_file import original
 from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.strict_json import parse_row
 from bertsmith.labeled.spec import Column, DataSpec
 
 TABLES = ("delimited", "swag")

@@ -6,9 +6,9 @@ import difflib
 import math
 from collections.abc import Callable, Sequence
 
-from bertsmith.files.strict_json import WrittenFloat, kind_of
 from bertsmith.labeled.example import Choice, Label, Labels, Score, Target
 from bertsmith.labeled.read.reject import BadRowError, shown
+from bertsmith.labeled.read.strict_json import WrittenFloat, kind_of
 from bertsmith.labeled.spec import DataSpec
 
 MARK = "\ufeff"

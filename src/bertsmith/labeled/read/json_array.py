@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterator
 from typing import NoReturn
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.strict_json import DECODER, value_fault
 from bertsmith.labeled.read.reject import BadRowError, shown
+from bertsmith.labeled.read.strict_json import DECODER, value_fault
 
 Element = tuple[int, int, object]  # start, end, value
 

@@ -1,1 +1,0 @@
-"""From files to texts and from vectors to files, as streams of bounded memory."""
