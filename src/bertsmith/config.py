@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
@@ -146,12 +145,6 @@ def to_toml(settings: Settings) -> str:
     """Settings as TOML that reads back as the same settings."""
     tree = settings.model_dump(mode="json", exclude_none=True)
     return "\n".join(_table(tree, ())).strip() + "\n"
-
-
-def fingerprint(settings: Settings) -> str:
-    """The sha256 of settings, equal for equal settings however they were written."""
-    tree = settings.model_dump(mode="json", exclude_none=True)
-    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()
 
 
 def differences(old: Settings, new: Settings) -> list[str]:

@@ -15,9 +15,9 @@ _GOLDEN = 0x9E3779B97F4A7C15  # SplitMix64's step (Steele et al. 2014)
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def key_of(*parts: int | str) -> int:
+def key_of(*parts: int | str, seed: int = 0) -> int:
     """One key of 64 bits from several numbers or names; another order is another key."""
-    key = 0
+    key = seed & _WORD
     for part in parts:
         number = zlib.crc32(part.encode()) + 1 if isinstance(part, str) else part
         mixed = (key + number * _GOLDEN + _GOLDEN) & _WORD
@@ -33,6 +33,21 @@ def hashes(keys: Words | int, places: NDArray[np.integer]) -> Words:
     bits += np.uint64(1)
     bits *= np.uint64(_GOLDEN)
     bits += np.uint64(keys) if isinstance(keys, int) else keys
+    return _mix(bits)
+
+
+def mixed_with(seed: int, numbers: NDArray[np.integer]) -> Words:
+    """64 random bits for each number under a seed."""
+    bits = np.asarray(numbers).astype(np.uint64)
+    bits += np.uint64(seed * _GOLDEN & _WORD)
+    for _ in range(2):
+        bits += np.uint64(_GOLDEN)
+        bits = _mix(bits)
+    return bits
+
+
+def _mix(bits: Words) -> Words:
+    """SplitMix64's finalizer, in place."""
     bits ^= bits >> np.uint64(30)
     bits *= np.uint64(_FIRST)
     bits ^= bits >> np.uint64(27)

@@ -8,8 +8,9 @@ import re
 import pytest
 from tiny_tasks import TASK_WORDS, row, word_tokenizer
 
-from bertsmith.config import fingerprint, to_toml
+from bertsmith.config import to_toml
 from bertsmith.errors import ConfigError
+from bertsmith.files.digest import fingerprint
 from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.metrics import METRICS
 from bertsmith.tasks.kinds import task_from_data

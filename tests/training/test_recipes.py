@@ -8,9 +8,10 @@ import pytest
 import torch
 from toy_corpus import short_recipe, toy_corpus
 
-from bertsmith.config import fingerprint, read_toml, to_toml
+from bertsmith.config import read_toml, to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
+from bertsmith.files.digest import fingerprint
 from bertsmith.models.spec import FunctionalRelative
 from bertsmith.training.pretrain.model import build_learner
 from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, narrowed, spec_of

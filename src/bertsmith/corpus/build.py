@@ -7,7 +7,6 @@ with a journal; the target appears by one rename when it is whole.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
@@ -25,11 +24,12 @@ from bertsmith.corpus.pool import encoded_pieces
 from bertsmith.corpus.reading import Reading
 from bertsmith.corpus.report import CorpusReport
 from bertsmith.corpus.segmenter_choice import SegmenterChoice, choose_segmenter
-from bertsmith.corpus.shards import MANIFEST, TOKENIZER, file_digest, open_corpus, vocabulary_of
+from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
 from bertsmith.corpus.sources import describe_sources, find_sources
 from bertsmith.corpus.worker import EncodeSettings
 from bertsmith.errors import HardwareError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
+from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.texts import Format
 from bertsmith.hardware.environment import thread_count
@@ -181,7 +181,7 @@ class _Build:
             self._encode.on_error,
             block_bytes,
         ]
-        return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+        return json_digest(settings)
 
     def _entries(self, digests: list[str]) -> list[dict[str, Any]]:
         pairs = zip(self._sources, digests, strict=True)
@@ -210,8 +210,8 @@ class _Build:
             raise InputFileError(f"nothing usable: no sentence with a token in {names}")
         files = grown.finish()
         for file in sorted((self._folder / TOKENIZER).iterdir()):
-            size, digest = file_digest(file)
-            files[f"{TOKENIZER}/{file.name}"] = {"size": size, "sha256": digest}
+            entry = {"size": file.stat().st_size, "sha256": file_digest(file)}
+            files[f"{TOKENIZER}/{file.name}"] = entry
         manifest = make_manifest(
             self._folder,
             tokenizer=self._tokenizer,

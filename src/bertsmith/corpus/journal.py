@@ -21,6 +21,7 @@ from bertsmith.corpus.lines import SHOWN
 from bertsmith.corpus.worker import EncodedBlock
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import prefix_hash
 
 ARRAYS = ("tokens.bin", "words.bin", "sentences.bin", "documents.bin")
 JOURNAL = "journal.json"
@@ -174,7 +175,7 @@ class GrowingCorpus:
             sizes = {name: int(state["sizes"][name]) for name in ARRAYS}
             mark = str(state["mark"])
             for name in ARRAYS:
-                digest = _digest(self.folder / name, sizes[name])
+                digest = prefix_hash(self.folder / name, sizes[name])
                 if digest is None or digest.hexdigest() != state["sha256"][name]:
                     return False
                 self._hashes[name] = digest
@@ -195,16 +196,3 @@ class GrowingCorpus:
             f"and more are needed, {free:,} are free; make room and run the same command again: "
             "it goes on from what is safe"
         ) from error
-
-
-def _digest(path: Path, size: int) -> Any | None:
-    """The running hash of the first `size` bytes of a file; None if it is shorter."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while size > 0:
-            data = file.read(min(size, 1 << 20))
-            if not data:
-                return None
-            digest.update(data)
-            size -= len(data)
-    return digest

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from bertsmith.corpus.journal import ARRAYS
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
+from bertsmith.files.digest import file_digest
 from bertsmith.files.safe_folder import Folder
+from bertsmith.random_keys import mixed_with
 from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -70,7 +72,7 @@ class Corpus:
         if count < 2:
             raise FolderError(f"{self.path} holds one document, so none of it can be held out")
         wanted = min(max(1, round(count * held_out)), count - 1)
-        order = np.argsort(_mixed(numbers, seed), kind="stable")
+        order = np.argsort(mixed_with(seed, numbers), kind="stable")
         return np.sort(order[wanted:]), np.sort(order[:wanted])
 
 
@@ -105,7 +107,7 @@ def verify(path: Path) -> None:
     corpus = open_corpus(path)
     for name, known in corpus.manifest["files"].items():
         file = corpus.path / name
-        if file_digest(file) != (known["size"], known["sha256"]):
+        if file_digest(file) != known["sha256"]:
             raise FolderError(
                 f"{file} is damaged: its content is not what the manifest says; build the corpus "
                 "again, or copy the file from where the corpus came from"
@@ -123,20 +125,6 @@ def verify(path: Path) -> None:
 def vocabulary_of(tokenizer: Tokenizer) -> str:
     """The sha256 of the tokenizer.json that the tokenizer would save."""
     return hashlib.sha256(tokenizer.files()["tokenizer.json"]).hexdigest()
-
-
-def file_digest(path: Path) -> tuple[int, str]:
-    """The size and the sha256 of a file."""
-    digest = hashlib.sha256()
-    size = 0
-    try:
-        with path.open("rb") as file:
-            while data := file.read(1 << 20):
-                digest.update(data)
-                size += len(data)
-    except OSError as error:
-        raise FolderError(f"{path} cannot be read: {error.strerror or error}") from error
-    return size, digest.hexdigest()
 
 
 def _manifest(folder: Folder) -> dict[str, Any]:
@@ -193,15 +181,3 @@ def _array(folder: Folder, name: str, kind: str, manifest: dict[str, Any]) -> ND
 def _check_borders(path: Path, borders: NDArray[np.int64], last: int) -> None:
     if len(borders) < 2 or borders[0] != 0 or borders[-1] != last:
         raise FolderError(f"{path} does not fit the other files: the corpus is damaged")
-
-
-def _mixed(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """A well-mixed number for each document and seed (splitmix64, Steele et al. 2014)."""
-    offset = np.uint64((seed * 0x9E3779B97F4A7C15) % (1 << 64))
-    mixed = numbers.astype(np.uint64) + offset
-    for _ in range(2):
-        mixed = mixed + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed = mixed ^ (mixed >> np.uint64(31))
-    return mixed

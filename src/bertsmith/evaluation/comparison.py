@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.metrics import LOWER_IS_BETTER, METRICS, Decisions
 from bertsmith.metrics.answers import answer_scores, rules_for
@@ -76,9 +76,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is no number is null."""
-        told = asdict(self) | {"winner": self.winner}
-        told["difference"] = _plain(told["difference"])
-        return _plain(told)
+        return dict(json_values(asdict(self) | {"winner": self.winner}))
 
 
 def compare(
@@ -140,7 +138,3 @@ def _share(p: float) -> str:
 
 def _chance(p: float) -> str:
     return f"{p:.4f}" if not p < 0.0001 else "below 0.0001"
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}

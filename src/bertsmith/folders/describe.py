@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from dataclasses import asdict, dataclass
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import FolderError
-from bertsmith.files.safe_folder import MEGABYTE, Folder
+from bertsmith.files.digest import stream_digest
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.read import ModelFolder, read_folder
 from bertsmith.folders.tensors import open_weights
 from bertsmith.models.spec import Learned
@@ -108,10 +108,7 @@ def _level(folder: Folder, hashes: bool) -> dict[str, dict[str, Any]]:
             with folder.open(name) as file:
                 entry: dict[str, Any] = {"bytes": os.fstat(file.fileno()).st_size}
                 if hashes:
-                    digest = hashlib.sha256()
-                    while chunk := file.read(MEGABYTE):
-                        digest.update(chunk)
-                    entry["sha256"] = digest.hexdigest()
+                    entry["sha256"] = stream_digest(file)
         except FolderError as fault:
             entry = {"refused": str(fault)}
         found[name] = entry

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bertsmith.errors import FolderError
+from bertsmith.files.digest import file_digest
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.read import CONFIG, TOKENIZER_FILES
 from bertsmith.folders.resolve import resolve
@@ -105,12 +106,8 @@ def model_key(name: str | Path) -> str:
     """The sha256 over names and bytes of a folder's files."""
     folder = resolve(name)
     total = hashlib.sha256()
-    try:
-        for file in sorted(DECIDING):
-            if (folder / file).is_file():
-                with (folder / file).open("rb") as stream:
-                    total.update(f"{file}\0".encode())
-                    total.update(hashlib.file_digest(stream, "sha256").digest())
-    except OSError as fault:
-        raise FolderError(f"cannot read {folder}: {fault.strerror or fault}") from fault
+    for file in sorted(DECIDING):
+        if (folder / file).is_file():
+            total.update(f"{file}\0".encode())
+            total.update(bytes.fromhex(file_digest(folder / file)))
     return total.hexdigest()

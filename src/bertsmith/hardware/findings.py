@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -14,6 +13,7 @@ from typing import Any
 
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import json_digest
 from bertsmith.hardware.environment import cache_dir
 from bertsmith.hardware.machine import Machine, compiler_path
 from bertsmith.hardware.probes import PROBE_SET, Probe
@@ -133,7 +133,7 @@ def machine_key(machine: Machine) -> str:
     """A name for everything that a finding depends on."""
     parts = machine.to_json()
     del parts["memory"]  # may shrink and grow with the container
-    return _digest({**parts, "probe_set": PROBE_SET, "format": _FORMAT})[:24]
+    return json_digest({**parts, "probe_set": PROBE_SET, "format": _FORMAT})[:24]
 
 
 def probe_stamp(probe: Probe) -> str:
@@ -141,7 +141,7 @@ def probe_stamp(probe: Probe) -> str:
     parts: dict[str, Any] = {**asdict(probe), "variables": dict(probe.variables)}
     for wording in ("about", "slow", "tolerance"):  # judged or shown later, not measured
         del parts[wording]
-    return _digest({**parts, "compiler": compiler_path() if probe.compiles else ""})[:16]
+    return json_digest({**parts, "compiler": compiler_path() if probe.compiles else ""})[:16]
 
 
 def read_findings(machine: Machine) -> dict[str, Finding]:
@@ -158,7 +158,7 @@ def read_findings(machine: Machine) -> dict[str, Finding]:
     try:
         found = json.loads(raw)
         body = found["findings"]
-        if found["sha256"] != _digest(body):
+        if found["sha256"] != json_digest(body):
             raise ValueError("its checksum does not match")
         return {name: Finding.from_json(item) for name, item in body.items()}
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -187,7 +187,7 @@ def write_finding(machine: Machine, finding: Finding) -> None:
     kept[finding.name] = finding
     body = {name: kept[name].to_json() for name in sorted(kept)}
     path = _path(machine)
-    content = {"machine": machine.to_json(), "sha256": _digest(body), "findings": body}
+    content = {"machine": machine.to_json(), "sha256": json_digest(body), "findings": body}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_staged(path, json.dumps(content, indent=1).encode("utf-8"))
@@ -197,8 +197,3 @@ def write_finding(machine: Machine, finding: Finding) -> None:
 
 def _path(machine: Machine) -> Path:
     return cache_dir() / "hardware" / f"{machine_key(machine)}.json"
-
-
-def _digest(value: Mapping[str, Any]) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()

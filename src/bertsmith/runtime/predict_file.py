@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.digest import file_digest
 from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
@@ -86,7 +87,7 @@ def look_over(
         also=also,
         account=rows.rows.account,
         columns=tuple(columns),
-        sha256=_hash(path),
+        sha256=file_digest(path),
     )
 
 
@@ -157,8 +158,3 @@ def _key(source: Source, out: Path, model: str) -> str:
     """What decides the bytes of a result."""
     parts = (source.sha256, source.spec.to_json(), source.on_error, kind_of(out), model, str(CHUNK))
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

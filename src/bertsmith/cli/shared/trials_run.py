@@ -175,9 +175,9 @@ def run_shown(trials: Sequence[Trial], out: Path, *, quiet: bool, go_on: bool = 
 
 def write_json(told: object) -> None:
     """JSON on standard output; nan is null."""
-    from bertsmith.evaluation.proof.presentation import plain
+    from bertsmith.files.strict_json import json_values
 
-    sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json.dumps(json_values(told), ensure_ascii=False, indent=2) + "\n")
 
 
 def write_lines(lines: Sequence[str]) -> None:

@@ -11,10 +11,10 @@ from bertsmith.evaluation.proof.calibration import calibration
 from bertsmith.evaluation.proof.classes import classes, confusion
 from bertsmith.evaluation.proof.entity_errors import entity_errors
 from bertsmith.evaluation.proof.figures import main_interval, numbers, truncation
-from bertsmith.evaluation.proof.presentation import plain
 from bertsmith.evaluation.proof.questions import questions, silence
 from bertsmith.evaluation.proof.rows import Rows, right_rows
 from bertsmith.evaluation.proof.worst_errors import errors
+from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.metrics import METRICS
 from bertsmith.metrics.significance import Interval
@@ -57,7 +57,7 @@ class Proof:
             "interval": {"low": self.interval.low, "high": self.interval.high},
             **{name: part for name, part in self.sections.items() if part is not None},
         }
-        return dict(plain(told))
+        return dict(json_values(told))
 
 
 def prove(task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Proof:

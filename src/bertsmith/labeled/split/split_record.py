@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from bertsmith.config import Settings
 from bertsmith.errors import InputFileError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import file_digest
 from bertsmith.files.lines import unreadable
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import Shares
@@ -39,15 +39,6 @@ class SplitRecord(Settings):
         write_staged(path, text.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def file_hash(path: Path) -> str:
-    """The sha256 of a file's bytes."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def make_record(
     path: Path, examples: Sequence[Example], whose: Sequence[int], *, seed: int, shares: Shares
 ) -> SplitRecord:
@@ -56,7 +47,7 @@ def make_record(
     names = names_of(examples, key)
     return SplitRecord(
         file=path.name,
-        sha256=file_hash(path),
+        sha256=file_digest(path),
         rows=len(examples),
         seed=seed,
         shares=shares,
@@ -102,7 +93,7 @@ def recalled(
     record: SplitRecord, saved: Path, path: Path, examples: Sequence[Example]
 ) -> list[int]:
     """0, 1 or 2 for each example as the record says; refused if the file is another one."""
-    if (found := file_hash(path)) != record.sha256:
+    if (found := file_digest(path)) != record.sha256:
         raise InputFileError(
             f"{path} has changed since {saved} was made (sha256 {record.sha256[:12]}..., now "
             f"{found[:12]}...); bring the old file back, or delete {saved.name} to split anew: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from bertsmith.errors import BertsmithError, FolderError
 from bertsmith.files.atomic_folder import write_file
+from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import MEGABYTE, Folder, check_name, parse_json
 
 MANIFEST = "manifest.json"
@@ -62,7 +62,7 @@ def verify(path: Path, *, rank: int = 0, world: int = 1) -> dict[str, Any]:
                 raise FolderError(
                     f"{where} has {size:,} bytes and should have {expected['size']:,}"
                 )
-            found = expected["sha256"] if number % world != rank else _hash(file)
+            found = expected["sha256"] if number % world != rank else stream_digest(file)
         if found != expected["sha256"]:
             raise FolderError(f"{where} is damaged: its sha256 is {found[:12]}..., not as recorded")
     return manifest
@@ -118,10 +118,3 @@ def put(path: Path, blocks: Iterable[bytes | memoryview]) -> dict[str, Any]:
 
 def _json(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
-
-
-def _hash(file: io.FileIO) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(_BLOCK):
-        digest.update(block)
-    return digest.hexdigest()

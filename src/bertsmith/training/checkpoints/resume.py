@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 import logging
@@ -48,11 +47,6 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Fact]:
         else:
             found[name] = json.dumps(value, sort_keys=True, default=str)
     return found
-
-
-def digest(values: Mapping[str, Any]) -> str:
-    """The sha256 of settings."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def machine_facts(*, world: int) -> dict[str, Fact]:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import DivergedError, FolderError, TensorMismatchError
+from bertsmith.files.digest import json_digest
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints, Found
 from bertsmith.training.checkpoints.checkpoint_files import Content, Groups, read_document
 from bertsmith.training.checkpoints.layouts import Stored, layout_for, open_stored
 from bertsmith.training.checkpoints.resume import (
     Fact,
     check_changes,
-    digest,
     flatten,
     machine_facts,
 )
@@ -77,7 +77,7 @@ class Saver:
                 "step": state.step,
                 "reason": reason,
                 "settings": self.facts,
-                "settings_sha256": digest(self.facts),
+                "settings_sha256": json_digest(self.facts),
             },
         )
         # A state that training broke down in must not push an older one out.

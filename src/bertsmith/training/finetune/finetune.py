@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.digest import json_digest
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.example import Example
 from bertsmith.tasks.feature import Feature
@@ -23,7 +24,7 @@ from bertsmith.tasks.task import Loss, score
 from bertsmith.tasks.token_dropout import MaskedTokens
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, digest, flatten
+from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.finetune.default_rate import usual_rate
 from bertsmith.training.finetune.embedding_subset import keep_seen, put_back_all
@@ -259,7 +260,7 @@ def facts(job: FinetuneJob, place: Place, loss: Loss | None = None) -> dict[str,
 def _digest(examples: Sequence[Example], recipe: FinetuneRecipe) -> str:
     """Of all that is read of the rows."""
     columns = (*recipe.head.meta, *recipe.auxiliary)
-    return digest(
+    return json_digest(
         {
             "rows": [
                 [*e.texts, repr(e.target), *(e.extra.get(column) for column in columns)]

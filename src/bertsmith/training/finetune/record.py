@@ -14,8 +14,8 @@ from typing import Any
 
 from bertsmith import __version__
 from bertsmith.evaluation.proof import baselines, prove
-from bertsmith.evaluation.proof.presentation import plain
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.runtime.labeled_predictions import write_judged
@@ -78,7 +78,7 @@ def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
             sides[name] = prove(predictor.task, examples, said).to_json()
             simple[name] = baselines(making.job.task, making.job.train, examples)
     record = {**_making(making, predictor), **sides, "baselines": simple, **making.more}
-    told = dict(plain(record))
+    told = dict(json_values(record))
     text = json.dumps(told, ensure_ascii=False, indent=1)
     write_staged(out / RECORD, text.encode("utf-8", "replace") + b"\n")
     return told

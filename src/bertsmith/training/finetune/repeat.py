@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
+from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.folds import fold_numbers
 from bertsmith.metrics import better
@@ -24,7 +26,6 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.model.meta import meta_tables
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
-from bertsmith.training.checkpoints.resume import digest
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.finetune.encoder_cache import Memory
@@ -74,20 +75,20 @@ class Many:
         """Mean, deviation and Student's 95 % interval of the mean of every figure."""
         shared = [name for name in self.members[0].figures if self._has(name)]
         return {
-            name: _plain(asdict(over_seeds([one.figures[name] for one in self.members])))
+            name: json_values(asdict(over_seeds([one.figures[name] for one in self.members])))
             for name in shared
         }
 
     def to_json(self) -> dict[str, Any]:
         """`seeds` and `interval`, or `folds`, as the record of a run has them."""
         runs = [
-            {self.kind.removesuffix("s"): one.number, "figures": _plain(one.figures)}
+            {self.kind.removesuffix("s"): one.number, "figures": json_values(one.figures)}
             for one in self.members
         ]
         chosen = self.best.number if self.best else None
         if self.kind == "seeds":
             return {"seeds": runs, "interval": self.interval, "chosen": chosen}
-        folds = {"runs": runs, "figures": _plain(self.whole or {}), "interval": self.interval}
+        folds = {"runs": runs, "figures": json_values(self.whole or {}), "interval": self.interval}
         return {"folds": {"count": len(runs), **folds, "chosen": chosen}}
 
     def _has(self, name: str) -> bool:
@@ -160,14 +161,14 @@ def _finished(job: FinetuneJob, place: Place) -> Figures | None:
 
 
 def _remember(job: FinetuneJob, figures: Figures, place: Place) -> None:
-    told = {"job": _fingerprint(job, place), "figures": _plain(figures)}
+    told = {"job": _fingerprint(job, place), "figures": json_values(figures)}
     write_staged(job.out / FIGURES, (json.dumps(told, indent=2) + "\n").encode())
 
 
 def _fingerprint(job: FinetuneJob, place: Place) -> str:
     recipe = job.recipe
     optimizer = recipe.optimizer.model_dump(mode="json")  # of which the loop keeps its own account
-    return digest({**facts(job, place), "seed": recipe.run.seed, "optimizer": optimizer})
+    return json_digest({**facts(job, place), "seed": recipe.run.seed, "optimizer": optimizer})
 
 
 def _put(
@@ -181,14 +182,9 @@ def _put(
     note = {
         "from": member.folder.relative_to(job.out).as_posix(),
         "because": f"the best {figure} on the development rows",
-        "figures": _plain(member.figures),
+        "figures": json_values(member.figures),
     }
     write_staged(job.out / CHOSEN, (json.dumps(note, indent=2) + "\n").encode())
-
-
-def _plain(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON knows: nan becomes null."""
-    return {n: None if isinstance(f, float) and math.isnan(f) else f for n, f in figures.items()}
 
 
 PREDICTIONS = "predictions.folds.jsonl"

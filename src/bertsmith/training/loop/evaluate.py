@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import nn
 
 from bertsmith.config import Settings
+from bertsmith.files.strict_json import json_values
 from bertsmith.training.loop.workload import Ranks, Work
 
 Precision = Callable[[], AbstractContextManager[Any]]
@@ -48,7 +49,7 @@ class Evaluation:
             "accuracy": self.accuracy,
             "counts": self.counts,
             "total": self.total,
-            "figures": {n: None if math.isnan(f) else f for n, f in self.figures.items()},
+            "figures": json_values(self.figures),
         }
 
     @classmethod

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from bertsmith.errors import FolderError
+from bertsmith.random_keys import key_of
 
 
 @dataclass(slots=True)
@@ -43,13 +44,4 @@ def step_seed(seed: int, step: int, rank: int) -> int:
     Drawn anew for each step (splitmix64), so that no generator state can be lost or restored too
     late, with any number of ranks.
     """
-    mixed = seed & _MASK
-    for part in (step, rank):
-        mixed = (mixed + 0x9E3779B97F4A7C15 * (part + 1)) & _MASK
-        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-        mixed ^= mixed >> 31
-    return mixed >> 1
-
-
-_MASK = (1 << 64) - 1
+    return key_of(step, rank, seed=seed) >> 1

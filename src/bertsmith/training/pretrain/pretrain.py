@@ -7,12 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertsmith.config import fingerprint, to_toml
+from bertsmith.config import to_toml
 from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import fingerprint, json_digest
 from bertsmith.objectives.learner import Learner
-from bertsmith.training.checkpoints.resume import Fact, digest, flatten
+from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.loop import train
@@ -98,7 +99,7 @@ def facts(job: Job, corpus: Corpus, place: Place) -> dict[str, Fact]:
     found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
     return {
         **{name: value for name, value in found.items() if name not in INDIRECT},
-        "corpus.content": digest(corpus.manifest["files"]),
+        "corpus.content": json_digest(corpus.manifest["files"]),
         "corpus.vocabulary": corpus.vocabulary,
         "corpus.held_out": job.recipe.eval.held_out,
         "init": job.init,

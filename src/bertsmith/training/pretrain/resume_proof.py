@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from bertsmith.config import to_toml
-from bertsmith.corpus.shards import file_digest
 from bertsmith.errors import BertsmithError
+from bertsmith.files.digest import file_digest
 from bertsmith.training.pretrain.pretrain import Job
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
@@ -111,8 +111,8 @@ def _compared(whole: Path, killed: Path) -> Proof:
         one, other = file_digest(whole / name), file_digest(killed / name)
         if one != other:
             raise ResumeError(
-                f"{name} differs between the uninterrupted run ({one[1][:12]}) and the resumed one "
-                f"({other[1][:12]}); please report this with your recipe"
+                f"{name} differs between the uninterrupted run ({one[:12]}) and the resumed one "
+                f"({other[:12]}); please report this with your recipe"
             )
-        hashes[name.as_posix()] = one[1]
+        hashes[name.as_posix()] = one
     return Proof(steps=STEPS, kills=KILLS, files=hashes)

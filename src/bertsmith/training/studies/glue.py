@@ -9,6 +9,7 @@ from typing import Any
 
 from bertsmith.errors import InputFileError
 from bertsmith.evaluation.proof import baselines
+from bertsmith.files.digest import json_digest
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.folds import some_rows
@@ -16,7 +17,6 @@ from bertsmith.labeled.split.split_files import split_files
 from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.task import score
-from bertsmith.training.checkpoints.resume import digest
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -63,7 +63,7 @@ def glue_trial(run: SetRun, place: Place) -> Trial:
         "rows": run.rows,
         "precision": place.path.name,
     }
-    return Trial(keys={name: digest(key)}, run=made, cost=_cost(run))
+    return Trial(keys={name: json_digest(key)}, run=made, cost=_cost(run))
 
 
 def _job(run: SetRun, splits: Splits) -> FinetuneJob:

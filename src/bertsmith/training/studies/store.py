@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import ConfigError
-from bertsmith.evaluation.proof.presentation import plain
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.strict_json import json_values
 from bertsmith.tasks.prediction import Prediction
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Tried:
     def to_json(self) -> dict[str, Any]:
         """Plain values; the answers are left out."""
         told = {"name": self.name, "figures": self.figures, "seconds": round(self.seconds, 3)}
-        return dict(plain({**told, **self.more}))
+        return dict(json_values({**told, **self.more}))
 
 
 def _path(store: Path, name: str) -> Path:
@@ -53,7 +53,7 @@ def write_tried(store: Path, tried: Tried, key: str) -> None:
         "more": tried.more,
         "answers": [one.to_json() for one in tried.answers],
     }
-    text = json.dumps(plain(told), ensure_ascii=False)
+    text = json.dumps(json_values(told), ensure_ascii=False)
     write_staged(_path(store, tried.name), text.encode("utf-8", "surrogatepass") + b"\n")
 
 

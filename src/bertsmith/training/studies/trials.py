@@ -12,8 +12,8 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
-from bertsmith.training.checkpoints.resume import digest
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -165,7 +165,7 @@ def finetuned(name: str, job: FinetuneJob, place: Place, watch: Watcher | None) 
 
 def job_key(job: FinetuneJob, place: Place, *, mark: str = "") -> str:
     """A digest of all that decides what a job comes to."""
-    return digest({**facts(job, place), **recipe_facts(job.recipe), "mark": mark})
+    return json_digest({**facts(job, place), **recipe_facts(job.recipe), "mark": mark})
 
 
 def recipe_facts(recipe: FinetuneRecipe) -> dict[str, Any]:
