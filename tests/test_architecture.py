@@ -56,8 +56,6 @@ ORACLES = {
     "sentence_transformers",
     "onnxruntime",
     "ctranslate2",
-    "sklearn",
-    "scipy",
 }
 
 
