@@ -16,7 +16,7 @@ import numpy as np
 
 from bertsmith.metrics.arrays import Floats
 from bertsmith.metrics.baselines.baseline import Texts
-from bertsmith.metrics.baselines.word_table import WORD, words_of
+from bertsmith.metrics.baselines.tokens import WORD, words_of
 
 # Chosen on 40 of the 48 articles of SQuAD's dev set: reach 10, 20, 40; share 0, 0.2, 0.5, 1.
 REACH = 10

@@ -1,4 +1,8 @@
-"""Bags of words for labels and numbers: naive Bayes and ridge regression."""
+"""Linear models on TF-IDF features: logistic regression for labels, ridge for numbers.
+
+Both are scikit-learn's, with settings chosen once on training rows: C by cross-validation on BBC,
+SST-2, ChnSentiCorp, LCQMC and AFQMC, alpha on a fifth of STS-B. One thread gives sums one order.
+"""
 
 from __future__ import annotations
 
@@ -9,59 +13,48 @@ from numpy.typing import ArrayLike
 
 from bertsmith.metrics.arrays import Bools, Floats, Ints, classes_of, floats, marks
 from bertsmith.metrics.baselines.baseline import Texts
-from bertsmith.metrics.baselines.ridge import fitted
-from bertsmith.metrics.baselines.word_table import Words, WordTable
-from bertsmith.metrics.calibration import softmax
+from bertsmith.metrics.baselines.tfidf import Features, tfidf
 from bertsmith.metrics.multilabel import Decisions, decide, tune_thresholds
 
 _FOLDS = 5
-STRENGTHS = (0.1, 1.0, 10.0)
+C = 3.0  # of 1, 3, 10: the inverse strength of the L2 penalty
+ALPHA = 1.0  # of 0.3, 1, 3: the L2 penalty of ridge regression
 
 
 def classify_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Floats:
-    """(N, C) probabilities by multinomial naive Bayes on which words occur (Wang, Manning 2012)."""
+    """(N, C) probabilities by one-vs-rest logistic regression."""
     numbers = classes_of(targets, len(labels), "targets")
-    words = Words(texts)
-    known, asked = words.learned, words.table(new)
-    scores = np.empty((len(new), len(labels)))
-    for label in range(len(labels)):
-        mine = (numbers == label).astype(np.float64)
-        prior = np.log((mine.sum() + 1) / (len(mine) + len(labels)))
-        scores[:, label] = prior + asked.sums(_log_shares(known.counts(mine)))
-    return softmax(scores)
+    known, asked = tfidf(texts, new)
+    chances = _yes(known, numbers[:, None] == np.arange(len(labels)), asked)
+    result: Floats = chances / chances.sum(axis=1, keepdims=True)
+    return result
 
 
 def multilabel_words(
     texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]
 ) -> Decisions:
-    """A naive Bayes yes or no for each label; thresholds are tuned on a fifth held out."""
+    """A logistic regression for each label; thresholds are tuned on a fifth held out."""
     wanted = marks(targets, "targets")
-    words = Words(texts)
-    known = words.learned
+    known, asked = tfidf(texts, new)
     held = np.arange(len(wanted)) % _FOLDS == _FOLDS - 1
     thresholds: float | Floats = 0.5
     if held.any():
-        apart, rest = np.flatnonzero(held), np.flatnonzero(~held)
-        trial = _yes(known.only(rest), wanted[rest], known.only(apart))
-        thresholds = tune_thresholds(trial, wanted[apart])
-    return decide(_yes(known, wanted, words.table(new)), thresholds)
+        trial = _yes(known[~held], wanted[~held], known[held])
+        thresholds = tune_thresholds(trial, wanted[held])
+    return decide(_yes(known, wanted, asked), thresholds)
 
 
 def regress_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Floats:
-    """(N,) by ridge regression on weighted words; its strength is chosen on a fifth held out."""
+    """(N,) by ridge regression; no answer beyond what was ever seen."""
+    from sklearn.linear_model import Ridge
+    from threadpoolctl import threadpool_limits
+
     wanted = floats(targets, 1, "targets")
-    words = Words(texts)
-    known = words.learned
-    apart = np.flatnonzero(np.arange(len(wanted)) % _FOLDS == _FOLDS - 1)
-    strength = 1.0
-    if apart.size:
-        rest = np.setdiff1d(np.arange(len(wanted)), apart)
-        errors = [
-            ((fitted(known.only(rest), wanted[rest], each)(known.only(apart)) - wanted[apart]) ** 2)
-            for each in STRENGTHS
-        ]
-        strength = STRENGTHS[int(np.argmin([error.mean() for error in errors]))]
-    return fitted(known, wanted, strength)(words.table(new))
+    known, asked = tfidf(texts, new)
+    with threadpool_limits(1):
+        model = Ridge(alpha=ALPHA, solver="sparse_cg").fit(known, wanted)
+    result: Floats = np.clip(model.predict(asked), wanted.min(), wanted.max())
+    return result
 
 
 def choose_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Ints:
@@ -79,19 +72,18 @@ def choose_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[
     return np.array([part.argmax() for part in np.split(chances, ends[:-1])], dtype=np.int64)
 
 
-def _log_shares(counts: Floats) -> Floats:
-    """The log share of each feature, one added to all."""
-    result: Floats = np.log((counts + 1) / (counts.sum() + len(counts)))
-    return result
-
-
-def _yes(known: WordTable, targets: Bools, asked: WordTable) -> Floats:
+def _yes(known: Features, targets: Bools, asked: Features) -> Floats:
     """(N, C) probabilities of each label on its own."""
-    everything = known.counts()
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
     chances = np.empty((asked.shape[0], targets.shape[1]))
-    for label in range(targets.shape[1]):
-        mine = known.counts(targets[:, label].astype(np.float64))
-        odds = _log_shares(mine) - _log_shares(everything - mine)
-        prior = np.log((targets[:, label].sum() + 1) / ((~targets[:, label]).sum() + 1))
-        chances[:, label] = 1 / (1 + np.exp(-np.clip(prior + asked.sums(odds), -500, 500)))
+    for label, mine in enumerate(targets.T):
+        if mine.any() and not mine.all():
+            model = LogisticRegression(C=C, solver="liblinear", max_iter=1000, random_state=0)
+            with threadpool_limits(1):
+                model.fit(known, mine)
+            chances[:, label] = model.predict_proba(asked)[:, 1]
+        else:  # there is nothing to tell apart: the share, one of each kind added
+            chances[:, label] = (mine.sum() + 1) / (len(mine) + 2)
     return chances
