@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from bertsmith.metrics import METRICS
 from bertsmith.metrics.baselines import MAJORITY, WORDS
-from bertsmith.metrics.baselines.tfidf import MANY_ROWS, tfidf
-from bertsmith.metrics.baselines.tokens import words_of
+from bertsmith.metrics.baselines.tfidf import MANY_ROWS, tfidf, tokens
 
 GOOD, BAD, PLAIN = ("fine great lovely", "awful poor dull", "the film was a of and plot scene")
 
@@ -83,7 +82,7 @@ def test_words_tell_good_from_bad_where_the_commonest_class_cannot() -> None:
 
 
 def test_chinese_is_read_by_characters_and_their_pairs() -> None:
-    assert words_of("我爱BERT模型!") == ["我", "爱", "bert", "模", "型", "!"]
+    assert tokens("我爱BERT模型!") == ["我", "爱", "bert", "模", "型", "!"]
     # Only the pair tells: 不 and 好 stand in both classes.
     good, bad = "好不热闹", "热闹不好"
     texts, targets = [(good,), (bad,)] * 10, [1, 0] * 10

@@ -12,21 +12,21 @@ from scipy import stats
 
 from bertsmith.errors import ConfigError
 from bertsmith.metrics.significance import bootstrap, mcnemar, over_seeds, paired_bootstrap
-from bertsmith.metrics.student import t_quantile, t_share_below
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 30, 200, 5000])
-def test_students_quantiles_are_those_of_scipy(freedom) -> None:
-    for share in (1e-6, 0.025, 0.4, 0.5, 0.6, 0.9, 0.975, 0.995, 0.999999):
-        expected = stats.t.ppf(share, freedom)
-        assert t_quantile(share, freedom) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert t_share_below(expected, freedom) == pytest.approx(share, rel=1e-9)
+@pytest.mark.parametrize("count", [2, 3, 4, 9, 30, 200, 5000])
+def test_the_interval_over_seeds_has_students_quantiles(count) -> None:
+    values = np.linspace(-1, 1, count)
+    for confidence in (1e-6, 0.2, 0.8, 0.95, 0.99, 0.999999):
+        reach = over_seeds(values, confidence=confidence).high
+        expected = stats.t.ppf((1 + confidence) / 2, count - 1) * stats.sem(values)
+        assert reach == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.floats(0.001, 0.999), st.integers(1, 100))
-def test_quantile_and_share_undo_each_other(share, freedom) -> None:
-    assert t_share_below(t_quantile(share, freedom), freedom) == pytest.approx(share, abs=1e-12)
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, float("nan")])
+def test_a_confidence_is_between_zero_and_one(confidence) -> None:
+    with pytest.raises(ConfigError, match="confidence"):
+        over_seeds([0.1, 0.2], confidence=confidence)
 
 
 @settings(max_examples=60, deadline=None)

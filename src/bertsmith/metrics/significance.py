@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from bertsmith.errors import ConfigError
 from bertsmith.metrics.arrays import Floats, Ints, check_rows
-from bertsmith.metrics.student import t_quantile
 
 Figure = Callable[[Ints], float]
 """A metric of the rows with these numbers, which may come more than once."""
@@ -88,12 +87,15 @@ def over_seeds(values: Sequence[float], *, confidence: float = 0.95) -> Spread:
     """Mean, deviation and Student's interval of the mean of one figure over seeds."""
     if not len(values):
         raise ConfigError("there are no seeds to take a mean of")
+    _check_confidence(confidence)
     given = np.asarray(values, dtype=np.float64)
     mean, count = float(given.mean()), len(given)
     if count == 1:
         return Spread(mean, math.nan, math.nan, math.nan, 1)
     deviation = float(given.std(ddof=1))
-    reach = t_quantile((1 + confidence) / 2, count - 1) * deviation / math.sqrt(count)
+    from scipy.special import stdtrit  # here, because scipy takes longer to load than all of ours
+
+    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * deviation / math.sqrt(count)
     return Spread(mean, deviation, mean - reach, mean + reach, count)
 
 
@@ -121,10 +123,14 @@ def _draws(rows: int, samples: int, seed: int) -> list[Ints]:
 
 
 def _borders(values: Floats, confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise ConfigError(f"a confidence lies between 0 and 1, not at {confidence}; try 0.95")
+    _check_confidence(confidence)
     there = values[np.isfinite(values)]
     if not there.size:
         return math.nan, math.nan
     low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ConfigError(f"a confidence lies between 0 and 1, not at {confidence}; try 0.95")

@@ -1,4 +1,4 @@
-"""What a task is worth before any network: the commonest answer, and a bag of words.
+"""Baselines without a network: the most frequent target, and a linear model on TF-IDF features.
 
 `MAJORITY[task]` and `WORDS[task]` are functions (texts, targets, new texts, labels) -> predictions,
 fitted on the first two; targets, labels and predictions are those of `METRICS[task]`. Texts are the
@@ -8,8 +8,7 @@ for `tag` the units of each text.
 
 from bertsmith.metrics.baselines import majority, words
 from bertsmith.metrics.baselines.answer_window import answer_words
-from bertsmith.metrics.baselines.baseline import Baseline
-from bertsmith.metrics.baselines.unit_tags import tag_words
+from bertsmith.metrics.baselines.majority import Baseline
 
 MAJORITY: dict[str, Baseline] = {
     "classify": majority.classify,
@@ -24,7 +23,7 @@ WORDS: dict[str, Baseline] = {
     "classify": words.classify_words,
     "multilabel": words.multilabel_words,
     "regress": words.regress_words,
-    "tag": tag_words,
+    "tag": majority.tag_words,
     "answer": answer_words,
     "choose": words.choose_words,
 }

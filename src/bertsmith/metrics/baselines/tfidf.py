@@ -1,23 +1,31 @@
-"""Texts as sparse TF-IDF features of scikit-learn: unigrams and bigrams of tokens.
+"""TF-IDF features by scikit-learn: unigrams and bigrams of tokens.
 
-A token is a word, a Han character or a mark, so that Chinese is read by characters and their pairs.
-Every field of a row has columns of its own. A row of two fields also has what they share, where
-they differ, and their cosine.
+A token is a word, a Han character or a punctuation mark, so Chinese gives characters and pairs of
+characters. Every field of a row has columns of its own; a row of two fields also has columns for
+shared terms, for differing terms, and the cosine.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from bertsmith.metrics.baselines.baseline import Texts
-from bertsmith.metrics.baselines.tokens import WORD
+from bertsmith.metrics.baselines.majority import Texts
 
 Features = Any
 """A scipy.sparse CSR matrix (rows, features); scipy ships no types."""
 
-MANY_ROWS = 10_000  # from here on, what stands in one field only is left out
-MOST_FIELDS = 4  # fields beyond are read as one with the last
+TOKEN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3400-\u9fff\uf900-\ufaff]+|[^\w\s]")
+"""A Han character; a run of other letters and digits; a punctuation mark."""
+
+MANY_ROWS = 10_000  # from here on, terms of a single document are left out
+MAX_FIELDS = 4  # further fields are joined with the last one
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a text in lower case."""
+    return TOKEN.findall(text.lower())
 
 
 def tfidf(texts: Texts, new: Texts) -> tuple[Features, Features]:
@@ -25,26 +33,24 @@ def tfidf(texts: Texts, new: Texts) -> tuple[Features, Features]:
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    width = min(MOST_FIELDS, max(map(len, texts)))
-    known, asked = _columns(texts, width), _columns(new, width)
-    everything = [text for column in known for text in column]
-    if not any(map(WORD.search, everything)):  # nothing to learn from: a constant
+    width = min(MAX_FIELDS, max(map(len, texts)))
+    train_fields, new_fields = _stacked(texts, width), _stacked(new, width)
+    if not any(map(TOKEN.search, train_fields)):  # nothing to learn from: a constant
         return csr_matrix([[1.0]] * len(texts)), csr_matrix([[1.0]] * len(new))
     vectorizer = TfidfVectorizer(
-        token_pattern=WORD.pattern,
+        token_pattern=TOKEN.pattern,
         ngram_range=(1, 2),
         sublinear_tf=True,
         min_df=2 if len(texts) >= MANY_ROWS else 1,
     )
-    learned = vectorizer.fit_transform(everything)
-    looked_up = vectorizer.transform([text for column in asked for text in column])
-    return _joined(learned, width), _joined(looked_up, width)
+    train = vectorizer.fit_transform(train_fields)
+    return _joined(train, width), _joined(vectorizer.transform(new_fields), width)
 
 
-def _columns(texts: Texts, width: int) -> list[list[str]]:
-    """The first, second, ... field of every row; "" where a row has fewer."""
+def _stacked(texts: Texts, width: int) -> list[str]:
+    """The first field of every row, then the second of every row, ...; "" where there is none."""
     rows = [_row(fields, width) for fields in texts]
-    return [[row[field] for row in rows] for field in range(width)]
+    return [row[field] for field in range(width) for row in rows]
 
 
 def _row(fields: Sequence[str], width: int) -> list[str]:
@@ -53,7 +59,7 @@ def _row(fields: Sequence[str], width: int) -> list[str]:
 
 
 def _joined(stacked: Features, width: int) -> Features:
-    """(width * rows, features) of one field after another -> (rows, ...), fields side by side."""
+    """(width * rows, features), one field after another -> (rows, ...), fields as column blocks."""
     from scipy.sparse import csr_matrix, hstack
 
     rows = stacked.shape[0] // width

@@ -1,7 +1,8 @@
-"""Linear models on TF-IDF features: logistic regression for labels, ridge for numbers.
+"""Linear models on TF-IDF features: logistic regression for labels, ridge regression for numbers.
 
-Both are scikit-learn's, with settings chosen once on training rows: C by cross-validation on BBC,
-SST-2, ChnSentiCorp, LCQMC and AFQMC, alpha on a fifth of STS-B. One thread gives sums one order.
+Both are scikit-learn's. Their settings were chosen once, on training rows: C by cross-validation on
+BBC, SST-2, ChnSentiCorp, LCQMC and AFQMC, alpha on a fifth of STS-B. They are fitted with one
+thread, so that sums are taken in one order and runs repeat exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bertsmith.metrics.arrays import Bools, Floats, Ints, classes_of, floats, marks
-from bertsmith.metrics.baselines.baseline import Texts
+from bertsmith.metrics.baselines.majority import Texts
 from bertsmith.metrics.baselines.tfidf import Features, tfidf
 from bertsmith.metrics.multilabel import Decisions, decide, tune_thresholds
 
@@ -24,66 +25,72 @@ ALPHA = 1.0  # of 0.3, 1, 3: the L2 penalty of ridge regression
 def classify_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Floats:
     """(N, C) probabilities by one-vs-rest logistic regression."""
     numbers = classes_of(targets, len(labels), "targets")
-    known, asked = tfidf(texts, new)
-    chances = _yes(known, numbers[:, None] == np.arange(len(labels)), asked)
-    result: Floats = chances / chances.sum(axis=1, keepdims=True)
+    train_features, new_features = tfidf(texts, new)
+    one_hot = numbers[:, None] == np.arange(len(labels))
+    probabilities = _label_probabilities(train_features, one_hot, new_features)
+    result: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
     return result
 
 
 def multilabel_words(
     texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]
 ) -> Decisions:
-    """A logistic regression for each label; thresholds are tuned on a fifth held out."""
-    wanted = marks(targets, "targets")
-    known, asked = tfidf(texts, new)
-    held = np.arange(len(wanted)) % _FOLDS == _FOLDS - 1
+    """One logistic regression per label; thresholds are tuned on a held-out fifth."""
+    present = marks(targets, "targets")
+    train_features, new_features = tfidf(texts, new)
+    held_out = np.arange(len(present)) % _FOLDS == _FOLDS - 1
     thresholds: float | Floats = 0.5
-    if held.any():
-        trial = _yes(known[~held], wanted[~held], known[held])
-        thresholds = tune_thresholds(trial, wanted[held])
-    return decide(_yes(known, wanted, asked), thresholds)
+    if held_out.any():
+        probabilities = _label_probabilities(
+            train_features[~held_out], present[~held_out], train_features[held_out]
+        )
+        thresholds = tune_thresholds(probabilities, present[held_out])
+    return decide(_label_probabilities(train_features, present, new_features), thresholds)
 
 
 def regress_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Floats:
-    """(N,) by ridge regression; no answer beyond what was ever seen."""
+    """(N,) by ridge regression, clipped to the range of the training targets."""
     from sklearn.linear_model import Ridge
     from threadpoolctl import threadpool_limits
 
-    wanted = floats(targets, 1, "targets")
-    known, asked = tfidf(texts, new)
+    values = floats(targets, 1, "targets")
+    train_features, new_features = tfidf(texts, new)
     with threadpool_limits(1):
-        model = Ridge(alpha=ALPHA, solver="sparse_cg").fit(known, wanted)
-    result: Floats = np.clip(model.predict(asked), wanted.min(), wanted.max())
+        model = Ridge(alpha=ALPHA, solver="sparse_cg").fit(train_features, values)
+    result: Floats = np.clip(model.predict(new_features), values.min(), values.max())
     return result
 
 
 def choose_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Ints:
-    """(N,): the ending whose words, and those its context shares, look most like right ones."""
-    wanted = np.asarray(targets, dtype=np.int64)
-    pairs = [(fields[0], ending) for fields in texts for ending in fields[1:]]
+    """(N,): the most probable ending, by logistic regression on (context, ending) pairs."""
+    right_index = np.asarray(targets, dtype=np.int64)
     right = [
-        int(place == target)
-        for fields, target in zip(texts, wanted, strict=True)
-        for place in range(len(fields) - 1)
+        int(index == target)
+        for fields, target in zip(texts, right_index, strict=True)
+        for index in range(len(fields) - 1)
     ]
-    asked = [(fields[0], ending) for fields in new for ending in fields[1:]]
-    chances = classify_words(pairs, right, asked, ("wrong", "right"))[:, 1]
+    probabilities = classify_words(_pairs(texts), right, _pairs(new), ("wrong", "right"))[:, 1]
     ends = np.cumsum([len(fields) - 1 for fields in new])
-    return np.array([part.argmax() for part in np.split(chances, ends[:-1])], dtype=np.int64)
+    return np.array([part.argmax() for part in np.split(probabilities, ends[:-1])], dtype=np.int64)
 
 
-def _yes(known: Features, targets: Bools, asked: Features) -> Floats:
-    """(N, C) probabilities of each label on its own."""
+def _pairs(texts: Texts) -> list[tuple[str, str]]:
+    """(context, ending, ending, ...) rows -> one (context, ending) per ending."""
+    return [(fields[0], ending) for fields in texts for ending in fields[1:]]
+
+
+def _label_probabilities(train: Features, present: Bools, new: Features) -> Floats:
+    """Binary logistic regressions fitted on (M, F) features with (M, C) labels -> (N, C)."""
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    chances = np.empty((asked.shape[0], targets.shape[1]))
-    for label, mine in enumerate(targets.T):
-        if mine.any() and not mine.all():
+    probabilities = np.empty((new.shape[0], present.shape[1]))
+    for label, column in enumerate(present.T):
+        if column.any() and not column.all():
             model = LogisticRegression(C=C, solver="liblinear", max_iter=1000, random_state=0)
             with threadpool_limits(1):
-                model.fit(known, mine)
-            chances[:, label] = model.predict_proba(asked)[:, 1]
-        else:  # there is nothing to tell apart: the share, one of each kind added
-            chances[:, label] = (mine.sum() + 1) / (len(mine) + 2)
-    return chances
+                model.fit(train, column)
+            probabilities[:, label] = model.predict_proba(new)[:, 1]
+        else:  # one class only: its share with add-one smoothing
+            probabilities[:, label] = (column.sum() + 1) / (len(column) + 2)
+    return probabilities
