@@ -64,7 +64,7 @@ def reached(name: str, options: argparse.Namespace) -> list[float]:
 def settings(name: str) -> dict[str, Any]:
     """Those that `bertsmith finetune` takes for this set."""
     from bertsmith.training.finetune.default_rate import by_width
-    from bertsmith.training.finetune.recipes import load_finetune_recipe
+    from bertsmith.training.finetune.recipe import load_finetune_recipe
 
     recipe = load_finetune_recipe(TRIALS[name].recipe)
     if recipe.encoder.frozen:

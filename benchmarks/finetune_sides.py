@@ -41,7 +41,7 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
     from bertsmith.training.execution.execution import find_place
     from bertsmith.training.execution.memory import keep_freed_memory
     from bertsmith.training.finetune.finetune import FinetuneJob, finetune
-    from bertsmith.training.finetune.recipes import load_finetune_recipe
+    from bertsmith.training.finetune.recipe import load_finetune_recipe
 
     def examples(name: str) -> list[Example]:
         return [

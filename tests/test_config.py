@@ -100,10 +100,24 @@ def test_all_faults_are_told_at_once() -> None:
     assert all(line.startswith("recipe.toml: ") for line in lines)
 
 
+def test_a_changed_copy_is_checked_like_a_file() -> None:
+    before = read("steps = 3\n[optimizer]\nlr = 0.5")
+    after = config.changed(before, {"steps": 4, "optimizer.lr": 0.25})
+    assert (after.steps, after.optimizer.lr) == (4, 0.25)
+    assert (before.steps, before.optimizer.lr) == (3, 0.5)
+    assert config.changed(before, {"optimizer": after.optimizer}).optimizer == after.optimizer
+    with pytest.raises(ConfigError, match=r"Whole with optimizer\.lr: optimizer\.lr is -1\.0"):
+        config.changed(before, {"optimizer.lr": -1.0})
+
+
+def beside(name: str, folder: Path) -> config.Layer:
+    return config.Layer.of_file(folder / f"{name}.toml")
+
+
 def test_a_file_extends_another_and_tables_are_joined(tmp_path) -> None:
     (tmp_path / "a.toml").write_text('note = "a"\n[optimizer]\nlr = 1.0\nname = "lamb"\n')
     (tmp_path / "b.toml").write_text('extends = "a"\n[optimizer]\nlr = 2.0\n')
-    tree = config.read_layers(tmp_path / "b.toml", lambda name, place: place / f"{name}.toml")
+    tree = config.merge_layers(config.Layer.of_file(tmp_path / "b.toml"), beside)
     assert tree == {"note": "a", "optimizer": {"lr": 2.0, "name": "lamb"}}
 
 
@@ -111,7 +125,7 @@ def test_a_circle_of_files_is_refused(tmp_path) -> None:
     for name, other in (("a", "b"), ("b", "a")):
         (tmp_path / f"{name}.toml").write_text(f'extends = "{other}"\n')
     with pytest.raises(ConfigError, match="circle"):
-        config.read_layers(tmp_path / "a.toml", lambda name, place: place / f"{name}.toml")
+        config.merge_layers(config.Layer.of_file(tmp_path / "a.toml"), beside)
 
 
 @pytest.mark.parametrize(

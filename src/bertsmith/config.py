@@ -6,12 +6,14 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import to_jsonable_python
 
 from bertsmith.errors import ConfigError, unknown
 
@@ -49,29 +51,41 @@ def read_toml(path: Path) -> Tree:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
-def read_layers(path: Path, find: Callable[[str, Path], Path]) -> Tree:
-    """A TOML file laid over the one its key `extends` names, and so on.
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Settings as read from a file, their place for errors, and the folder that holds them."""
 
-    `find(name, folder)` gives the path of a name that stands in a file of that folder.
+    tree: Tree
+    place: str
+    folder: Path
+
+    @classmethod
+    def of_file(cls, path: Path) -> Layer:
+        """A whole TOML file."""
+        return cls(read_toml(path), str(path.resolve()), path.parent)
+
+
+def merge_layers(layer: Layer, find: Callable[[str, Path], Layer]) -> Tree:
+    """A layer laid over the one that its key `extends` names, and so on.
+
+    `find(name, folder)` gives the layer of a name that stands in a file of that folder.
     """
     layers: list[Tree] = []
-    seen: list[Path] = []
+    places: list[str] = []
     while True:
-        place = path.resolve()
-        if place in seen:
-            chain = " extends ".join(str(one) for one in [*seen[seen.index(place) :], place])
+        if layer.place in places:
+            chain = " extends ".join([*places[places.index(layer.place) :], layer.place])
             raise ConfigError(f"recipes extend each other in a circle: {chain}")
-        seen.append(place)
-        tree = read_toml(path)
-        parent = tree.pop(EXTENDS, None)
-        layers.append(tree)
+        places.append(layer.place)
+        parent = layer.tree.get(EXTENDS)
+        layers.append({key: value for key, value in layer.tree.items() if key != EXTENDS})
         if parent is None:
             break
         if not isinstance(parent, str):
             raise ConfigError(
-                f'{path}: {EXTENDS} is {parent!r}; write a name or a path in "quotes"'
+                f'{layer.place}: {EXTENDS} is {parent!r}; write a name or a path in "quotes"'
             )
-        path = find(parent, path.parent)
+        layer = find(parent, layer.folder)
     merged: Tree = {}
     for tree in reversed(layers):
         merged = overlaid(merged, tree)
@@ -141,9 +155,29 @@ def validated(kind: type[S], tree: Mapping[str, Any], source: str) -> S:
         ) from None
 
 
+def changed(settings: S, changes: Mapping[str, Any]) -> S:
+    """A copy with other values by dotted name ("plan.epochs"), checked like settings of a file.
+
+    pydantic's `model_copy` checks nothing. A value may be a group of settings, which replaces the
+    old group whole.
+    """
+    tree = settings.model_dump(mode="json")
+    for path, value in changes.items():
+        *groups, key = path.split(".")
+        table = tree
+        for group in groups:
+            table = table[group]
+        table[key] = to_jsonable_python(value)
+    return validated(type(settings), tree, f"{type(settings).__name__} with {', '.join(changes)}")
+
+
 def to_toml(settings: Settings) -> str:
     """Settings as TOML that reads back as the same settings."""
-    tree = settings.model_dump(mode="json", exclude_none=True)
+    return tree_to_toml(settings.model_dump(mode="json", exclude_none=True))
+
+
+def tree_to_toml(tree: Mapping[str, Any]) -> str:
+    """Tables and plain values as TOML that reads back as the same tree."""
     return "\n".join(_table(tree, ())).strip() + "\n"
 
 

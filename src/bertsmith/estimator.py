@@ -21,8 +21,7 @@ from bertsmith.labeled.example import Example, Label, Score, Target
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.finetune.in_memory import fit_rows, predictor_of
-from bertsmith.training.finetune.recipe import FinetuneRecipe
-from bertsmith.training.finetune.recipes import load_finetune_recipe
+from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
 
 Texts = Iterable[Any]
 """Texts, or rows of several fields: lists, arrays, columns or frames of pandas."""

@@ -214,7 +214,9 @@ def rising(losses: list[float], **recipe: dict) -> dict:
 def test_a_dev_loss_that_rose_is_told_with_what_helps() -> None:
     told = learned_by_heart(rising([0.3, 0.25, 0.36]))
     assert "lowest after step 200 (0.250) and 0.360 at the end" in told
-    assert "--epochs, --set encoder.masked=0.1, --set optimizer.layer_decay=0.8." in told
+    assert (
+        "--epochs, --set regularization.token_dropout=0.1, --set optimizer.layer_decay=0.8." in told
+    )
     assert told in finetune_page({**finetune_record(), **rising([0.3, 0.25, 0.36])}, title="x")
 
 

@@ -72,7 +72,7 @@ def test_an_engine_gives_the_same_logits(
 def test_an_engine_gives_the_same_logits_where_tokens_have_a_say(
     source: str, tmp_path: Path
 ) -> None:
-    recipe = SHORT.model_copy(update={"head": HeadSettings(bag=True)})
+    recipe = SHORT.model_copy(update={"head": HeadSettings(wide=True)})
     train, dev = rows(24), rows(16)
     finetune(tiny_job(source, tmp_path / "run", recipe=recipe, train=train, dev=dev))
     predictor = load_predictor(tmp_path / "run")

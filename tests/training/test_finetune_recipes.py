@@ -14,12 +14,12 @@ from bertsmith.files.digest import fingerprint
 from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
 from bertsmith.metrics import METRICS
 from bertsmith.tasks.kinds import task_from_data
-from bertsmith.training.finetune.recipe import AboutFinetune, FinetuneRecipe
-from bertsmith.training.finetune.recipes import (
+from bertsmith.training.finetune.recipe import (
+    FINETUNE_RECIPES,
+    AboutFinetune,
+    FinetuneRecipe,
     default_recipe,
-    find_finetune_recipe,
     load_finetune_recipe,
-    shipped_finetune,
 )
 
 TASKS = {
@@ -62,7 +62,7 @@ def examples(task: str, *, fields: int, words: int) -> list[Example]:
 
 
 def test_the_shipped_recipes_are_those_promised() -> None:
-    assert sorted(shipped_finetune()) == NAMES
+    assert sorted(FINETUNE_RECIPES.shipped()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,20 +101,32 @@ def test_the_figure_that_decides_is_one_of_the_task(task, name) -> None:
     assert wanted == expected.get(name)
 
 
-def test_a_file_says_what_was_published_and_where_it_begins() -> None:
-    for path in shipped_finetune().values():
-        said = path.read_text(encoding="utf-8")
-        assert said.startswith("# ")
-        assert "As published" in said
-        begins = re.search(r'^extends = "(default[a-z-]*|features)"$', said, re.MULTILINE)
-        assert path.stem == "default" or begins
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "default"])
+def test_a_recipe_holds_nothing_but_what_differs_from_the_one_it_extends(name) -> None:
+    tree = FINETUNE_RECIPES.find(name).tree
+    assert re.fullmatch("default(-[a-z]+)?|features", tree["extends"])
+    parent = load_finetune_recipe(tree["extends"]).model_dump(mode="json")
+    for section, values in tree.items():
+        if section in ("extends", "about") or name.startswith("default-"):
+            continue
+        same = {key for key, value in values.items() if parent[section][key] == value}
+        assert same <= {"kind"}, f"{name}: {section}"
+
+
+def test_recipes_of_published_data_sets_use_no_setting_of_our_own() -> None:
+    """R-Drop, the bag of tokens and the bi-encoder are for those who ask for them."""
+    for name in NAMES:
+        recipe = load_finetune_recipe(name)
+        assert recipe.regularization.r_drop == 0
+        assert not recipe.head.wide
+        assert recipe.encoder.pair == "cross-encoder"
 
 
 def test_the_default_spells_out_what_no_recipe_would_do() -> None:
     default = load_finetune_recipe(None)
     assert default.model_copy(update={"about": AboutFinetune()}) == FinetuneRecipe()
     assert load_finetune_recipe("default") == default
-    said = find_finetune_recipe("default").read_text(encoding="utf-8")
+    said = FINETUNE_RECIPES.text("default")
     for section, settings in FinetuneRecipe():
         if section in ("about", "task", "run", "auxiliary"):
             continue

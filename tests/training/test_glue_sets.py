@@ -8,7 +8,7 @@ import pytest
 
 from bertsmith.errors import InputFileError
 from bertsmith.metrics import METRICS
-from bertsmith.training.finetune.recipes import load_finetune_recipe
+from bertsmith.training.finetune.recipe import load_finetune_recipe
 from bertsmith.training.studies.data_sets import SETS, find_sets
 
 FIGURES = {"accuracy", "f1", "mcc", "spearman", "pearson", "exact"}

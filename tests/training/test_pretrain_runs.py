@@ -123,7 +123,7 @@ def test_another_corpus_is_refused(corpus, tmp_path) -> None:
 def test_going_on_from_a_model_begins_with_its_weights(corpus, tmp_path, caplog) -> None:
     first = tmp_path / "first"
     pretrain(Job(recipe=short_recipe("bert", *FAST), corpus=corpus, out=first))
-    settings = ("optimizer.lr=1e-9", "objectives.nsp=0", "model.start=neighbors")
+    settings = ("optimizer.lr=1e-9", "objectives.nsp=0", "model.init=local_attention")
     recipe = short_recipe("bert-wwm", *settings, steps=2)
     out = tmp_path / "second"
     outcome = pretrain(Job(recipe=recipe, corpus=corpus, out=out, init=str(first)))
@@ -131,7 +131,7 @@ def test_going_on_from_a_model_begins_with_its_weights(corpus, tmp_path, caplog)
     for name, weight in after.named_parameters():
         torch.testing.assert_close(weight, before.get_parameter(name), rtol=0, atol=1e-6)
     assert "heads.next_sentence" in caplog.text
-    assert "model.start does not change them" in caplog.text
+    assert "model.init does not change them" in caplog.text
     assert outcome.evaluation is not None
     assert outcome.evaluation.losses["mlm"] < 3.5
 

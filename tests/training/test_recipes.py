@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import tomllib
 
 import pytest
 import torch
 from toy_corpus import short_recipe, toy_corpus
 
-from bertsmith.config import read_toml, to_toml
+from bertsmith.config import to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
 from bertsmith.models.spec import FunctionalRelative
 from bertsmith.training.pretrain.model import build_learner
 from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, narrowed, spec_of
-from bertsmith.training.pretrain.recipe import find_recipe, load_recipe, shipped
+from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 from bertsmith.training.pretrain.workload import PretrainWork
 
 NAMES = [
@@ -30,7 +31,7 @@ def corpus(tmp_path_factory):
 
 
 def test_the_shipped_recipes_are_those_promised() -> None:
-    assert sorted(shipped()) == sorted(NAMES)
+    assert sorted(PRETRAIN_RECIPES.shipped()) == sorted(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,30 +169,33 @@ def test_the_same_seed_builds_the_same_model(corpus) -> None:
 
 
 def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
-    for path in shipped().values():
-        assert read_toml(path)
-        assert path.read_text(encoding="utf-8").startswith("# ")
-        assert "As published" in path.read_text(encoding="utf-8") or path.stem == "fast"
-    assert find_recipe("bert") == shipped()["bert"]
+    for name, layer in PRETRAIN_RECIPES.shipped().items():
+        text = PRETRAIN_RECIPES.text(name)
+        assert text.startswith("# ")
+        assert "As published" in text or name == "fast"
+        assert PRETRAIN_RECIPES.find(layer.place) == layer
 
 
 def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.cli.commands.recipes import recipes
-    from bertsmith.training.finetune.recipes import find_finetune_recipe, shipped_finetune
+    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
 
     recipes()
     lines = capsys.readouterr().out.splitlines()
     seam = lines.index("")
     assert lines[0].startswith("Pre-training: bertsmith pretrain ")
-    assert [line.split()[0] for line in lines[1:seam]] == sorted(shipped())
+    assert [line.split()[0] for line in lines[1:seam]] == sorted(PRETRAIN_RECIPES.shipped())
     assert lines[seam + 1].startswith("Fine-tuning: bertsmith finetune ")
-    assert [line.split()[0] for line in lines[seam + 2 :]] == sorted(shipped_finetune())
+    assert [line.split()[0] for line in lines[seam + 2 :]] == sorted(FINETUNE_RECIPES.shipped())
     recipes("show", "bert-wwm")
-    assert capsys.readouterr().out == find_recipe("bert-wwm").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == PRETRAIN_RECIPES.text("bert-wwm")
     recipes("show", "bert-wwm", whole=True)
     assert "weight_decay = 0.01" in capsys.readouterr().out
     recipes("show", "squad")
-    assert capsys.readouterr().out == find_finetune_recipe("squad").read_text(encoding="utf-8")
+    shown = tomllib.loads(capsys.readouterr().out)
+    assert (shown["extends"], shown["plan"]) == ("default-answer", {"epochs": 3.0, "batch": 32})
+    recipes("show", "features")
+    assert capsys.readouterr().out.startswith("# The encoder as it is")
     recipes("show", "squad", whole=True)
     assert "micro_tokens = 8192" in capsys.readouterr().out
 

@@ -18,8 +18,7 @@ from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.finetune.model_card import model_card
 from bertsmith.training.execution.execution import find_place
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
-from bertsmith.training.finetune.recipe import FinetuneRecipe
-from bertsmith.training.finetune.recipes import load_finetune_recipe
+from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
 from bertsmith.training.finetune.record import Making, write_record
 from bertsmith.training.loop.progress import Watcher
 

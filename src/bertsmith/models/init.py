@@ -1,4 +1,4 @@
-"""A start that knows its neighbors: heads of the first block look at the tokens beside them.
+"""Initialization whose first-layer heads attend to adjacent tokens.
 
 Weights drawn at random know nothing of order, and a hidden token says nothing by itself: until
 heads have found their neighbors, a model predicts from a bag of words. Here positions begin as
@@ -35,7 +35,7 @@ def look_at_neighbors(encoder: Encoder) -> None:
     """Give a freshly drawn encoder with learned positions its start."""
     embeddings, block = encoder.embeddings, encoder.blocks[0]
     if embeddings.positions is None or not isinstance(block, Block):
-        raise ConfigError("model.start = neighbors needs learned positions; set it to random")
+        raise ConfigError("model.init = local_attention needs learned positions; set it to random")
     table = embeddings.positions.weight  # (N, E)
     rates = _rates(table.shape[1])
     angles = torch.arange(table.shape[0])[:, None] * rates  # (N, E / 2)

@@ -44,10 +44,10 @@ class Choose(WholeText):
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:
         """K passages (context, choice) an example, each with the number of the right one."""
-        if lengths.stride is not None or lengths.is_apart:
+        if lengths.stride is not None:
             raise ConfigError(
                 "choose reads each choice in one passage, after its context; leave length.stride "
-                "and length.fields out; length.max_length and length.keep say what is read"
+                "out; length.max_length and length.keep say what is read"
             )
         pairs = [pair for example in examples for pair in _pairs(example)]
         owners = [number for number, example in enumerate(examples) for _ in example.texts[1:]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.labeled.example import Example
-from bertsmith.tasks.length import LengthSettings, encodings
+from bertsmith.tasks.length import LengthSettings, encodings, pair_encodings
 from bertsmith.text.encoding import Encoding, Ints
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -45,10 +45,19 @@ Targets = Sequence[NDArray[np.generic] | None]
 
 
 def text_features(
-    examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings, targets: Targets
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    lengths: LengthSettings,
+    targets: Targets,
+    *,
+    bi_encoder: bool = False,
 ) -> list[Feature]:
-    """The passages of each example; `targets` has an entry for each of them."""
-    passages = encodings([example.texts for example in examples], tokenizer, lengths)
+    """The passages of each example; `targets` has an entry for each of them.
+
+    With `bi_encoder`, each of the two texts of an example is a passage by itself.
+    """
+    encode = pair_encodings if bi_encoder else encodings
+    passages = encode([example.texts for example in examples], tokenizer, lengths)
     return [
         Feature(encoding=part, example=number, target=target)
         for number, (parts, target) in enumerate(zip(passages, targets, strict=True))

@@ -14,7 +14,7 @@ from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, class_weights
 from bertsmith.tasks.multilabel import Multilabel
-from bertsmith.tasks.regress import Regress
+from bertsmith.tasks.regress import Pair, Regress
 from bertsmith.tasks.tag.tag import Tag, tag_from
 from bertsmith.tasks.task import Task
 
@@ -45,7 +45,7 @@ def multilabel_from(examples: Sequence[Example], loss: LossSettings) -> Multilab
     return Multilabel(labels=labels, settings=loss, weights=weights)
 
 
-def regress_from(examples: Sequence[Example]) -> Regress:
+def regress_from(examples: Sequence[Example], *, pair: Pair = "cross-encoder") -> Regress:
     """The mean and the spread of the numbers."""
     values = [e.target.value for e in examples if isinstance(e.target, Score)]
     if not values:
@@ -56,7 +56,7 @@ def regress_from(examples: Sequence[Example]) -> Regress:
         raise ConfigError(
             f"all training rows have the number {values[0]:g}; nothing can be learned"
         )
-    return Regress(mean=mean, spread=spread)
+    return Regress(mean=mean, spread=spread, pair=pair)
 
 
 LABELED = ("classify", "multilabel", "tag")  # tasks whose loss can be chosen
@@ -66,7 +66,9 @@ STORED: dict[str, Callable[[Mapping[str, Any]], Task]] = {
     "multilabel": lambda told: Multilabel(
         labels=tuple(told["labels"]), thresholds=tuple(told["thresholds"])
     ),
-    "regress": lambda told: Regress(mean=told["mean"], spread=told["spread"]),
+    "regress": lambda stored: Regress(
+        mean=stored["mean"], spread=stored["spread"], pair=stored.get("pair", "cross-encoder")
+    ),
     "tag": Tag.from_json,
     "answer": lambda told: FindAnswer(
         **{name: told[name] for name in ("no_answer", "threshold", "longest", "n_best")},
@@ -77,13 +79,23 @@ STORED: dict[str, Callable[[Mapping[str, Any]], Task]] = {
 
 
 def task_from_data(
-    name: str, examples: Sequence[Example], *, loss: LossSettings, crf: bool = False
+    name: str,
+    examples: Sequence[Example],
+    *,
+    loss: LossSettings,
+    crf: bool = False,
+    pair: Pair = "cross-encoder",
 ) -> Task:
     """The task of these training rows."""
     if name not in STORED:
         raise unknown("task", name, STORED)
     if crf and name != "tag":
         raise ConfigError(f"task.crf is a setting of tagging; the task is {name}")
+    if pair == "bi-encoder" and name != "regress":
+        raise ConfigError(
+            f"encoder.pair = bi-encoder learns a number for a pair, and the task is {name}; leave "
+            "it out"
+        )
     if loss != CrossEntropySettings() and name not in LABELED:
         raise ConfigError(f"the loss of {name} cannot be chosen; leave the section loss out")
     if name == "classify":
@@ -91,7 +103,7 @@ def task_from_data(
     if name == "multilabel":
         return multilabel_from(examples, loss)
     if name == "regress":
-        return regress_from(examples)
+        return regress_from(examples, pair=pair)
     if name == "tag":
         return tag_from(examples, loss, crf=crf)
     return FindAnswer.for_examples(examples) if name == "answer" else Choose()

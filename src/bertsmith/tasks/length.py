@@ -21,9 +21,7 @@ class LengthSettings(Settings):
 
     `keep` says which end of a longer text is read; `budgets` gives every field its own share
     instead (title 50, body 200). With `stride`, nothing is cut: windows of `max_length`, `stride`
-    tokens or half a window apart, are all read, and `pool` joins what they say. Fields that are
-    read `apart` do not know of each other: a number for a pair is learned from the cosine of their
-    vectors, each at most `max_length` long.
+    tokens or half a window apart, are all read, and `pool` joins what they say.
     """
 
     max_length: Count = 128
@@ -32,7 +30,6 @@ class LengthSettings(Settings):
     budgets: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False)] | None = None
     stride: Count | Literal["half"] | None = None
     pool: Literal["mean", "max"] = "mean"
-    fields: Literal["together", "apart"] = "together"
     strict: bool = False  # a text that is too long is an error
 
     @model_validator(mode="after")
@@ -46,17 +43,7 @@ class LengthSettings(Settings):
                 f"pool = '{self.pool}' joins windows, and there are none without stride: give "
                 "stride, or leave pool out"
             )
-        if self.is_apart and (self.stride is not None or self.budgets is not None):
-            raise ValueError(
-                "fields that are read apart have max_length each: stride and budgets are for "
-                "fields = 'together'"
-            )
         return self
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether each text of a pair is a passage by itself."""
-        return self.fields == "apart"
 
     @property
     def step(self) -> int | None:
@@ -82,9 +69,7 @@ class LengthSettings(Settings):
 def encodings(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
 ) -> list[list[Encoding]]:
-    """Each text, or tuple of fields, as one Encoding, as several windows or field by field."""
-    if lengths.is_apart:
-        return _apart(texts, tokenizer, lengths)
+    """Each text, or tuple of fields, as one Encoding or as several windows."""
     if lengths.step is not None:
         windows = Windows(length=lengths.max_length, stride=lengths.step)
         return [_windows(fields, tokenizer, windows) for fields in texts]
@@ -102,15 +87,20 @@ def encodings(
     return [[encoding] for encoding in found]
 
 
-def _apart(
+def pair_encodings(
     texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
 ) -> list[list[Encoding]]:
-    """Each of the two texts of a pair by itself."""
+    """Each of the two texts of a pair by itself, as a bi-encoder reads them."""
+    if lengths.stride is not None or lengths.budgets is not None:
+        raise ConfigError(
+            "a bi-encoder reads at most length.max_length tokens of each text: length.stride and "
+            "length.budgets are for encoder.pair = cross-encoder"
+        )
     odd = next((fields for fields in texts if len(fields) != 2), None)
     if odd is not None:
         raise ConfigError(
-            f"length.fields = apart is for pairs of texts, and a row has {len(odd)}; leave it out, "
-            "or name two columns of text"
+            f"encoder.pair = bi-encoder is for pairs of texts, and a row has {len(odd)}; leave it "
+            "out, or name two columns of text"
         )
     if not texts:
         return []

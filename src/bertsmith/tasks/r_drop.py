@@ -1,11 +1,9 @@
-"""Two readings of every training text, under other dropout, have to agree.
-
-R-Drop (Liang et al. 2021, arXiv:2106.14448).
-"""
+"""R-Drop: KL penalty between two dropout passes (Liang et al. 2021, arXiv:2106.14448)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,42 +15,51 @@ from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Loss
 
 
-def check_agreement(task: str) -> None:
-    """Refuse tasks whose answers cannot be compared row by row."""
-    if task not in DIFFERENCES:
-        raise ConfigError(
-            f"encoder.agreement compares answers of {', '.join(DIFFERENCES)}, and the task is "
-            f"{task}; leave it out"
-        )
+@dataclass(frozen=True, slots=True)
+class RDrop:
+    """The task's loss as the mean of two dropout passes, plus `weight` times their divergence."""
+
+    weight: float
+
+    @classmethod
+    def of(cls, weight: float, task: str) -> RDrop | None:
+        """None for no weight; refuses tasks whose predictions cannot be compared row by row."""
+        if not weight:
+            return None
+        if task not in DIVERGENCES:
+            raise ConfigError(
+                f"regularization.r_drop compares predictions of {', '.join(DIVERGENCES)}, and the "
+                f"task is {task}; leave it out"
+            )
+        return cls(weight)
+
+    def __call__(self, model: TaskModel, batch: TaskBatch, loss: Loss) -> LossSum:
+        """Both passes of a batch; its examples count once."""
+        first, second = model(batch), model(batch)
+        one, other = loss(first, batch), loss(second, batch)
+        divergence = DIVERGENCES[model.task.name](first.float(), second.float())
+        return LossSum((one.sum + other.sum) / 2 + self.weight * divergence, one.count)
 
 
-def read_twice(model: TaskModel, batch: TaskBatch, loss: Loss, weight: float) -> LossSum:
-    """The mean loss of two readings and `weight` times what they differ by, counted once."""
-    first, second = model(batch), model(batch)
-    one, other = loss(first, batch), loss(second, batch)
-    apart = DIFFERENCES[model.task.name](first.float(), second.float())
-    return LossSum((one.sum + other.sum) / 2 + weight * apart, one.count)
-
-
-def _classes_differ(first: Tensor, second: Tensor) -> Tensor:
-    """(E, C), (E, C) -> (): both divergences of the classes' odds, halved."""
+def _between_classes(first: Tensor, second: Tensor) -> Tensor:
+    """(E, C), (E, C) -> (): both KL divergences of the classes, halved."""
     one, other = first.log_softmax(dim=1), second.log_softmax(dim=1)
     return ((one.exp() - other.exp()) * (one - other)).sum() / 2
 
 
-def _labels_differ(first: Tensor, second: Tensor) -> Tensor:
+def _between_labels(first: Tensor, second: Tensor) -> Tensor:
     """(E, C), (E, C) -> (): the same for yes or no, averaged over the labels as their loss is."""
-    apart = (first.sigmoid() - second.sigmoid()) * (first - second)
-    return apart.sum() / (2 * first.shape[1])
+    divergence = (first.sigmoid() - second.sigmoid()) * (first - second)
+    return divergence.sum() / (2 * first.shape[1])
 
 
-def _numbers_differ(first: Tensor, second: Tensor) -> Tensor:
+def _between_numbers(first: Tensor, second: Tensor) -> Tensor:
     """(E, C), (E, C) -> (): squared."""
     return F.mse_loss(first, second, reduction="sum")
 
 
-DIFFERENCES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "classify": _classes_differ,
-    "multilabel": _labels_differ,
-    "regress": _numbers_differ,
+DIVERGENCES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "classify": _between_classes,
+    "multilabel": _between_labels,
+    "regress": _between_numbers,
 }

@@ -1,4 +1,4 @@
-"""A number for a text or a pair; it is learned on a scale of mean 0 and spread 1."""
+"""A number for a text or a pair; it is learned on a scale of mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -14,19 +14,28 @@ from bertsmith.errors import TextError
 from bertsmith.labeled.example import Example, Score
 from bertsmith.nn.loss import LossSum, squared_error
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature, tokens_cut
+from bertsmith.tasks.feature import Feature, text_features, tokens_cut
+from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits
 from bertsmith.tasks.whole_text import WholeText
+from bertsmith.text.tokenizer import Tokenizer
+
+Pair = Literal["cross-encoder", "bi-encoder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regress(WholeText):
-    """Regression on numbers whose mean and spread in training were these."""
+    """Regression on numbers whose mean and spread in training were these.
+
+    `pair`: a cross-encoder reads the texts of an example together; a bi-encoder reads each of two
+    texts by itself and compares their vectors.
+    """
 
     mean: float = 0.0
     spread: float = 1.0
     labels: tuple[str, ...] = ()
+    pair: Pair = "cross-encoder"
 
     name: Literal["regress"] = "regress"
 
@@ -34,6 +43,18 @@ class Regress(WholeText):
     def outputs(self) -> int:
         """One number."""
         return 1
+
+    def features(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> list[Feature]:
+        """One passage per example, or its windows; of a bi-encoder one per text."""
+        return text_features(
+            examples,
+            tokenizer,
+            lengths,
+            self.targets(examples),
+            bi_encoder=self.pair == "bi-encoder",
+        )
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, 1) -> LossSum."""
@@ -63,7 +84,7 @@ class Regress(WholeText):
 
     def to_json(self) -> Mapping[str, Any]:
         """Plain values."""
-        return {"mean": self.mean, "spread": self.spread}
+        return {"mean": self.mean, "spread": self.spread, "pair": self.pair}
 
 
 def _value(example: Example) -> float:

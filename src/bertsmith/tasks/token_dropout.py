@@ -1,6 +1,6 @@
-"""Tokens of a training text behind the mask, others each time it is read.
+"""Token dropout: masks random tokens of a training text, others in each epoch.
 
-No answer can then hang on a single token. Unlike dropout of attention it costs no time.
+No prediction can then depend on a single token. Unlike dropout of attention it costs no time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STREAM = 1  # apart from other draws with the same seed and number
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedTokens:
+class TokenDropout:
     """Hide `share` of the tokens of a text behind the token `mask`; special ones stay."""
 
     share: float
@@ -26,14 +26,14 @@ class MaskedTokens:
     seed: int
 
     @classmethod
-    def of(cls, share: float, tokenizer: Tokenizer, seed: int) -> MaskedTokens | None:
+    def of(cls, share: float, tokenizer: Tokenizer, seed: int) -> TokenDropout | None:
         """With the mask of a vocabulary; None if nothing is to be hidden."""
         if not share:
             return None
         if tokenizer.special.mask is None:
             raise ConfigError(
-                f"encoder.masked={share:g} needs a mask token, and the vocabulary has none; leave "
-                "it out"
+                f"regularization.token_dropout={share:g} needs a mask token, and the vocabulary "
+                "has none; leave it out"
             )
         return cls(share, tokenizer.special.mask, seed)
 

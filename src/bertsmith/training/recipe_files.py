@@ -1,4 +1,4 @@
-"""Recipes as files: shipped ones by name, others by path; layers and overrides."""
+"""Recipes: shipped ones by name, others by path; layers and overrides."""
 
 from __future__ import annotations
 
@@ -7,30 +7,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertsmith.config import Tree, overridden, read_layers
+from bertsmith.config import Layer, Tree, merge_layers, overridden, tree_to_toml
 from bertsmith.errors import ConfigError, unknown
 
 RECIPES = Path(__file__).parents[1] / "recipes"
+DATA_SETS = "data_sets.toml"  # one small recipe per table
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The shipped recipes of one command, in a folder that is called like it.
+    """The shipped recipes of one command, in a folder that has its name.
 
-    Of each pair in `either_or` (section, key, key) only one can hold: what an override names takes
-    the place of the other.
+    A file is a recipe; each table of data_sets.toml is one, too. Of each pair in `either_or`
+    (section, key, key) only one can be set: an override of one removes the other.
     """
 
     command: str
     either_or: tuple[tuple[str, str, str], ...] = ()
 
-    def shipped(self) -> dict[str, Path]:
+    def shipped(self) -> dict[str, Layer]:
         """The recipes that come with the package, by name."""
-        files = (RECIPES / self.command).glob("*.toml")
-        return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
+        files = sorted((RECIPES / self.command).glob("*.toml"), key=lambda path: path.stem)
+        found = {}
+        for path in files:
+            layer = Layer.of_file(path)
+            if path.name != DATA_SETS:
+                found[path.stem] = layer
+                continue
+            for name, table in layer.tree.items():
+                found[name] = Layer(table, f"{layer.place}: {name}", path.parent)
+        return dict(sorted(found.items()))
 
-    def find(self, named: str, *, beside: Path | None = None) -> Path:
-        """The file of a recipe, by name or by path; paths inside recipes count from `beside`."""
+    def find(self, named: str, *, beside: Path | None = None) -> Layer:
+        """A recipe by name or by path; paths inside recipes count from `beside`."""
         known = self.shipped()
         if named in known:
             return known[named]
@@ -38,22 +47,29 @@ class Shelf:
         if beside is not None and not path.is_absolute():
             path = beside / path
         if path.is_file():
-            return path
+            return Layer.of_file(path)
         if path.suffix == ".toml" or len(path.parts) > 1:
             raise ConfigError(
                 f"there is no recipe file {path}; `bertsmith recipes` lists known names"
             )
-        for other in RECIPES.glob(f"*/{path.name}.toml"):
-            raise ConfigError(
-                f"the recipe {named!r} is one of `bertsmith {other.parent.name}`; those of "
-                f"{self.command} are {', '.join(known)}"
-            )
+        for other in sorted(folder.name for folder in RECIPES.iterdir() if folder.is_dir()):
+            if path.name in Shelf(other).shipped():
+                raise ConfigError(
+                    f"the recipe {named!r} is one of `bertsmith {other}`; those of {self.command} "
+                    f"are {', '.join(known)}"
+                )
         raise unknown("recipe", named, known)
+
+    def text(self, named: str) -> str:
+        """A recipe as TOML, with its comments if it is a file of its own."""
+        layer = self.find(named)
+        path = Path(layer.place)
+        return path.read_text(encoding="utf-8") if path.is_file() else tree_to_toml(layer.tree)
 
     def tree(self, named: str | Path, overrides: Sequence[str]) -> tuple[Tree, str]:
         """The settings of a recipe, "section.key=value" laid over them, and what to call both."""
-        path = self.find(str(named))
-        tree = read_layers(path, lambda name, folder: self.find(name, beside=folder))
+        top = self.find(str(named))
+        tree = merge_layers(top, lambda name, folder: self.find(name, beside=folder))
         for override in overrides:
             given = override.replace(" ", "")
             for section, one, other in self.either_or:

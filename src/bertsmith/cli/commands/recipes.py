@@ -46,25 +46,26 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
 
 def _found(name: str) -> str:
     """The text of a recipe of either kind."""
-    from bertsmith.training.finetune.recipes import shipped_finetune
-    from bertsmith.training.pretrain.recipe import find_recipe, shipped
+    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
+    from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES
 
-    files = {**shipped(), **shipped_finetune()}
-    if name not in files and "." not in name and "/" not in name:
-        raise unknown("recipe", name, files)
-    path = files[name] if name in files else find_recipe(name)
-    return path.read_text(encoding="utf-8")
+    for shelf in (PRETRAIN_RECIPES, FINETUNE_RECIPES):
+        if name in shelf.shipped():
+            return shelf.text(name)
+    if "." not in name and "/" not in name:
+        raise unknown("recipe", name, {**PRETRAIN_RECIPES.shipped(), **FINETUNE_RECIPES.shipped()})
+    return PRETRAIN_RECIPES.text(name)
 
 
 def _whole(name: str) -> str:
     from bertsmith.config import to_toml
-    from bertsmith.training.finetune.recipes import load_finetune_recipe, shipped_finetune
-    from bertsmith.training.pretrain.recipe import load_recipe, shipped
+    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
+    from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
     recipe: Settings
-    if name in shipped_finetune():
+    if name in FINETUNE_RECIPES.shipped():
         recipe = load_finetune_recipe(name)
-    elif name in shipped():
+    elif name in PRETRAIN_RECIPES.shipped():
         recipe = load_recipe(name)
     else:
         _found(name)  # an unknown name is answered for both kinds
@@ -74,7 +75,7 @@ def _whole(name: str) -> str:
 
 def _of_a_file(path: str) -> Settings:
     """A file of the user's is of the kind that takes its settings."""
-    from bertsmith.training.finetune.recipes import load_finetune_recipe
+    from bertsmith.training.finetune.recipe import load_finetune_recipe
     from bertsmith.training.pretrain.recipe import load_recipe
 
     try:
@@ -89,11 +90,11 @@ def _of_a_file(path: str) -> Settings:
 
 
 def _list() -> None:
-    from bertsmith.training.finetune.recipes import load_finetune_recipe, shipped_finetune
-    from bertsmith.training.pretrain.recipe import load_recipe, shipped
+    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
+    from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
-    pretrain = {name: load_recipe(name).about for name in shipped()}
-    finetune = {name: load_finetune_recipe(name).about for name in shipped_finetune()}
+    pretrain = {name: load_recipe(name).about for name in PRETRAIN_RECIPES.shipped()}
+    finetune = {name: load_finetune_recipe(name).about for name in FINETUNE_RECIPES.shipped()}
     _table(
         "Pre-training: bertsmith pretrain RECIPE --corpus SHARDS --out DIR",
         {name: (about.summary, about.paper) for name, about in pretrain.items()},

@@ -46,7 +46,7 @@ class Request:
 
     def read_recipe(self, task: str | None) -> FinetuneRecipe:
         """The recipe that was named, or what suits the task, with the settings given."""
-        from bertsmith.training.finetune.recipes import load_finetune_recipe
+        from bertsmith.training.finetune.recipe import load_finetune_recipe
 
         return load_finetune_recipe(self.recipe, self.overrides, task=task)
 

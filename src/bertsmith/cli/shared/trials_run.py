@@ -59,7 +59,7 @@ class RunSettings:
         self, task: str | None, *, named: str | None = None, epochs: float | None = None
     ) -> FinetuneRecipe:
         """The recipe with what was given; `named` is taken if the user named none."""
-        from bertsmith.training.finetune.recipes import load_finetune_recipe
+        from bertsmith.training.finetune.recipe import load_finetune_recipe
 
         short = {
             "length.max_length": self.max_length,

@@ -37,7 +37,7 @@ def _remedies(recipe: dict[str, Any]) -> str:
     encoder, optimizer = part(recipe, "encoder"), part(recipe, "optimizer")
     found = []
     if not encoder.get("frozen") and not encoder.get("masked"):
-        found.append("encoder.masked=0.1")
+        found.append("regularization.token_dropout=0.1")
     if not encoder.get("frozen") and optimizer.get("layer_decay") == 1.0:
         found.append("optimizer.layer_decay=0.8")
     tries = "".join(f", --set {setting}" for setting in found)

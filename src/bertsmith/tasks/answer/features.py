@@ -59,10 +59,10 @@ class WindowRule:
     @classmethod
     def of(cls, tokenizer: Tokenizer, lengths: LengthSettings, question: int) -> WindowRule:
         """The rule of these settings; a question never gets more than half of the room."""
-        if lengths.keep != "head" or lengths.budgets is not None or lengths.is_apart:
+        if lengths.keep != "head" or lengths.budgets is not None:
             raise ConfigError(
                 "answer reads the question, then the whole context in windows: leave out "
-                "length.keep, length.budgets and length.fields"
+                "length.keep and length.budgets"
             )
         specials = len(tokenizer.encode("", ""))
         room = room_for_text(lengths.max_length, specials)

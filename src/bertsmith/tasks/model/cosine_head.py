@@ -1,6 +1,6 @@
-"""How alike two texts are that were read apart: a line through the cosine of their vectors.
+"""Bi-encoder head: scale * cosine + shift.
 
-As sentence models are trained for likeness (Reimers and Gurevych 2019, arXiv:1908.10084).
+As sentence models are trained for similarity (Reimers and Gurevych 2019, arXiv:1908.10084).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 SCALE = 4.0  # numbers to learn have spread 1, the cosines of a sentence model about a quarter
-MIDDLE = 0.5  # the cosine that begins as an ordinary likeness
+MIDDLE = 0.5  # the cosine that begins as an average similarity
 
 
-class Likeness(nn.Module):
+class CosineHead(nn.Module):
     """Vectors (2E, W) of E pairs, the two of each side by side -> (E, 1)."""
 
     def __init__(self) -> None:

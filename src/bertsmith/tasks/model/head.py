@@ -22,8 +22,8 @@ class HeadSettings(Settings):
 
     `samples` dropout masks are drawn for each example and their logits averaged (multi-sample
     dropout, Inoue 2019, arXiv:1905.09788). `meta` gives further columns of the data an embedding of
-    that width, joined to the vector of the text. With `bag`, each token of a text has a say of its
-    own beside the vector (`TokenBag`).
+    that width, joined to the vector of the text. `wide` adds a linear bag-of-tokens term
+    (`WideFeatures`) to the logits.
     """
 
     layers: Annotated[tuple[Width, ...], Field(strict=False)] = ()
@@ -32,12 +32,12 @@ class HeadSettings(Settings):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     samples: Annotated[int, Field(gt=0)] = 1
     meta: Mapping[str, Width] = {}
-    bag: bool = False
+    wide: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether one linear layer is all, as in published classifiers."""
-        further = self.layers or self.batch_norm or self.meta or self.bag
+        further = self.layers or self.batch_norm or self.meta or self.wide
         return not further and self.samples == 1
 
 

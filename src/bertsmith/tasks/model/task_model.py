@@ -15,10 +15,11 @@ from bertsmith.nn.encoder import Want
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.auxiliary import Auxiliary
-from bertsmith.tasks.model.cosine_head import Likeness
+from bertsmith.tasks.model.cosine_head import CosineHead
 from bertsmith.tasks.model.head import HeadSettings, TextHead, draw_weights
-from bertsmith.tasks.model.text_vector import TextVector, VectorSettings, drawn_rows
-from bertsmith.tasks.model.wide_features import TokenBag
+from bertsmith.tasks.model.text_vector import TextVector, VectorSettings
+from bertsmith.tasks.model.wide_features import WideFeatures
+from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Task
 
@@ -39,23 +40,22 @@ def _crf(task: Task) -> Crf | None:
     return task.crf if isinstance(task, Tag) else None
 
 
-def _check_apart(
-    task: Task, vector: VectorSettings, head: HeadSettings, auxiliary: Sequence[Auxiliary]
+def _is_bi_encoder(task: Task) -> bool:
+    return isinstance(task, Regress) and task.pair == "bi-encoder"
+
+
+def _check_bi_encoder(
+    vector: VectorSettings, head: HeadSettings, auxiliary: Sequence[Auxiliary]
 ) -> None:
-    """Texts that are read apart meet in one number, with no layer above it."""
-    if task.name != "regress":
-        raise ConfigError(
-            f"length.fields = apart learns a number for a pair, and the task is {task.name}; leave "
-            "it out"
-        )
+    """The vectors of a bi-encoder meet in their cosine, with no layer above it."""
     if vector.is_published:
         raise ConfigError(
-            "length.fields = apart compares vectors of texts, which published pooling does not "
+            "encoder.pair = bi-encoder compares vectors of texts, which published pooling does not "
             "give; set vector.pooling to mean, first, max or attention"
         )
     if not head.is_plain or head.dropout or auxiliary:
         raise ConfigError(
-            "length.fields = apart reads the cosine of two vectors and nothing else: set "
+            "encoder.pair = bi-encoder reads the cosine of two vectors and nothing else: set "
             "head.dropout=0.0 and leave out other settings of head and auxiliary"
         )
 
@@ -81,11 +81,10 @@ class TaskModel(nn.Module):
     ) -> None:
         """`lengths` says how passages are joined; `random` draws the weights of an own head."""
         super().__init__()
-        if lengths.is_apart:
-            _check_apart(task, vector, head, auxiliary)
+        if _is_bi_encoder(task):
+            _check_bi_encoder(vector, head, auxiliary)
         self.columns = tuple(auxiliary)
         self.frozen = False
-        self.drawn = 0
         self.model = model
         self.task = task
         self.settings = vector
@@ -93,8 +92,8 @@ class TaskModel(nn.Module):
         self.published = published_head(task, vector, head)
         self.vector: TextVector | None = None
         self.own: TextHead | None = None
-        self.bag: TokenBag | None = None
-        self.likeness: Likeness | None = None
+        self.bag: WideFeatures | None = None
+        self.likeness: CosineHead | None = None
         self.crf = _crf(task)  # the task reads it; here it is moved, trained and stored
         if self.published is not None:
             if self.published not in model.heads:
@@ -106,21 +105,21 @@ class TaskModel(nn.Module):
                 "published pooling goes with a single linear layer; give vector.pooling = first, "
                 "mean, max or attention with other heads"
             )
-        if task.reads == "rows" and (head.meta or head.bag or vector.needs_layers):
+        if task.reads == "rows" and (head.meta or head.wide or vector.needs_layers):
             raise ConfigError(
-                f"{task.name} reads single rows: head.meta, head.bag and vector.layers are for "
+                f"{task.name} reads single rows: head.meta, head.wide and vector.layers are for "
                 "tasks on whole texts; leave them out"
             )
         width = model.spec.hidden
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
-        if lengths.is_apart:
-            self.likeness = Likeness()
+        if _is_bi_encoder(task):
+            self.likeness = CosineHead()
             self._add_auxiliary(head, width, random)
             return
-        if head.bag:
-            self.bag = TokenBag(model.spec.vocab_size, task.outputs)
+        if head.wide:
+            self.bag = WideFeatures(model.spec.vocab_size, task.outputs)
         self.own = TextHead(head, width=width, outputs=task.outputs, meta_sizes=meta_sizes)
         draw_weights(self.own, random)
         self._add_auxiliary(head, width, random)
@@ -134,12 +133,6 @@ class TaskModel(nn.Module):
         for name, parameter in self.model.encoder.named_parameters():
             parameter.requires_grad_(name.startswith("pooler."))
         self.train(self.training)
-
-    def draw(self, tokens: int) -> None:
-        """While it trains, take the mean of a longer passage from so many of its tokens; 0: all."""
-        if tokens and (self.settings.pooling != "mean" or self.settings.needs_layers):
-            raise ConfigError("tokens can be drawn for the mean of the last layer alone")
-        self.drawn = tokens
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but a frozen encoder drops nothing out."""
@@ -189,13 +182,7 @@ class TaskModel(nn.Module):
         """What the head, or the pooler before it, reads of each passage: (B, W)."""
         if self._reads_firsts:
             return self._encode(batch, rows=_firsts(batch))[-1]
-        lengths = batch.layout.lengths
-        if self.training and self.drawn and max(lengths, default=0) > self.drawn:
-            rows, lengths = drawn_rows(lengths, self.drawn)
-            layers = self._encode(batch, rows=rows.to(batch.ids.device))
-        else:
-            layers = self._encode(batch, rows=None)
-        return self._vectors(layers, lengths)
+        return self._vectors(self._encode(batch, rows=None), batch.layout.lengths)
 
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """What `forward` says of layers (T, D) encoded before: the last, or all that are read."""

@@ -13,22 +13,6 @@ from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
 from bertsmith.nn.pooling import pool
 
-
-def drawn_rows(lengths: Sequence[int], most: int) -> tuple[Tensor, tuple[int, ...]]:
-    """Rows (P,) of texts that stand one after another, in their order, and how many of each.
-
-    Of a text of more than `most` rows that many, each set of them as likely as any other; of
-    others all. The same after the same `torch.manual_seed`.
-    """
-    rows, start = [], 0
-    for length in lengths:
-        whole = length <= most
-        of_text = torch.arange(length) if whole else torch.randperm(length)[:most].sort().values
-        rows.append(of_text + start)
-        start += length
-    return torch.cat(rows), tuple(min(length, most) for length in lengths)
-
-
 Layers = Literal["last", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]
 Pooling = Literal["published", "first", "mean", "max", "attention"]
 LAST_FOUR = 4

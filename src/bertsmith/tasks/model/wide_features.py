@@ -1,4 +1,4 @@
-"""What the tokens of a text say by themselves, added to what its vector says.
+"""Linear bag-of-tokens term that is added to the logits.
 
 A vector of a few hundred numbers forgets names and terms that a label may hang on; a weight for
 each token and label keeps them (wide and deep learning, Cheng et al. 2016, arXiv:1606.07792).
@@ -19,7 +19,7 @@ FEWEST = 2  # texts that must have a token before it counts: one says too little
 LENGTH = 10.0  # of every text's counts; long enough for weights to be learned at a head's rate
 
 
-class TokenBag(nn.Module):
+class WideFeatures(nn.Module):
     """Weights (V, C), 0 at first, on counts that are damped, weighted by rarity and normed.
 
     A token that a text has n times counts 1 + log n, times its rarity in the training texts. Each
@@ -61,5 +61,5 @@ class TokenBag(nn.Module):
         counts = (1.0 + times.log()) * self.rarity[token]
         squares = counts.new_zeros(count).index_add(0, text, counts.square())
         counts = counts * (LENGTH * squares.clamp_min(1e-12).rsqrt())[text]
-        said = counts[:, None] * self.weight[token]
-        return said.new_zeros(count, said.shape[1]).index_add(0, text, said)
+        terms = counts[:, None] * self.weight[token]
+        return terms.new_zeros(count, terms.shape[1]).index_add(0, text, terms)

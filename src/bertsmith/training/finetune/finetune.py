@@ -19,9 +19,9 @@ from bertsmith.tasks.model.auxiliary import auxiliary_from, with_auxiliary
 from bertsmith.tasks.model.meta import MetaTables, meta_sizes, meta_tables, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.r_drop import check_agreement
+from bertsmith.tasks.r_drop import RDrop
 from bertsmith.tasks.task import Loss, score
-from bertsmith.tasks.token_dropout import MaskedTokens
+from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
@@ -32,7 +32,7 @@ from bertsmith.training.finetune.encoder_cache import Memory, keep_vectors
 from bertsmith.training.finetune.model import build_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.result import save_task_model
-from bertsmith.training.finetune.workload import PART, Asked, FinetuneWork
+from bertsmith.training.finetune.workload import PART, FinetuneWork, Regularizers
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
@@ -96,7 +96,9 @@ def finetune(
     recipe = job.recipe
     _check(job, place)
     known = [*job.train, *job.known]
-    task = task_from_data(job.task, known, loss=recipe.loss, crf=recipe.task.crf)
+    task = task_from_data(
+        job.task, known, loss=recipe.loss, crf=recipe.task.crf, pair=recipe.encoder.pair
+    )
     tables = meta_tables(job.train, recipe.head.meta)
     columns = auxiliary_from(job.train, recipe.auxiliary, job.task)
     model, tokenizer = build_task_model(
@@ -107,8 +109,8 @@ def finetune(
         auxiliary=columns,
         device=place.device.type,
     )
-    masking = MaskedTokens.of(recipe.encoder.masked, tokenizer, recipe.run.seed)
-    rows = _features(job, model, tokenizer, tables, masking)
+    regularizers = _regularizers(job, tokenizer)
+    rows = _features(job, model, tokenizer, tables, regularizers)
     place.prepare(model)
     steps = max(1, round(len(job.train) / recipe.plan.batch * recipe.plan.epochs))
     began = time.monotonic()
@@ -121,8 +123,9 @@ def finetune(
         plan=recipe.plan,
         seed=recipe.run.seed,
         ranks=place.ranks,
-        asked=Asked(auxiliary=columns, loss=loss, agreement=recipe.encoder.agreement),
-        masking=masking,
+        loss=loss,
+        auxiliary=columns,
+        regularizers=regularizers,
     )
     run = Run(
         folder=job.out,
@@ -153,12 +156,20 @@ def finetune(
     return _finished(job, outcome, steps, model, tokenizer, tables, rows["dev"], place)
 
 
+def _regularizers(job: FinetuneJob, tokenizer: Tokenizer) -> Regularizers:
+    wanted, seed = job.recipe.regularization, job.recipe.run.seed
+    return Regularizers(
+        token_dropout=TokenDropout.of(wanted.token_dropout, tokenizer, seed),
+        r_drop=RDrop.of(wanted.r_drop, job.task),
+    )
+
+
 def _features(
     job: FinetuneJob,
     model: TaskModel,
     tokenizer: Tokenizer,
     tables: MetaTables,
-    masking: MaskedTokens | None,
+    regularizers: Regularizers,
 ) -> dict[str, list[Feature]]:
     """The passages of both sets of rows; the model is told which tokens it will see."""
     rows = {
@@ -167,10 +178,11 @@ def _features(
     }
     if model.bag is not None:
         model.bag.learn_rarity(rows["train"])
+    dropout = regularizers.token_dropout
     keep_seen(
         model.model,
         [*rows["train"], *rows["dev"]],
-        also=() if masking is None else (masking.mask,),
+        also=() if dropout is None else (dropout.mask,),
     )
     return rows
 
@@ -179,8 +191,7 @@ def _check(job: FinetuneJob, place: Place) -> None:
     """Refuse what cannot be done before time goes into it."""
     if not job.dev:
         raise ConfigError("there are no development rows to choose the best weights by")
-    if job.recipe.encoder.agreement:
-        check_agreement(job.task)
+    RDrop.of(job.recipe.regularization.r_drop, job.task)
     if place.ranks.world == 1:
         return
     from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import

@@ -25,7 +25,6 @@ from bertsmith.training.finetune.recipe import FinetuneRecipe
 log = logging.getLogger(__name__)
 
 USUAL_DROPOUT = 0.1
-USUAL_DRAWN = 64
 
 
 def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSettings:
@@ -45,29 +44,10 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
     shape = find(loaded.model.variant).heads.get("sequence")
     if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
         return VectorSettings(pooling="mean", layers=wanted.layers)
-    if recipe.length.is_apart:
+    if recipe.encoder.pair == "bi-encoder":
         return VectorSettings(pooling="mean", layers=wanted.layers)
     plain = recipe.head.is_plain and wanted.layers == "last"
     return VectorSettings(pooling="published" if plain else "first", layers=wanted.layers)
-
-
-def drawn_tokens(recipe: FinetuneRecipe, task: Task, vector: VectorSettings) -> int:
-    """Of how many tokens the mean of a longer text is learned; 0: of all.
-
-    Where nobody says, `USUAL_DRAWN` of them if the mean of the last layer is what is learned.
-    """
-    wanted = recipe.vector.drawn
-    means = task.reads == "text" and vector.pooling == "mean" and not vector.needs_layers
-    fits = means and not recipe.encoder.frozen
-    if wanted is None:
-        return USUAL_DRAWN if fits else 0
-    if wanted and not fits:
-        raise ConfigError(
-            f"vector.drawn={wanted} is for the mean of the last layer of an encoder that learns: "
-            "it goes with vector.pooling = mean, vector.layers = last and encoder.frozen = false, "
-            "in tasks on whole texts; leave it out otherwise"
-        )
-    return wanted
 
 
 def build_task_model(
@@ -101,7 +81,6 @@ def build_task_model(
         auxiliary=auxiliary,
         random=random,
     )
-    whole.draw(drawn_tokens(recipe, task, vector))
     if recipe.encoder.frozen:
         whole.freeze()
     return whole, tokenizer

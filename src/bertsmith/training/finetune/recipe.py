@@ -1,26 +1,32 @@
-"""A whole fine-tuning run as one frozen tree of settings, read from TOML."""
+"""A whole fine-tuning run as one frozen tree of settings, read from TOML by name or path."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Settings, validated
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.model.auxiliary import AuxiliarySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
+from bertsmith.tasks.regress import Pair
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings
 from bertsmith.training.optimizers.optimizers import AdamWSettings, AdamWShape, Positive
+from bertsmith.training.recipe_files import Shelf
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0)]
+
+FINETUNE_RECIPES = Shelf("finetune")
+DEFAULT = "default"
 
 
 class AboutFinetune(Settings):
@@ -39,7 +45,6 @@ class TextVectorSettings(Settings):
 
     pooling: Pooling | Literal["auto"] = "auto"
     layers: Layers = "last"
-    drawn: Annotated[int, Field(ge=0)] | None = None  # see `finetune_model.drawn_tokens`
 
 
 class EncoderSettings(Settings):
@@ -48,19 +53,21 @@ class EncoderSettings(Settings):
     frozen: bool = False  # the encoder stays as it is; only the head learns
     dropout: Share | None = None  # None: the model's own; 0.1 if it has none
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
-    masked: Share = 0.0  # of the tokens of a training text, others each time; see `MaskedTokens`
-    agreement: Annotated[float, Field(ge=0)] = 0.0  # texts are read twice; see `tasks.agreement`
+    pair: Pair = "cross-encoder"  # bi-encoder: a number for two texts from the cosine of vectors
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.frozen and (self.dropout or self.attention_dropout):
             raise ValueError("a frozen encoder drops nothing out; there is head.dropout above it")
-        if self.frozen and self.masked:
-            raise ValueError("a frozen encoder reads each text once, so nothing of it is masked")
-        if self.frozen and self.agreement:
-            raise ValueError("a frozen encoder reads each text once, so no two readings can agree")
         return self
+
+
+class RegularizationSettings(Settings):
+    """Against overfitting, in addition to dropout, weight decay and label smoothing."""
+
+    token_dropout: Share = 0.0  # of the tokens of a training text are masked; see `TokenDropout`
+    r_drop: Annotated[float, Field(ge=0)] = 0.0  # weight of the divergence of two passes
 
 
 class FinetuneOptimizer(AdamWShape):
@@ -101,6 +108,7 @@ class FinetuneRecipe(Settings):
     loss: LossSettings = CrossEntropySettings()
     auxiliary: Mapping[str, AuxiliarySettings] = {}  # further columns to learn, by name
     encoder: EncoderSettings = EncoderSettings()
+    regularization: RegularizationSettings = RegularizationSettings()
     optimizer: FinetuneOptimizer = FinetuneOptimizer()
     plan: PlanSettings = PlanSettings()
     averaging: AveragingSettings = AveragingSettings(tail=0.0)
@@ -110,16 +118,39 @@ class FinetuneRecipe(Settings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        encoder = self.encoder
-        if encoder.agreement and self.auxiliary:
+        encoder, added = self.encoder, self.regularization
+        if encoder.frozen and (added.token_dropout or added.r_drop):
             raise ValueError(
-                "encoder.agreement compares what two readings say of the task alone: leave it out, "
-                "or auxiliary"
+                "a frozen encoder reads each text once: regularization.token_dropout and r_drop "
+                "are for encoder.frozen = false"
+            )
+        if added.r_drop and self.auxiliary:
+            raise ValueError(
+                "regularization.r_drop compares predictions of the task alone: leave it out, or "
+                "auxiliary"
             )
         drops = encoder.dropout != 0 or encoder.attention_dropout or self.head.dropout
-        if encoder.agreement and not drops:
+        if added.r_drop and not drops:
             raise ValueError(
-                "encoder.agreement compares two readings that differ by dropout, and there is "
+                "regularization.r_drop compares two passes that differ by dropout, and there is "
                 "none: leave it out, or set encoder.dropout"
             )
         return self
+
+
+def load_finetune_recipe(
+    named: str | Path | None, overrides: Sequence[str] = (), *, task: str | None = None
+) -> FinetuneRecipe:
+    """A recipe with settings given as "section.key=value" laid over it.
+
+    None: the default of `task`, which for tags, answers and choices has lengths of its own.
+    """
+    name = default_recipe(task) if named is None else named
+    tree, source = FINETUNE_RECIPES.tree(name, overrides)
+    return validated(FinetuneRecipe, tree, source)
+
+
+def default_recipe(task: str | None) -> str:
+    """The name of the recipe for a task that no recipe was named for."""
+    own = f"{DEFAULT}-{task}"
+    return own if own in FINETUNE_RECIPES.shipped() else DEFAULT

@@ -24,7 +24,6 @@ from bertsmith.runtime.trained_spec import RECORD
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.model import drawn_tokens
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
 CURVE_POINTS = 400  # of each kind of line that the record keeps
@@ -146,18 +145,18 @@ def head(model: TaskModel) -> dict[str, str]:
     read = f"{POOLED[model.settings.pooling]}, {where}"
     if model.likeness is not None:
         return {"kind": "own", "reads": f"the cosine of two texts, of each {read}"}
-    tokens = "" if model.bag is None else "; each token by itself"
+    tokens = "" if model.bag is None else "; a linear term per token"
     return {"kind": "own", "reads": read + tokens}
 
 
 def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
-    """What kept the model from learning its rows by heart, in words."""
+    """What was used against overfitting, in words."""
     spec = predictor.model.model.spec
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
-    if recipe.encoder.masked:
-        inside["masked tokens"] = recipe.encoder.masked
-    if recipe.encoder.agreement:
-        inside["agreement of two readings"] = recipe.encoder.agreement
+    if recipe.regularization.token_dropout:
+        inside["token dropout"] = recipe.regularization.token_dropout
+    if recipe.regularization.r_drop:
+        inside["R-Drop"] = recipe.regularization.r_drop
     above = {
         "dropout before the head": recipe.head.dropout,
         "weight decay": recipe.optimizer.weight_decay,
@@ -165,13 +164,10 @@ def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
     if isinstance(recipe.loss, CrossEntropySettings) and recipe.loss.smoothing:
         above["label smoothing"] = recipe.loss.smoothing
     rates = above if recipe.encoder.frozen else inside | above
-    told = [f"{name} {rate:g}" for name, rate in rates.items()]
+    parts = [f"{name} {rate:g}" for name, rate in rates.items()]
     if recipe.encoder.frozen:
-        told.insert(0, "the encoder stays as it is")
-    drawn = drawn_tokens(recipe, predictor.model.task, predictor.model.settings)
-    if drawn:
-        told.append(f"longer texts as the mean of {drawn} drawn tokens")
-    return ", ".join(told)
+        parts.insert(0, "frozen encoder")
+    return ", ".join(parts)
 
 
 def curves(log: Path) -> list[dict[str, Any]]:

@@ -17,9 +17,9 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import cut_up
 from bertsmith.tasks.model.auxiliary import Auxiliary, auxiliary_counts
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.tasks.r_drop import read_twice
+from bertsmith.tasks.r_drop import RDrop
 from bertsmith.tasks.task import Loss, Task
-from bertsmith.tasks.token_dropout import MaskedTokens
+from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.training.finetune.recipe import PlanSettings
 from bertsmith.training.loop.workload import Ranks, Scored
 
@@ -28,20 +28,20 @@ PART = "task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a step asks of an example besides the task.
+class Regularizers:
+    """What changes the batches and the loss of training alone."""
 
-    `loss` takes the place of the task's own. With `agreement`, every text is read twice, and that
-    is the weight of the difference.
-    """
+    token_dropout: TokenDropout | None = None
+    r_drop: RDrop | None = None
 
-    auxiliary: Sequence[Auxiliary] = ()
-    loss: Loss | None = None
-    agreement: float = 0.0
+
+def one_pass(model: TaskModel, batch: TaskBatch, loss: Loss) -> LossSum:
+    """The loss of a batch without R-Drop."""
+    return loss(model(batch), batch)
 
 
 class FinetuneWork:
-    """Labeled examples as the loop asks for them.
+    """Micro-batches of labeled examples, and their loss.
 
     Step s reads examples s x batch to (s + 1) x batch of an endless row of epochs, each in an
     order of its own; the same on any number of ranks.
@@ -55,19 +55,20 @@ class FinetuneWork:
         plan: PlanSettings,
         seed: int,
         ranks: Ranks,
-        asked: Asked = Asked(),  # noqa: B008 - frozen
-        masking: MaskedTokens | None = None,
+        loss: Loss | None = None,
+        auxiliary: Sequence[Auxiliary] = (),
+        regularizers: Regularizers = Regularizers(),  # noqa: B008 - frozen
     ) -> None:
-        """`masking` hides tokens of what is read."""
+        """`loss` takes the place of the task's own."""
         runs = groupby(features, key=lambda feature: feature.example)
         self._examples = [list(run) for _, run in runs]
         if not self._examples:
             raise ConfigError("there is no example to train on")
         self._task = task
-        self._columns = tuple(asked.auxiliary)
-        self._loss = asked.loss or task.loss
-        self._agreement = asked.agreement
-        self._masking = masking
+        self._columns = tuple(auxiliary)
+        self._loss = loss or task.loss
+        self._forward = regularizers.r_drop or one_pass
+        self._dropout = regularizers.token_dropout
         self._batch = plan.batch
         self._micro_tokens = plan.micro_tokens
         self._seed = seed
@@ -111,10 +112,8 @@ class FinetuneWork:
         """The task's loss, and those of the auxiliary targets."""
         if not isinstance(model, TaskModel):
             raise TypeError(f"fine-tuning trains a TaskModel, not {type(model)}")
-        if self._agreement:
-            return {PART: read_twice(model, batch, self._loss, self._agreement)}, {}
         if not self._columns:
-            return {PART: self._loss(model(batch), batch)}, {}
+            return {PART: self._forward(model, batch, self._loss)}, {}
         logits, further = model.with_auxiliary(batch)
         parts = {PART: self._loss(logits, batch)}
         for number, (column, rows) in enumerate(zip(self._columns, further, strict=True)):
@@ -149,7 +148,7 @@ class FinetuneWork:
     def _read(self, reading: int) -> list[Feature]:
         """The passages of an example as training sees them this time."""
         passages = self._examples[self._number(reading)]
-        return passages if self._masking is None else self._masking.hide(passages, reading)
+        return passages if self._dropout is None else self._dropout.hide(passages, reading)
 
     def _in_epoch(self, epoch: int) -> Numbers:
         """The examples of an epoch in the order they are read."""

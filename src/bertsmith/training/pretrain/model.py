@@ -55,9 +55,9 @@ def build_learner(
         small = _built(
             variant, narrowed(model.spec, recipe.generator.width), ["masked_lm"], generator, None
         )
-    if recipe.model.start == "neighbors":
+    if recipe.model.init == "local_attention":
         if source is not None:
-            log.warning("weights come from %s, so model.start does not change them", init)
+            log.warning("weights come from %s, so model.init does not change them", init)
         for fresh in (model if source is None else None, small):
             if fresh is not None:
                 look_at_neighbors(fresh.encoder)

@@ -42,7 +42,7 @@ class ModelSettings(Settings):
     positions: Annotated[int, Field(ge=8)] = 512  # the longest text, where positions are learned
     dropout: Rate | None = None
     attention_dropout: Rate | None = None  # None: 0 on a CPU, where it costs half the speed
-    start: Literal["random", "neighbors"] = "random"  # of fresh weights: models/neighbors.py
+    init: Literal["random", "local_attention"] = "random"  # of fresh weights, see models/init.py
     vocab_multiple: Count = 1  # rows of the embedding are rounded up to a multiple of this
 
     @field_validator("variant")

@@ -44,7 +44,9 @@ class BatchSettings(Settings):
 
 
 PAIR_TASKS: dict[str, PairTask] = {"nsp": "next_sentence", "sop": "sentence_order"}
-SHELF = Shelf("pretrain", (("schedule", "steps", "budget"), ("batch", "sequences", "tokens")))
+PRETRAIN_RECIPES = Shelf(
+    "pretrain", (("schedule", "steps", "budget"), ("batch", "sequences", "tokens"))
+)
 
 
 class About(Settings):
@@ -121,18 +123,8 @@ class PretrainRecipe(Settings):
 
 def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRecipe:
     """A recipe by name or path, with settings given as "section.key=value" laid over it."""
-    tree, source = SHELF.tree(named, overrides)
+    tree, source = PRETRAIN_RECIPES.tree(named, overrides)
     return validated(PretrainRecipe, _without_zeros(tree), source)
-
-
-def find_recipe(named: str) -> Path:
-    """The file of a recipe, by name or by path."""
-    return SHELF.find(named)
-
-
-def shipped() -> dict[str, Path]:
-    """The recipes that come with the package, by name."""
-    return SHELF.shipped()
 
 
 def _without_zeros(tree: Mapping[str, Any]) -> dict[str, Any]:

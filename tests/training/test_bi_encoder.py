@@ -1,4 +1,4 @@
-"""Texts of a pair that are read apart: a number from the cosine of their vectors."""
+"""The bi-encoder: a number for a pair from the cosine of two vectors."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 from tiny_tasks import row, word_tokenizer
 
+from bertsmith.config import changed
 from bertsmith.errors import ConfigError
-from bertsmith.labeled.example import Choice, Example, Score
+from bertsmith.labeled.example import Example, Score
 from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.feature_batches import answer_on
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.answer.answer import FindAnswer
-from bertsmith.tasks.choose import Choose
-from bertsmith.tasks.length import LengthSettings, encodings
+from bertsmith.tasks.length import LengthSettings, pair_encodings
 from bertsmith.tasks.model.auxiliary import AuxiliarySettings
-from bertsmith.tasks.model.cosine_head import Likeness
+from bertsmith.tasks.model.cosine_head import CosineHead
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
 from bertsmith.training.finetune.record import head
 
 PAIRS = [("red bird", "blue stone river"), ("tree", "tree house")]
-APART = LengthSettings(fields="apart")
+LENGTHS = LengthSettings()
 
 
 def pairs(count: int, seed: int) -> list[Example]:
@@ -40,40 +39,39 @@ def pairs(count: int, seed: int) -> list[Example]:
     ]
 
 
-def apart(**changes: Any) -> FinetuneRecipe:
-    update = {"length": APART, "head": HeadSettings(dropout=0.0)}
-    return RECIPE.model_copy(update={**update, **changes})
+def bi_encoder(**changes: Any) -> FinetuneRecipe:
+    return changed(RECIPE, {"encoder.pair": "bi-encoder", "head.dropout": 0.0, **changes})
 
 
 def test_each_text_is_encoded_by_itself() -> None:
     tokenizer = word_tokenizer()
-    found = encodings(PAIRS, tokenizer, APART)
+    found = pair_encodings(PAIRS, tokenizer, LENGTHS)
     assert [[list(one.ids) for one in both] for both in found] == [
         [list(tokenizer.encode(text).ids) for text in pair] for pair in PAIRS
     ]
-    cut = encodings(PAIRS, tokenizer, LengthSettings(max_length=4, fields="apart"))
+    cut = pair_encodings(PAIRS, tokenizer, LengthSettings(max_length=4))
     assert [[one.total_cut for one in both] for both in cut] == [[0, 1], [0, 0]]
-    assert encodings([], tokenizer, APART) == []
+    assert pair_encodings([], tokenizer, LENGTHS) == []
 
 
-def test_likeness_is_a_line_through_the_cosine() -> None:
+def test_the_head_scales_and_shifts_the_cosine() -> None:
     vectors = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
-    likeness = Likeness()
+    head_ = CosineHead()
     with torch.no_grad():
-        likeness.scale.fill_(3.0)
-        likeness.shift.fill_(-1.0)
-        found = likeness(vectors)[:, 0]
+        head_.scale.fill_(3.0)
+        head_.shift.fill_(-1.0)
+        found = head_(vectors)[:, 0]
     a, b = vectors[0::2].double(), vectors[1::2].double()
     cosine = (a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1))
     assert torch.allclose(found.double(), 3 * cosine - 1, atol=1e-5)
-    assert torch.isfinite(likeness(torch.zeros(2, 5))).all()
+    assert torch.isfinite(head_(torch.zeros(2, 5))).all()
 
 
 def test_a_folder_answers_alike_in_both_orders_and_on_an_engine(tmp_path: Path) -> None:
     source = tiny_folder(tmp_path / "source")
     train, dev = pairs(160, seed=3), pairs(40, seed=4)
     out = tmp_path / "out"
-    done = finetune(tiny_job(source, out, "regress", recipe=apart(), train=train, dev=dev))
+    done = finetune(tiny_job(source, out, "regress", recipe=bi_encoder(), train=train, dev=dev))
     assert done.dev_figures is not None
     assert done.dev_figures["spearman"] > 0.5
     predictor = load_predictor(out)
@@ -96,15 +94,7 @@ def test_a_folder_answers_alike_in_both_orders_and_on_an_engine(tmp_path: Path) 
 )
 def test_rows_that_are_no_pairs_are_refused(texts: tuple[str, ...], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        encodings([PAIRS[0], texts], word_tokenizer(), APART)
-
-
-def test_tasks_whose_texts_have_roles_refuse_it() -> None:
-    choice = row(0, ["red", "blue", "tree"], Choice(0))
-    with pytest.raises(ConfigError, match=r"length\.fields"):
-        Choose().features([choice], word_tokenizer(), APART)
-    with pytest.raises(ConfigError, match=r"length\.fields"):
-        FindAnswer().features([row(0, ["red", "blue tree"])], word_tokenizer(), APART)
+        pair_encodings([PAIRS[0], texts], word_tokenizer(), LENGTHS)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +102,11 @@ def test_tasks_whose_texts_have_roles_refuse_it() -> None:
     [
         ("classify", {}, "the task is classify"),
         ("tag", {}, "the task is tag"),
+        ("choose", {}, "the task is choose"),
+        ("answer", {}, "the task is answer"),
         ("regress", {"head": HeadSettings()}, r"head\.dropout=0\.0"),
         ("regress", {"head": HeadSettings(dropout=0.0, layers=(8,))}, "nothing else"),
-        ("regress", {"head": HeadSettings(dropout=0.0, bag=True)}, "nothing else"),
+        ("regress", {"head": HeadSettings(dropout=0.0, wide=True)}, "nothing else"),
         ("regress", {"vector": TextVectorSettings(pooling="published")}, r"vector\.pooling"),
     ],
 )
@@ -123,18 +115,18 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     source = tiny_folder(tmp_path / "source")
     with pytest.raises(ConfigError, match=said):
-        finetune(tiny_job(source, tmp_path / "out", task, recipe=apart(**changes)))
+        finetune(tiny_job(source, tmp_path / "out", task, recipe=bi_encoder(**changes)))
 
 
 def test_auxiliary_targets_are_refused(tmp_path: Path) -> None:
     train = [replace(example, extra={"kind": "ab"[n % 2]}) for n, example in enumerate(pairs(8, 1))]
-    recipe = apart(auxiliary={"kind": AuxiliarySettings()})
+    recipe = bi_encoder(auxiliary={"kind": AuxiliarySettings()})
     job = tiny_job(tiny_folder(tmp_path / "source"), tmp_path / "out", "regress", recipe=recipe)
     with pytest.raises(ConfigError, match="nothing else"):
         finetune(replace(job, train=train, dev=train))
 
 
 @pytest.mark.parametrize("other", [{"stride": 4}, {"budgets": (4, 9)}])
-def test_settings_of_fields_together_are_refused(other: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="fields that are read apart have max_length each"):
-        LengthSettings.model_validate({"fields": "apart", **other})
+def test_windows_and_budgets_are_refused(other: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"at most length\.max_length tokens of each text"):
+        pair_encodings(PAIRS, word_tokenizer(), LengthSettings(**other))

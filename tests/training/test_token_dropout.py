@@ -1,4 +1,4 @@
-"""Fine-tuning with tokens behind the mask: which are hidden, when, and that runs repeat."""
+"""Token dropout: which tokens are masked, when, and that runs repeat."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_folder, tiny_job, weights
 from tiny_tasks import SPECIAL, row, word_tokenizer
 
+from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Label
 from bertsmith.runtime.predictor import load_predictor
@@ -17,12 +18,12 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.kinds import classify_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.token_dropout import MaskedTokens
+from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, PlanSettings
+from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
 from bertsmith.training.finetune.record import regulariser
-from bertsmith.training.finetune.workload import FinetuneWork
+from bertsmith.training.finetune.workload import FinetuneWork, Regularizers
 from bertsmith.training.loop.workload import SingleRank
 
 TOKENIZER = word_tokenizer()
@@ -51,8 +52,7 @@ def task_and_features(texts: list[str]) -> tuple[Classify, list[Feature]]:
 
 
 def masking(share: float) -> FinetuneRecipe:
-    encoder = EncoderSettings(dropout=0.0, masked=share)
-    return RECIPE.model_copy(update={"encoder": encoder})
+    return changed(RECIPE, {"regularization.token_dropout": share})
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_share_is_hidden_and_special_tokens_are_not() -> None:
     _, (long, _) = task_and_features(["bird " * 400, "red"])
-    masked = MaskedTokens(0.25, MASK, seed=5)
+    masked = TokenDropout(0.25, MASK, seed=5)
     shares = []
     for reading in range(50):
         (hidden,) = masked.hide([long], reading)
@@ -78,11 +78,11 @@ def test_the_share_is_hidden_and_special_tokens_are_not() -> None:
 
 def test_a_reading_hides_the_same_tokens_again_and_another_reading_others() -> None:
     _, (text, _) = task_and_features(["red bird tree " * 30, "red"])
-    masked = MaskedTokens(0.5, MASK, seed=5)
+    masked = TokenDropout(0.5, MASK, seed=5)
     first, again, other = (masked.hide([text], at)[0].encoding.ids for at in (7, 7, 8))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-    elsewhere = MaskedTokens(0.5, MASK, seed=6).hide([text], 7)[0].encoding.ids
+    elsewhere = TokenDropout(0.5, MASK, seed=6).hide([text], 7)[0].encoding.ids
     assert not np.array_equal(first, elsewhere)
 
 
@@ -97,7 +97,7 @@ def test_several_ranks_hide_what_one_hides() -> None:
             plan=plan,
             seed=3,
             ranks=OneOf(rank, world),
-            masking=MaskedTokens(0.3, MASK, seed=3),
+            regularizers=Regularizers(token_dropout=TokenDropout(0.3, MASK, seed=3)),
         )
         batches = [batch for step in range(4) for batch in work.micro_batches(step, 0.0)]
         return sorted(
@@ -118,15 +118,15 @@ def test_a_run_learns_and_goes_on_to_the_same_bits(source: str, tmp_path: Path) 
         name: regulariser(load_predictor(tmp_path / name), masking(share))
         for name, share in (("straight", 0.2), ("whole", 0.0))
     }
-    assert "masked tokens 0.2" in told["straight"]
-    assert "masked" not in told["whole"]
+    assert "token dropout 0.2" in told["straight"]
+    assert "token" not in told["whole"]
 
 
 def test_a_vocabulary_without_a_mask_and_a_frozen_encoder_are_refused() -> None:
     files = {"vocab.txt": b"[PAD]\n[UNK]\n[CLS]\n[SEP]\nred", "tokenizer_config.json": b"{}"}
     maskless = Tokenizer.from_files(files)
-    assert MaskedTokens.of(0.0, maskless, seed=0) is None
-    with pytest.raises(ConfigError, match=r"encoder\.masked=0\.1 needs a mask token"):
-        MaskedTokens.of(0.1, maskless, seed=0)
-    with pytest.raises(ValueError, match="nothing of it is masked"):
-        EncoderSettings(frozen=True, masked=0.1)
+    assert TokenDropout.of(0.0, maskless, seed=0) is None
+    with pytest.raises(ConfigError, match=r"regularization\.token_dropout=0\.1 needs a mask token"):
+        TokenDropout.of(0.1, maskless, seed=0)
+    with pytest.raises(ConfigError, match="a frozen encoder reads each text once"):
+        changed(masking(0.1), {"encoder.frozen": True})
