@@ -43,7 +43,7 @@ def test_the_form_is_told_and_paragraphs_are_noticed(tmp_path) -> None:
     path = tmp_path / "wiki.txt"
     path.write_text("One. Two. Three. Four.\nFive. Six. Seven.\n\nEight. Nine. Ten.\n")
     told = "\n".join(describe_sources(find_sources([path])))
-    assert "wiki.txt: one sentence a line" in told
+    assert "wiki.txt: one sentence per line" in told
     assert "--form paragraphs" in told
     corpus, _ = make(path, tmp_path / "out", form="paragraphs")
     assert [len(document) for document in texts_of(corpus)] == [7, 3]
@@ -137,7 +137,7 @@ def test_gbk_read_as_utf8_names_place_and_way_out(tmp_path) -> None:
     good = "the cat sat.\n"
     path.write_bytes(good.encode() + ("我爱北京天安门。" * 20).encode("gbk") + b"\n")
     message = refusal(path, tmp_path / "out")
-    assert re.search(r"a\.txt, line 2, byte 13: byte 0xce is not valid utf-8", message)
+    assert re.search(r"a\.txt, line 2, column 1: byte 0xce at byte 13 is not valid utf-8", message)
     assert "--encoding gb18030" in message
     assert "--on-error skip" in message
 
@@ -148,14 +148,14 @@ def test_faulty_lines_are_skipped_and_counted_on_request(tmp_path) -> None:
     corpus, report = make(path, tmp_path / "out", on_error="skip")
     assert texts_of(corpus) == [["the cat.", "the mat."], ["play."]]
     assert report.skipped_lines == 1
-    assert "line 2: byte 9 is not valid utf-8" in report.skipped_examples[0]
+    assert "line 2, column 1: byte 0xff at byte 9 is not valid utf-8" in report.skipped_examples[0]
     assert any("left out: 1 faulty line" in line for line in report.lines())
 
 
 def test_faulty_rows_are_named_or_counted(tmp_path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "the cat."}\n{"text": \n[1]\n{"text": 3}\n\n{"text": "mat."}\n')
-    assert "a.jsonl, line 2: " in refusal(path, tmp_path / "out")
+    assert "a.jsonl, line 2, column 10: not JSON" in refusal(path, tmp_path / "out")
     corpus, report = make(path, tmp_path / "out", on_error="skip")
     assert texts_of(corpus) == [["the cat."], ["mat."]]
     assert report.skipped_lines == 3

@@ -52,7 +52,7 @@ def test_a_line_ends_at_a_line_feed_and_at_nothing_else(tmp_path, content, expec
 
 
 def test_lines_that_straddle_chunks_come_out_whole(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.files.lines.CHUNK", 3)
+    monkeypatch.setattr("bertsmith.files.streams.CHUNK", 3)
     content = "ab€\r\n中文字\r\n\r\nx"
     assert texts(write(tmp_path / "a.txt", content)) == ["ab€", "中文字", "", "x"]
 
@@ -87,7 +87,7 @@ def test_another_encoding_is_refused_by_name_and_read_when_declared(
     assert texts(path, encoding=encoding) == lines
     with pytest.raises(InputFileError) as caught:
         texts(path)
-    suggested = str(caught.value).rpartition("--encoding ")[2]
+    suggested = str(caught.value).rpartition("--encoding ")[2].partition(" ")[0]
     assert str(path) in str(caught.value)
     assert "plain\n" * 3 + (content + "\n") * 4 == path_text(path, suggested)
 
@@ -107,18 +107,20 @@ def test_utf16_without_a_mark_is_not_read_as_letters_between_nuls(tmp_path, enco
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 18])
 def test_a_bad_byte_is_named_by_line_and_offset(tmp_path, monkeypatch, chunk) -> None:
-    monkeypatch.setattr("bertsmith.files.lines.CHUNK", chunk)
+    monkeypatch.setattr("bertsmith.files.streams.CHUNK", chunk)
     path = write(tmp_path / "a.txt", "ok\né€\nbad ".encode() + b"\xff\nmore\n")
-    with pytest.raises(InputFileError, match="line 3, byte 13: byte 0xff is not valid utf-8"):
+    with pytest.raises(
+        InputFileError, match="line 3, column 5: byte 0xff at byte 13 is not valid utf-8"
+    ):
         texts(path)
 
 
 def test_a_character_cut_off_at_the_end_is_an_error(tmp_path) -> None:
     path = write(tmp_path / "a.txt", b"ab\nc" + "中".encode()[:2])
-    with pytest.raises(InputFileError, match="line 2, byte 4"):
+    with pytest.raises(InputFileError, match="line 2, column 2: byte 0xe4 at byte 4 "):
         texts(path)
     path = write(tmp_path / "b.txt", "中文\n".encode("gb18030")[:-2])
-    with pytest.raises(InputFileError, match="line 1, byte 2"):
+    with pytest.raises(InputFileError, match="line 1, column 2: byte 0xce at byte 2 "):
         texts(path, encoding="gb18030")
 
 
@@ -148,10 +150,10 @@ def test_missing_files_folders_and_strange_endings_are_errors(tmp_path) -> None:
 def test_a_damaged_gzip_file_is_an_error_not_a_short_file(tmp_path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"some text\n" * 100_000)[:-20])
-    with pytest.raises(InputFileError, match="not a whole gzip file"):
+    with pytest.raises(InputFileError, match=r"not a whole \.gz file"):
         texts(path)
     path.write_bytes(b"plain\n")
-    with pytest.raises(InputFileError, match="not a whole gzip file"):
+    with pytest.raises(InputFileError, match=r"not a whole \.gz file"):
         texts(path)
 
 
@@ -188,8 +190,8 @@ def test_an_unclear_column_lists_what_there_is(tmp_path) -> None:
     ("content", "message"),
     [
         ("text,b\n1,2\n1,2,3\n", "line 3: 3 columns, but the first row has 2"),
-        ('text,b\n1,"2\n3,4\n', "line 2, column 3: the quote that opens here is never closed"),
-        ('text,b\n"1"2,3\n', "line 2, column 4: '2' after a closing quote"),
+        ('text,b\n1,"2\n3,4\n', "line 2, column 2: the quote that opens here is never closed"),
+        ('text,b\n"1"2,3\n', "line 2, column 1: '2' stands after the quote that closes the cell"),
     ],
 )
 def test_a_malformed_table_is_named_by_line_and_column(tmp_path, content, message) -> None:
@@ -214,11 +216,11 @@ def test_json_rows_are_strings_or_objects(tmp_path, content, options, expected) 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"text": 1}', "line 1: 'text' is int, not a string"),
+        ('{"text": 1}', "line 1: 'text' is a number, not a string"),
         ('{"a": "1", "b": "2"}', "which key holds the text"),
-        ("[1]", "found list, expected a string or an object"),
+        ("[1]", "the row is a list, not a string or an object"),
         ('{"text": "a", "text": "b"}', "'text' stands twice"),
-        ("[" * 100_000, "line 1: nested too deeply"),
+        ("[" * 100_000, "line 1, column 1: the value is nested too deeply"),
         ('{"text": ' + "9" * 5000 + "}", "line 1"),
         ("{'text': 'a'}", "line 1, column 2: not JSON"),
     ],
@@ -255,8 +257,10 @@ def test_one_long_line_is_one_long_text(tmp_path) -> None:
 
 def test_a_bomb_in_one_line_and_an_unclosed_quote_stop_early(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("bertsmith.files.lines.LONGEST_LINE", 1000)
-    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_FIELD", 1000)
-    with pytest.raises(InputFileError, match="without a line break"):
+    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_RECORD", 1000)
+    with pytest.raises(
+        InputFileError, match="line 1, column 1: the line has 5,000 bytes; 1,000 is the longest"
+    ):
         texts(write(tmp_path / "a.txt", "x" * 5000))
     with pytest.raises(InputFileError, match="line 2, column 1: the quote"):
         texts(write(tmp_path / "a.csv", 'text\n"' + "x\n" * 5000))

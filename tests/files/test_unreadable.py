@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.lines import unreadable
-from bertsmith.files.streams import ByteStream
+from bertsmith.files.streams import ByteStream, unreadable
 from bertsmith.files.texts import read_texts
 from bertsmith.labeled import read_examples
 from bertsmith.labeled.split.split_record import load_record

@@ -68,7 +68,7 @@ JSONL_FAULTS = [
     ),
     row("list", '["good", "pos"]', "column 1", r"the row is a list, not an object; write each"),
     row("string", '"good"', "column 1", r"the row is a string, not an object; write each row"),
-    row("number", "12", "column 1", r"the row is a single value, not an object; write each row"),
+    row("number", "12", "column 1", r"the row is a number, not an object; write each row"),
     row(
         "mark",
         '\ufeff{"text": "good", "label": "pos"}',
@@ -85,7 +85,7 @@ JSONL_FAULTS = [
         "digits",
         '{"text": "g", "label": ' + "9" * 5000 + "}",
         "column 1",
-        r"Exceeds the limit.*; w",
+        r"a number has too many digits; w",
     ),
     row(
         "twice",

@@ -16,16 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertsmith.corpus.documents import BLOCK, Form, Source
 from bertsmith.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
-from bertsmith.corpus.lines import OnError
 from bertsmith.corpus.manifest import make_manifest, report_from, source_entry
 from bertsmith.corpus.pool import encoded_pieces
-from bertsmith.corpus.reading import Reading
+from bertsmith.corpus.reading import BLOCK, CorpusReader, OnError
 from bertsmith.corpus.report import CorpusReport
 from bertsmith.corpus.segmenter_choice import SegmenterChoice, choose_segmenter
 from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
-from bertsmith.corpus.sources import describe_sources, find_sources
+from bertsmith.corpus.sources import CorpusSource, Form, describe_sources, find_sources
 from bertsmith.corpus.worker import EncodeSettings
 from bertsmith.errors import HardwareError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
@@ -102,7 +100,7 @@ class _Build:
 
     def __init__(
         self,
-        sources: list[Source],
+        sources: list[CorpusSource],
         tokenizer: Tokenizer,
         work: Path,
         settings: CorpusSettings,
@@ -159,7 +157,7 @@ class _Build:
     def compare(self, out: Path) -> CorpusReport:
         """The report of a corpus that stands at `out`, if it was made from the same."""
         corpus = open_corpus(out)
-        reading = Reading(self._sources, BLOCK, self._on_error)
+        reading = CorpusReader(self._sources, BLOCK, self._on_error)
         for _ in reading:
             continue
         entries = self._entries(reading.digests)
@@ -187,9 +185,9 @@ class _Build:
         pairs = zip(self._sources, digests, strict=True)
         return [source_entry(source, digest, self._on_error) for source, digest in pairs]
 
-    def _unwritten(self, grown: GrowingCorpus, block_bytes: int) -> Reading:
+    def _unwritten(self, grown: GrowingCorpus, block_bytes: int) -> CorpusReader:
         """The input from the first block that is not in the files yet."""
-        reading = Reading(self._sources, block_bytes, self._on_error)
+        reading = CorpusReader(self._sources, block_bytes, self._on_error)
         if grown.tally.blocks == 0:
             return reading
         mark = ""
@@ -201,7 +199,7 @@ class _Build:
             return reading
         self._notice("the texts changed since the earlier start: beginning anew")
         grown.restart()
-        return Reading(self._sources, block_bytes, self._on_error)
+        return CorpusReader(self._sources, block_bytes, self._on_error)
 
     def _finish(self, grown: GrowingCorpus, digests: list[str], out: Path) -> CorpusReport:
         """Close the arrays, write the manifest last, and rename the folder into place."""

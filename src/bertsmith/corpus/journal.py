@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bertsmith.corpus.lines import SHOWN
+from bertsmith.corpus.documents import MOST_EXAMPLES
 from bertsmith.corpus.worker import EncodedBlock
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import write_staged
@@ -97,7 +97,7 @@ class GrowingCorpus:
         tally.empty += block.empty
         tally.skipped += block.account.skipped
         tally.surrogates += block.account.surrogates
-        room = max(0, SHOWN - len(tally.examples))
+        room = max(0, MOST_EXAMPLES - len(tally.examples))
         tally.examples += block.account.examples[:room]
         self._count_unknown(block.unknown)
 

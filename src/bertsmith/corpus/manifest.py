@@ -9,7 +9,6 @@ from typing import Any
 import tokenizers
 
 from bertsmith import __version__
-from bertsmith.corpus.documents import Source
 from bertsmith.corpus.journal import Tally
 from bertsmith.corpus.report import (
     TOP_UNKNOWN,
@@ -18,10 +17,11 @@ from bertsmith.corpus.report import (
     sentence_lengths,
 )
 from bertsmith.corpus.shards import FORMAT, TOKEN_TYPES, VERSION
+from bertsmith.corpus.sources import CorpusSource
 from bertsmith.text.tokenizer import Tokenizer
 
 
-def source_entry(source: Source, digest: str, on_error: str) -> dict[str, Any]:
+def source_entry(source: CorpusSource, digest: str, on_error: str) -> dict[str, Any]:
     """How one file was read; `digest` is of its text, unpacked."""
     return {
         "name": source.path.name,

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from bertsmith.corpus.reading import Piece
+from bertsmith.corpus.reading import CorpusBlock
 from bertsmith.corpus.worker import (
     BlockEncoder,
     EncodedBlock,
@@ -23,8 +23,8 @@ AHEAD = 2  # blocks that wait for a worker
 
 
 def encoded_pieces(
-    pieces: Iterator[Piece], settings: EncodeSettings, workers: int
-) -> Generator[tuple[Piece, EncodedBlock], None, None]:
+    pieces: Iterator[CorpusBlock], settings: EncodeSettings, workers: int
+) -> Generator[tuple[CorpusBlock, EncodedBlock], None, None]:
     """Each piece with its tokens, in the order of the input, whatever the number of workers."""
     first = list(itertools.islice(pieces, 2))
     if len(first) < 2:  # not worth a process
@@ -51,9 +51,9 @@ def encoded_pieces(
 
 
 def _in_order(
-    pool: ProcessPoolExecutor, pieces: Iterator[Piece], most: int
-) -> Iterator[tuple[Piece, EncodedBlock]]:
-    waiting: deque[tuple[Piece, Future[EncodedBlock]]] = deque()
+    pool: ProcessPoolExecutor, pieces: Iterator[CorpusBlock], most: int
+) -> Iterator[tuple[CorpusBlock, EncodedBlock]]:
+    waiting: deque[tuple[CorpusBlock, Future[EncodedBlock]]] = deque()
     for piece in pieces:
         waiting.append((piece, pool.submit(run_worker, piece.block)))
         if len(waiting) >= most:

@@ -1,4 +1,4 @@
-"""All sources of a corpus as one stream of blocks, with a fingerprint of the text so far."""
+"""The sources of a corpus as one stream of blocks, with a fingerprint of the text so far."""
 
 from __future__ import annotations
 
@@ -6,65 +6,92 @@ import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from bertsmith.corpus.documents import Block, Source, read_blocks
-from bertsmith.corpus.lines import OnError
+from bertsmith.corpus.sources import TABLES, CorpusSource
 from bertsmith.errors import InputFileError
+from bertsmith.files.encodings import splits_at_line_feeds
+from bertsmith.files.lines import LONGEST_LINE, transcoded
+from bertsmith.files.streams import ByteStream
+from bertsmith.files.texts import read_texts
 
 log = logging.getLogger(__name__)
 
+OnError = Literal["stop", "skip"]
+BLOCK = 1 << 21  # bytes of text that one worker takes at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBlock:
+    """A run of lines (bytes of whole lines) or of texts, with its place in the file.
+
+    `continued`: the first line belongs to the document that the block before ended in.
+    `position`: how many stored bytes of the file were read by then.
+    """
+
+    source: CorpusSource
+    lines: bytes = b""
+    texts: tuple[str, ...] = ()
+    encoding: str
+    first_line: int
+    first_byte: int
+    continued: bool = False
+    position: int = 0
+
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A block on its way; `mark` stands for all text up to its end, `share` for the way done."""
+class CorpusBlock:
+    """A block of a corpus; `mark` is the hash of all text up to its end, `share` the progress."""
 
-    block: Block
+    block: TextBlock
     mark: str
     text_bytes: int
     share: float
 
 
-class Reading(Iterator[Piece]):
+class CorpusReader(Iterator[CorpusBlock]):
     """The blocks of all sources in order; `digests` are of the sources read to their end."""
 
-    def __init__(self, sources: Sequence[Source], block_bytes: int, on_error: OnError) -> None:
+    def __init__(
+        self, sources: Sequence[CorpusSource], block_bytes: int, on_error: OnError
+    ) -> None:
         self.digests: list[str] = []
         self._sources = sources
         self._block_bytes = block_bytes
         self._on_error = on_error
-        self._pieces = self._read()
+        self._blocks = self._read()
 
-    def __next__(self) -> Piece:
-        return next(self._pieces)
+    def __next__(self) -> CorpusBlock:
+        return next(self._blocks)
 
-    def _read(self) -> Iterator[Piece]:
+    def _read(self) -> Iterator[CorpusBlock]:
         total = max(1, sum(source.size for source in self._sources))
         chain = hashlib.sha256()
         before = 0
         for source in self._sources:
             digest = hashlib.sha256()
-            found = False
+            empty = True
             for block in read_blocks(source, self._block_bytes):
-                found = True
+                empty = False
                 size = _update(digest, block)
                 mark = chain.copy()
                 mark.update(digest.digest())
                 share = (before + block.position) / total
-                yield Piece(block, mark.hexdigest(), size, share)
-            if not found:
+                yield CorpusBlock(block, mark.hexdigest(), size, share)
+            if empty:
                 self._refuse_empty(source)
             self.digests.append(digest.hexdigest())
             chain.update(digest.digest())
             before += source.size
 
-    def _refuse_empty(self, source: Source) -> None:
+    def _refuse_empty(self, source: CorpusSource) -> None:
         message = f"{source.path} is empty: it holds no text"
         if self._on_error == "stop":
             raise InputFileError(f"{message}; leave it out, or pass over it with --on-error skip")
         log.warning("%s", message)
 
 
-def _update(digest: hashlib._Hash, block: Block) -> int:
+def _update(digest: hashlib._Hash, block: TextBlock) -> int:
     """Add the text of a block to a running hash; its length in bytes."""
     if not block.texts:
         digest.update(block.lines)
@@ -76,3 +103,107 @@ def _update(digest: hashlib._Hash, block: Block) -> int:
         digest.update(data)
         size += len(data)
     return size
+
+
+def read_blocks(source: CorpusSource, size: int = BLOCK) -> Iterator[TextBlock]:
+    """The file as blocks of about `size` bytes, in order; memory grows with the longest line."""
+    return _text_blocks(source, size) if source.kind in TABLES else _line_blocks(source, size)
+
+
+def _line_blocks(source: CorpusSource, size: int) -> Iterator[TextBlock]:
+    stream = ByteStream(source.path)
+    encoding = source.encoding if splits_at_line_feeds(source.encoding) else "utf-8"
+    line, place, continued = 1, source.mark, False
+    for data in _whole_lines(_unmarked(stream, source), source, size):
+        yield TextBlock(
+            source=source,
+            lines=data,
+            encoding=encoding,
+            first_line=line,
+            first_byte=place,
+            continued=continued,
+            position=stream.position,
+        )
+        continued = source.blank_lines_part and not _ends_blank(data, encoding)
+        line += data.count(b"\n")
+        place += len(data)
+
+
+def _unmarked(stream: ByteStream, source: CorpusSource) -> Iterator[bytes]:
+    """Chunks whose lines end with the byte 0x0A, without the byte order mark."""
+    start = b""
+    for chunk in stream:
+        start += chunk
+        if len(start) >= source.mark:
+            break
+    chunks = _chain(start[source.mark :], stream)
+    if splits_at_line_feeds(source.encoding):
+        return chunks
+    return transcoded(chunks, str(source.path), source.encoding, source.mark)
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _whole_lines(chunks: Iterator[bytes], source: CorpusSource, size: int) -> Iterator[bytes]:
+    held: list[bytes] = []
+    waiting, line = 0, 1
+    for chunk in chunks:
+        held.append(chunk)
+        waiting += len(chunk)
+        if waiting < size or b"\n" not in chunk:
+            if waiting > LONGEST_LINE:
+                raise _endless(source, line + sum(part.count(b"\n") for part in held))
+            continue
+        data = b"".join(held)
+        cut = data.rfind(b"\n") + 1
+        yield data[:cut]
+        line += data.count(b"\n")
+        held, waiting = [data[cut:]], len(data) - cut
+    if rest := b"".join(held):
+        yield rest
+
+
+def _ends_blank(lines: bytes, encoding: str) -> bool:
+    """Whether the last line of a block is blank, as the encoder will see it."""
+    last = lines[:-1].rpartition(b"\n")[2]
+    return not last.decode(encoding, "replace").strip()
+
+
+def _text_blocks(source: CorpusSource, size: int) -> Iterator[TextBlock]:
+    """The texts of a table."""
+    texts: list[str] = []
+    length, place = 0, 1
+    reader = read_texts(
+        source.path, field=source.field, encoding=source.encoding, format=source.kind
+    )
+    for text in reader:
+        texts.append(text)
+        length += len(text) + 1
+        if length >= size:
+            position = int(source.size * (reader.share or 0.0))
+            yield _text_block(source, texts, place, position)
+            place += len(texts)
+            texts, length = [], 0
+    if texts:
+        yield _text_block(source, texts, place, source.size)
+
+
+def _text_block(source: CorpusSource, texts: list[str], place: int, position: int) -> TextBlock:
+    return TextBlock(
+        source=source,
+        texts=tuple(texts),
+        encoding="utf-8",
+        first_line=place,
+        first_byte=0,
+        position=position,
+    )
+
+
+def _endless(source: CorpusSource, line: int) -> InputFileError:
+    return InputFileError(
+        f"{source.path}, line {line}: more than {LONGEST_LINE:,} bytes without a line break; "
+        "is this a file of texts?"
+    )

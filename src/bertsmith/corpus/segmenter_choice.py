@@ -6,8 +6,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from bertsmith.corpus.documents import Source
-from bertsmith.corpus.sources import sample_text
+from bertsmith.corpus.sources import CorpusSource, sample_text
 from bertsmith.errors import MissingExtraError, unknown
 from bertsmith.text.segment import is_chinese
 
@@ -17,7 +16,7 @@ SAMPLES = 20
 
 
 def choose_segmenter(
-    name: SegmenterChoice, sources: Sequence[Source], notice: Callable[[str], None]
+    name: SegmenterChoice, sources: Sequence[CorpusSource], notice: Callable[[str], None]
 ) -> str:
     """The segmenter in use; "auto" takes jieba for Chinese text where it is installed."""
     if name not in get_args(SegmenterChoice):
@@ -42,7 +41,7 @@ def choose_segmenter(
     return "jieba"
 
 
-def chinese_share(sources: Sequence[Source]) -> float:
+def chinese_share(sources: Sequence[CorpusSource]) -> float:
     """The part of the visible characters, at the start of up to 20 files, that is Chinese."""
     chinese = visible = 0
     for source in sources[:: max(1, len(sources) // SAMPLES)][:SAMPLES]:

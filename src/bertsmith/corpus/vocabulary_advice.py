@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.corpus.documents import Source, read_blocks
-from bertsmith.corpus.lines import LineAccount, OnError, documents_of
+from bertsmith.corpus.documents import LineAccount, documents_of
+from bertsmith.corpus.reading import OnError, read_blocks
 from bertsmith.corpus.shards import Corpus
+from bertsmith.corpus.sources import CorpusSource
 from bertsmith.corpus.worker import encoder_of
 from bertsmith.errors import ConfigError
 from bertsmith.folders.vocabulary_growth import grow_tokenizer, source_of
@@ -77,7 +78,7 @@ def count_words(corpus: Corpus) -> WordCounts:
 
 
 def count_words_of_files(
-    sources: Iterable[Source], tokenizer: Tokenizer, *, on_error: OnError = "stop"
+    sources: Iterable[CorpusSource], tokenizer: Tokenizer, *, on_error: OnError = "stop"
 ) -> WordCounts:
     """The words of files of text, as this tokenizer reads them."""
     continuing = _continuing(tokenizer)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.corpus.documents import Block
-from bertsmith.corpus.lines import LineAccount, OnError, documents_of
+from bertsmith.corpus.documents import LineAccount, documents_of
+from bertsmith.corpus.reading import OnError, TextBlock
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
 from bertsmith.text.safe_tokenizer import Engine
 from bertsmith.text.segment import segmenter as segmenter_named
@@ -56,7 +56,7 @@ class BlockEncoder:
         files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
         self._encoder = encoder_of(files, settings.segmenter)
 
-    def encode(self, block: Block) -> EncodedBlock:
+    def encode(self, block: TextBlock) -> EncodedBlock:
         """The tokens of a block; sentences without any are left out and counted."""
         account = LineAccount()
         documents = documents_of(block, self._settings.on_error, account)
@@ -99,7 +99,7 @@ def start_worker(settings: EncodeSettings) -> None:
     _Worker.encoder = BlockEncoder(settings)
 
 
-def run_worker(block: Block) -> EncodedBlock:
+def run_worker(block: TextBlock) -> EncodedBlock:
     """One block in a worker process."""
     if _Worker.encoder is None:
         raise RuntimeError("the worker was not started")

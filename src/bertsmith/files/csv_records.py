@@ -1,72 +1,172 @@
-"""Records of CSV (RFC 4180) and TSV files: nothing guessed, nothing lost."""
+"""Records of CSV (RFC 4180) and TSV files; a broken one is a fault and costs no other record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bertsmith.errors import InputFileError
-from bertsmith.files.lines import Lines
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.lines import Line, Lines
 
-LONGEST_FIELD = 1 << 28  # characters; a quote that is never closed must not eat the machine
+LONGEST_RECORD = 1 << 25  # characters; a quote that is never closed must not eat the machine
+NEARLY_ALL = 0.9
+
+Record = tuple[int, str, list[str] | BadRowError]
+"""Line where it begins, the record as it stands in the file, its cells or what is wrong."""
 
 
-def tsv_records(lines: Lines) -> Iterator[list[str]]:
-    """One record a line, split at tabs; quotes are ordinary characters, as in most TSV corpora."""
+def plain_records(lines: Lines, delimiter: str) -> Iterator[Record]:
+    """One record per line; quotes are ordinary characters, as in most TSV corpora."""
     for line in lines:
-        yield line.split("\t")
+        if isinstance(line, str):
+            yield lines.number, line, line.split(delimiter)
+        else:
+            yield lines.number, line.raw, line
 
 
-def csv_records(lines: Lines, separator: str = ",") -> Iterator[list[str]]:
-    r"""Records whose fields may be quoted: `"a, ""b"" and\na new line"` is one field."""
-    for line in lines:
-        yield _record(line, lines, separator) if '"' in line else line.split(separator)
+def quoted_records(lines: Lines, delimiter: str, width: int | None) -> Iterator[Record]:
+    r"""Records whose cells may be quoted: `"a, ""b"" and\na new line"` is one cell."""
+    while True:
+        rest = iter(lines)
+        for line in rest:
+            if not isinstance(line, str):
+                yield lines.number, line.raw, line
+            elif '"' in line:
+                cells = _cells_of_line(line, delimiter)
+                if cells is not None:
+                    yield lines.number, line, cells
+                else:
+                    yield _Quoted(lines, rest, delimiter, width).record(line)
+            else:
+                yield lines.number, line, line.split(delimiter)
+        if not lines.waiting:
+            return
 
 
-def _record(line: str, lines: Lines, separator: str) -> list[str]:
-    fields: list[str] = []
+def _cells_of_line(line: str, delimiter: str) -> list[str] | None:
+    """The cells of a record that ends on its line; None if it does not, or is malformed."""
+    cells: list[str] = []
     at = 0
     while True:
         if line.startswith('"', at):
-            text, line, at = _quoted(line, at + 1, lines)
-            fields.append(text)
-            if at == len(line):
-                return fields
-            if line[at] != separator:
-                raise InputFileError(
-                    f"{lines.name}, line {lines.number}, column {at + 1}: {line[at]!r} after a "
-                    'closing quote; a quote inside a quoted field is written twice: ""'
-                )
-            at += 1
-            continue
-        end = line.find(separator, at)
-        if end < 0:
-            fields.append(line[at:])
-            return fields
-        fields.append(line[at:end])
-        at = end + 1
-
-
-def _quoted(line: str, at: int, lines: Lines) -> tuple[str, str, int]:
-    """The field that opened before `at`; returns it, the line it ends on and the place after it."""
-    opened = (lines.number, at)
-    parts: list[str] = []
-    length = 0
-    while True:
-        end = line.find('"', at)
-        if end < 0:
-            parts += (line[at:], lines.ending)
-            length += len(line) - at + 1
-            following = next(lines, None)
-            if following is None or length > LONGEST_FIELD:
-                raise InputFileError(
-                    f"{lines.name}, line {opened[0]}, column {opened[1]}: the quote that opens "
-                    'here is never closed; close it, or write it twice ("") if it is text'
-                )
-            line, at = following, 0
-        elif line.startswith('"', end + 1):
-            parts.append(line[at : end + 1])
-            length += end + 1 - at
-            at = end + 2
+            end = line.find('"', at + 1)
+            while end >= 0 and line.startswith('"', end + 1):
+                end = line.find('"', end + 2)
+            if end < 0:
+                return None
+            cells.append(line[at + 1 : end].replace('""', '"'))
+            at = end + 1
+            if at < len(line) and line[at] != delimiter:
+                return None
         else:
-            parts.append(line[at:end])
-            return "".join(parts), line, end + 1
+            end = line.find(delimiter, at)
+            if end < 0:
+                cells.append(line[at:])
+                return cells
+            cells.append(line[at:end])
+            at = end
+        if at == len(line):
+            return cells
+        at += 1
+
+
+class _Quoted:
+    """Reads one record, which may span several lines."""
+
+    def __init__(
+        self, lines: Lines, rest: Iterator[Line], delimiter: str, width: int | None
+    ) -> None:
+        self._lines = lines
+        self._rest = rest
+        self._delimiter = delimiter
+        self._width = width
+        self._first = lines.number
+        self._taken: list[tuple[Line, str]] = []
+
+    def record(self, line: str) -> Record:
+        self._taken = [(line, self._lines.ending)]
+        cells: list[str] = []
+        at = 0
+        try:
+            while True:
+                if line.startswith('"', at):
+                    cell, line, at = self._cell(line, at + 1, len(cells) + 1)
+                    cells.append(cell)
+                    if at == len(line):
+                        break
+                    if line[at] != self._delimiter:
+                        raise self._after_quote(line[at], len(cells))
+                    at += 1
+                    continue
+                end = line.find(self._delimiter, at)
+                if end < 0:
+                    cells.append(line[at:])
+                    break
+                cells.append(line[at:end])
+                at = end + 1
+        except BadRowError as fault:
+            self._return_whole_records()
+            return self._first, self._raw(), fault
+        return self._first, self._raw(), cells
+
+    def _cell(self, line: str, at: int, column: int) -> tuple[str, str, int]:
+        """The quoted cell that opened before `at`, the line it ends on, the place after it."""
+        parts: list[str] = []
+        length = 0
+        while True:
+            end = line.find('"', at)
+            if end >= 0 and line.startswith('"', end + 1):
+                parts.append(line[at : end + 1])
+                at = end + 2
+            elif end >= 0:
+                parts.append(line[at:end])
+                return "".join(parts), line, end + 1
+            else:
+                parts += (line[at:], self._lines.ending)
+                length += len(line) - at + 1
+                following = next(self._rest, None) if length <= LONGEST_RECORD else None
+                if following is None:
+                    raise BadRowError(
+                        "the quote that opens here is never closed",
+                        'close it, or write it twice ("") if it is text',
+                        column=column,
+                    )
+                self._taken.append((following, self._lines.ending))
+                if not isinstance(following, str):
+                    following.line = self._lines.number
+                    raise following
+                line, at = following, 0
+
+    def _after_quote(self, character: str, column: int) -> BadRowError:
+        where = f" on line {self._lines.number}" if self._lines.number > self._first else ""
+        return BadRowError(
+            f"{character!r} stands after the quote that closes the cell{where}",
+            "close the quote where the cell ends; a quote inside a quoted cell is written "
+            'twice: ""',
+            column=column,
+        )
+
+    def _return_whole_records(self) -> None:
+        """After a fault, lines that are whole records by themselves are not part of it.
+
+        An open quote swallows the rows up to the next quote; a broken cell of several lines is
+        not to be taken for rows. What nearly all lines in between are decides.
+        """
+        following = self._taken[1:]
+        between = following[:-1] or following
+        alone = sum(self._stands_alone(line) for line, _ in between)
+        if following and alone >= NEARLY_ALL * len(between):
+            self._lines.put_back(following)
+            del self._taken[1:]
+
+    def _stands_alone(self, line: Line) -> bool:
+        if not isinstance(line, str):
+            return False
+        width = self._width or 2
+        if '"' not in line:
+            return line.count(self._delimiter) + 1 == width
+        cells = next(quoted_records(Lines.of_text("", line, 1), self._delimiter, self._width))[2]
+        return isinstance(cells, list) and len(cells) == width
+
+    def _raw(self) -> str:
+        taken = [(line if isinstance(line, str) else line.raw, end) for line, end in self._taken]
+        return "".join(line + end for line, end in taken[:-1]) + taken[-1][0]

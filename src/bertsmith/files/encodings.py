@@ -1,4 +1,4 @@
-"""Which encoding a file is in: byte order marks, and good guesses for when decoding fails."""
+"""The encoding of a file: byte order marks, and guesses for when decoding fails."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (b"\x84\x31\x95\x33", "gb18030"),
 )
+STATEFUL = ("utf-7", "utf_7", "hz", "iso2022")
 CANDIDATES = ("utf-8", "gb18030", "utf-16-le", "utf-16-be", "big5", "latin-1")
 
 
 def check_encoding(name: str) -> str:
     """The canonical name of a text encoding Python knows, or an error that suggests some."""
     try:
-        found = codecs.lookup(name)
+        codec = codecs.lookup(name)
     except (LookupError, ValueError) as error:
         raise InputFileError(
             f"no encoding is called {name!r}; common ones: {', '.join(CANDIDATES)}"
         ) from error
-    if not getattr(found, "_is_text_encoding", True) or found.incrementaldecoder is None:
+    if not getattr(codec, "_is_text_encoding", True) or codec.incrementaldecoder is None:
         raise InputFileError(f"{name!r} does not turn bytes into text; common: utf-8, gb18030")
-    return found.name
+    return codec.name
 
 
 def byte_order_mark(start: bytes) -> tuple[str, int] | None:
@@ -50,6 +51,44 @@ def unmarked_utf16(start: bytes) -> str | None:
     if most < enough * (len(start) // 2) or least > 0.05 * most:
         return None
     return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def settle_encoding(name: str, start: bytes, declared: str) -> tuple[str, int]:
+    """The encoding in use and the length of the byte order mark, which overrides `declared`."""
+    marked = byte_order_mark(start)
+    if marked is not None:
+        return marked
+    if declared == "utf-8" and (guess := unmarked_utf16(start)) is not None:
+        raise InputFileError(
+            f"{name}, line 1, byte 0: every second byte is NUL and there is no byte order mark: "
+            f"it looks like {guess}; read it with --encoding {guess}"
+        )
+    return declared, 0
+
+
+def splits_at_line_feeds(encoding: str) -> bool:
+    """Whether the byte 0x0A is always, and only, a line feed."""
+    return "\n".encode(encoding) == b"\n" and not encoding.startswith(STATEFUL)
+
+
+def undecodable(
+    error: UnicodeDecodeError, offset: int, encoding: str, sample: bytes
+) -> tuple[str, str]:
+    """The reason and the advice for bytes that do not decode; `offset` is where they begin."""
+    bad = error.object[error.start : error.start + 1].hex()
+    reason = f"byte 0x{bad} at byte {offset + error.start} is not valid {encoding} ({error.reason})"
+    wide = encoding.startswith("utf-16") or b"\0" in sample
+    likely = [
+        name
+        for name in likely_encodings(sample)
+        if name != encoding and (wide or not name.startswith("utf-16"))
+    ]
+    if not likely:
+        return reason, "no common encoding fits: restore the text from its origin"
+    return reason, (
+        f"it decodes as {', '.join(likely)}: try --encoding {likely[0]} if all of the file is in "
+        f"it, or save it as {encoding}"
+    )
 
 
 def likely_encodings(sample: bytes) -> list[str]:

@@ -1,215 +1,301 @@
-"""Bytes to decoded lines as a stream: gzip, byte order marks, errors that name the place."""
+"""The lines of a file, decoded by the block; a line that cannot be read is given as a fault."""
 
 from __future__ import annotations
 
 import codecs
-import difflib
-import gzip
-import io
 import itertools
-import logging
-import sys
-import zlib
-from collections.abc import Generator, Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import (
-    byte_order_mark,
     check_encoding,
-    likely_encodings,
-    unmarked_utf16,
+    settle_encoding,
+    splits_at_line_feeds,
+    undecodable,
 )
+from bertsmith.files.faults import UnreadableLineError
+from bertsmith.files.streams import ByteStream, FileSource
 
-logger = logging.getLogger(__name__)
+LONGEST_LINE = 1 << 29  # bytes; beyond it a file is not text of lines (or a bomb)
+SHOWN_OF_LONGEST = 1_000
+BEYOND_DOUBT = 8  # characters; so much GBK or Latin-1 is UTF-8 by chance once in ten million rows
 
-CHUNK = 1 << 18
-LONGEST_LINE = 1 << 29  # characters; beyond it a file is not text of lines (or a gzip bomb)
+Line = str | UnreadableLineError
+Batch = tuple[list[Line], bool]
+"""Lines, and whether one of them may end with a carriage return."""
 
 
-class Lines(Iterator[str]):
-    r"""The lines of a file or of standard input, split at \n or \r\n and at nothing else.
+class Lines:
+    r"""Lines of a file, split at \n or \r\n and at nothing else; closed after the last one.
 
-    `number` is the line that was given last, counted from 1, and `ending` what ended it.
+    `number` is that of the line given last, counted from 1, and `ending` what ended it. A line of
+    more than `longest` bytes is given as a fault and never held as a whole.
     """
 
-    def __init__(self, source: Path | Literal["-"], encoding: str = "utf-8") -> None:
+    def __init__(
+        self, source: FileSource, encoding: str = "utf-8", *, longest: int | None = None
+    ) -> None:
         self.name = "standard input" if source == "-" else str(source)
         self.number = 0
         self.ending = ""
         self.encoding = check_encoding(encoding)
-        self._size: int | None = None
-        self._decoded_length = 0
-        self._given_length = 0
-        self._source = source
-        self._raw = self._open()
-        self._lines = self._split()
+        self._longest = longest or LONGEST_LINE
+        self._stream: ByteStream | None = ByteStream(source)
+        self._mark = 0  # the length of the byte order mark
+        self._start: bytes | None = None  # what was read to settle the encoding
+        self._ended = False  # that was the whole file
+        self._text: str | None = None
+        self._back: deque[tuple[Line, str]] = deque()
+        self._source: Iterator[Batch] | None = None
+        self._batch = (0, 1, 0, 0)  # its first line, lines, stored bytes read before and after it
 
-    def __next__(self) -> str:
-        line, ended = next(self._lines)
-        self.number += 1
-        self._given_length += len(line) + ended
-        if ended and line.endswith("\r"):
-            self.ending = "\r\n"
-            return line[:-1]
-        self.ending = "\n" if ended else ""
-        return line
+    @classmethod
+    def of_text(cls, name: str, text: str, first_line: int) -> Lines:
+        """The lines of a string, numbered as in the file that it comes from."""
+        lines = cls.__new__(cls)
+        lines.name, lines.number, lines.ending = name, first_line - 1, ""
+        lines.encoding, lines._longest, lines._stream = "utf-8", LONGEST_LINE, None
+        lines._mark, lines._start, lines._text = 0, b"", text
+        lines._ended, lines._source = True, None
+        lines._back = deque()
+        lines._batch = (0, 1, 0, 0)
+        return lines
 
     @property
     def share(self) -> float | None:
         """The part of the file whose lines were given, 0 to 1; None where its size is unknown."""
-        if not self._size or not self._decoded_length:
+        if self._stream is None or not self._stream.size or self._source is None:
             return None
-        read = 1.0 if self._raw.closed else self._raw.tell() / self._size
-        return read * self._given_length / self._decoded_length
+        first, count, before, after = self._batch
+        given = min(1.0, max(0.0, (self.number - first) / count))
+        return (before + (after - before) * given) / self._stream.size
 
-    def _open(self) -> BinaryIO:
-        if self._source == "-":
-            if sys.stdin is None:
-                raise InputFileError("standard input is closed; give a file instead of -")
-            return sys.stdin.buffer
-        path = self._source
-        if path.is_dir():
-            raise InputFileError(f"{path} is a folder; give a file of texts")
-        try:
-            raw = path.open("rb")
-        except OSError as error:
-            raise unreadable(path, error) from error
-        if raw.seekable():
-            self._size = path.stat().st_size
-        return raw
+    def close(self) -> None:
+        """Close the file before its end."""
+        if self._stream is not None:
+            self._stream.close()
 
-    def _chunks(self) -> Generator[bytes, None, None]:
-        """The bytes of the file, decompressed."""
-        packed = self._source != "-" and self._source.suffix.lower() == ".gz"
-        stream = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw)) if packed else self._raw
-        # read1 hands over what a pipe has now instead of waiting for a full chunk.
-        read = getattr(stream, "read1", stream.read)
+    def __iter__(self) -> Iterator[Line]:
+        if self._source is None:
+            self._source = self._batches()
+        for batch, returns in self._source:
+            position = self._stream.position if self._stream else 0
+            self._batch = (self.number, len(batch) or 1, self._batch[3], position)
+            self.ending = "\n"
+            for line in batch:
+                self.number += 1
+                if returns and isinstance(line, str) and line.endswith("\r"):
+                    self.ending = "\r\n"
+                    yield line[:-1]
+                    self.ending = "\n"
+                else:
+                    yield line
+                if self._back:
+                    yield from self._repeated()
+        yield from self._repeated()
+
+    def _repeated(self) -> Iterator[Line]:
+        while self._back:
+            self.number += 1
+            line, self.ending = self._back.popleft()
+            yield line
+        self.ending = "\n"
+
+    @property
+    def waiting(self) -> bool:
+        """Whether lines were put back after the last one: they come with another iteration."""
+        return bool(self._back)
+
+    def put_back(self, lines: list[tuple[Line, str]]) -> None:
+        """Give these lines, the last ones that were read, once more."""
+        self._back.extendleft(reversed(lines))
+        self.number -= len(lines)
+
+    def first_character(self) -> str:
+        """The first character that is not white space; the lines stay to be read."""
+        if self._text is not None:
+            return self._text.lstrip()[:1]
+        return self._opened().decode(self.encoding, "ignore").lstrip()[:1]
+
+    def whole(self, largest: int) -> str:
+        """The whole text instead of its lines, if it has no more than so many bytes."""
+        if self._text is not None or self._stream is None:
+            return self._text or ""
+        held = bytearray()
         try:
-            while chunk := read(CHUNK):
-                yield chunk
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputFileError(
-                f"{self.name} is not a whole gzip file ({error}); check its size against the "
-                "original, or drop the .gz from its name if it is not compressed"
-            ) from error
-        except OSError as error:
-            raise InputFileError(f"cannot read {self.name}: {error.strerror or error}") from error
+            for chunk in self._chunks():
+                held += chunk
+                if len(held) > largest:
+                    raise InputFileError(
+                        f"{self.name} has more than {largest:,} bytes, and one JSON document is "
+                        "read as a whole; cut it into several files, or write one object a line"
+                    )
         finally:
-            if self._source != "-":
-                self._raw.close()
+            self._stream.close()
+        try:
+            return held.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            line = held.count(b"\n", 0, error.start) + 1
+            start = max(0, error.start - 2_000)
+            sample = bytes(held[start : error.start + 2_000])
+            reason, advice = undecodable(error, self._mark, self.encoding, sample)
+            raise InputFileError(f"{self.name}, line {line}: {reason}; {advice}") from error
 
-    def _decoded(self) -> Iterator[str]:
-        """The text of the file in pieces, without the byte order mark."""
-        with closing(self._chunks()) as chunks:
+    def _opened(self) -> bytes:
+        """The first bytes after the byte order mark; settles the encoding."""
+        if self._start is None:
             start = b""
-            for chunk in chunks:
+            for chunk in self._stream or ():
                 start += chunk
                 if len(start) >= 4:
                     break
-            start = start[self._settle_encoding(start) :]
-            decoder = codecs.getincrementaldecoder(self.encoding)("strict")
-            offset = self._mark
-            lines_before = 0
-            for chunk in _chain(start, chunks):
-                held = len(decoder.getstate()[0])
-                try:
-                    text = decoder.decode(chunk)
-                except UnicodeDecodeError as error:
-                    raise self._undecodable(error, offset - held, lines_before, chunk) from error
-                offset += len(chunk)
-                lines_before += text.count("\n")
-                self._decoded_length += len(text)
-                yield text
-            held = len(decoder.getstate()[0])
-            try:
-                yield decoder.decode(b"", final=True)
-            except UnicodeDecodeError as error:
-                raise self._undecodable(error, offset - held, lines_before, b"") from error
+            else:
+                self._ended = True
+            self.encoding, self._mark = settle_encoding(self.name, start, self.encoding)
+            self._start = start[self._mark :]
+        return self._start
 
-    def _settle_encoding(self, start: bytes) -> int:
-        """Decide the encoding from the first bytes; returns the length of the mark to skip."""
-        marked = byte_order_mark(start)
-        self._mark = 0
-        if marked is not None:
-            encoding, self._mark = marked
-            if encoding != self.encoding and not self.encoding.startswith(encoding[:6]):
-                logger.info("%s starts with a %s mark: read as %s", self.name, encoding, encoding)
-            self.encoding = encoding
-        elif self.encoding == "utf-8" and (guess := unmarked_utf16(start)) is not None:
-            raise InputFileError(
-                f"{self.name} has a NUL in every second byte and no byte order mark: it looks like "
-                f"{guess}; read it with --encoding {guess}"
-            )
-        return self._mark
+    def _chunks(self) -> Iterator[bytes]:
+        return itertools.chain([self._opened()], () if self._ended else self._stream or ())
 
-    def _undecodable(
-        self, error: UnicodeDecodeError, offset: int, lines_before: int, chunk: bytes
-    ) -> InputFileError:
-        bad = error.object[error.start : error.start + 1].hex()
-        before = error.object[: error.start].decode(self.encoding, "ignore")
-        line = lines_before + before.count("\n") + 1
-        message = (
-            f"{self.name}, line {line}, byte {offset + error.start}: "
-            f"byte 0x{bad} is not valid {self.encoding} ({error.reason})"
-        )
-        likely = [e for e in likely_encodings(self._sample(chunk)) if e != self.encoding]
-        if not likely:
-            return InputFileError(f"{message}; no common encoding fits: the file may be damaged")
-        tried = f"the file decodes as {', '.join(likely)}"
-        return InputFileError(f"{message}; {tried}; try --encoding {likely[0]}")
-
-    def _sample(self, chunk: bytes) -> bytes:
-        """What a guess at the encoding is made from: the file's start, or the bytes at hand."""
-        if self._source == "-" or self._size is None:
-            return chunk
-        opener = gzip.open if self._source.suffix.lower() == ".gz" else io.open
-        with opener(self._source, "rb") as again:
-            return again.read(CHUNK) + chunk
-
-    def _split(self) -> Iterator[tuple[str, bool]]:
-        pending: list[str] = []
-        waiting = 0
-        for text in self._decoded():
-            first, *rest = text.split("\n")
-            pending.append(first)
-            waiting += len(first)
-            if rest:
-                yield "".join(pending), True
-                for line in rest[:-1]:
-                    yield line, True
-                pending, waiting = [rest[-1]], len(rest[-1])
-            if waiting > LONGEST_LINE:
-                raise InputFileError(
-                    f"{self.name}, line {self.number + 1}: more than {LONGEST_LINE:,} characters "
-                    "without a line break; is this a file of texts?"
+    def _batches(self) -> Iterator[Batch]:
+        stream = self._stream
+        if stream is None:
+            rows: list[Line] = list((self._text or "").split("\n"))
+            yield (rows[:-1] if rows[-1] == "" else rows), True
+            return
+        try:
+            chunks = self._chunks()
+            if splits_at_line_feeds(self.encoding):
+                yield from self._cut(chunks, self.encoding, self._mark)
+            else:
+                yield from self._cut(
+                    transcoded(chunks, self.name, self.encoding, self._mark), "utf-8", 0
                 )
-        if last := "".join(pending):
-            yield last, False
+        finally:
+            stream.close()
+
+    def _cut(self, chunks: Iterable[bytes], encoding: str, offset: int) -> Iterator[Batch]:
+        """Chunks cut at line feeds first, then decoded by the block; `offset` of the first one."""
+        longest = self._longest
+        held: list[bytes] = []
+        waiting = 0
+        first = True
+        for chunk in chunks:
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                if waiting <= longest:
+                    held.append(chunk)
+                waiting += len(chunk)
+                continue
+            if waiting > longest:
+                end = chunk.index(b"\n") + 1
+                yield [_too_long(held, waiting + end, longest, encoding)], False
+                offset += waiting + end
+                block = chunk[end:cut]
+            else:
+                block = b"".join([*held, chunk[:cut]])
+            if block:
+                yield decode_lines(block, encoding, offset), b"\r" in block
+                offset += len(block)
+            first = False
+            held, waiting = [chunk[cut:]], len(chunk) - cut
+        if waiting > longest:
+            yield [_too_long(held, waiting, longest, encoding)], False
+        elif last := b"".join(held):
+            if first:
+                self._refuse_old_mac(last)
+            yield decode_lines(last, encoding, offset), b"\r" in last
+
+    def _refuse_old_mac(self, last: bytes) -> None:
+        if last.count(b"\r") > 1 and b"\n" not in last:
+            raise InputFileError(
+                f"{self.name}, line 1, column 1: {last.count(13):,} carriage returns and no line "
+                "feed: lines end as on old Macs; convert them first: tr '\\r' '\\n' < FILE > NEW"
+            )
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
+def transcoded(chunks: Iterable[bytes], name: str, encoding: str, offset: int) -> Iterator[bytes]:
+    """The text of a file as UTF-8, for encodings whose bytes cannot be cut at line feeds.
+
+    What stands before a fault is given before the error is raised.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    line = 1
+    for chunk in itertools.chain(chunks, [b""]):  # the empty one lets the decoder see the end
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(encoding, "ignore")
+            yield before.encode("utf-8", "surrogatepass")
+            line += before.count("\n")
+            reason, advice = undecodable(error, offset - pending, encoding, chunk)
+            raise InputFileError(f"{name}, line {line}: {reason}; {advice}") from error
+        offset += len(chunk)
+        line += text.count("\n")
+        yield text.encode("utf-8", "surrogatepass")
 
 
-LOOKED_AT = 10_000  # names of a folder
-
-
-def unreadable(path: Path, fault: OSError) -> InputFileError:
-    """The error; where there is no such file, with the nearest name beside it."""
-    return InputFileError(f"cannot read {path}: {fault.strerror or fault}{_hint(path, fault)}")
-
-
-def _hint(path: Path, fault: OSError) -> str:
-    if not isinstance(fault, FileNotFoundError):
-        return ""
+def decode_lines(block: bytes, encoding: str, offset: int) -> list[Line]:
+    """The lines of a block of whole lines that begins at byte `offset` of its file."""
+    lines: list[Line]
     try:
-        names = [one.name for one in itertools.islice(path.parent.iterdir(), LOOKED_AT)]
-    except OSError:
-        return ""  # the folder is not there either, or hidden
-    near = difflib.get_close_matches(path.name, sorted(names), n=1)
-    return f"; did you mean {path.with_name(near[0])}?" if near else ""
+        lines = list(block.decode(encoding).split("\n"))
+    except UnicodeDecodeError:
+        lines = _line_by_line(block, encoding, offset)
+    else:
+        if encoding != "utf-8" and not block.isascii():
+            pairs = zip(lines, block.split(b"\n"), strict=True)
+            lines = [_not_utf8(line, raw, encoding) for line, raw in pairs]
+    if block.endswith(b"\n"):
+        lines.pop()
+    return lines
+
+
+def _line_by_line(block: bytes, encoding: str, offset: int) -> list[Line]:
+    lines: list[Line] = []
+    start = block[:1_000]
+    wide = b"\0" in start  # perhaps UTF-16, whose characters are whole at the start of a block
+    for raw in block.split(b"\n"):
+        try:
+            lines.append(raw.decode(encoding))
+        except UnicodeDecodeError as error:
+            before = raw[: error.start].decode(encoding, "replace")
+            reason, advice = undecodable(error, offset, encoding, start if wide else raw)
+            readable = raw.removesuffix(b"\r").decode(encoding, "backslashreplace")
+            lines.append(UnreadableLineError(len(before) + 1, reason, advice, readable))
+        offset += len(raw) + 1
+    return lines
+
+
+def _not_utf8(line: Line, raw: bytes, encoding: str) -> Line:
+    """The line, unless it is UTF-8 beyond doubt in a file of another encoding.
+
+    Most of them decode anything: such a row would turn into other characters in silence.
+    """
+    if raw.isascii():
+        return line
+    try:
+        beyond = sum(character > "\x7f" for character in raw.decode())
+    except UnicodeDecodeError:
+        return line
+    if beyond < BEYOND_DOUBT:
+        return line
+    return UnreadableLineError(
+        1,
+        f"the row is valid UTF-8 ({beyond} characters beyond ASCII) in a file read as {encoding}",
+        f"save it as {encoding}, or read the whole file with --encoding utf-8",
+        raw.removesuffix(b"\r").decode(),
+    )
+
+
+def _too_long(held: list[bytes], length: int, longest: int, encoding: str) -> UnreadableLineError:
+    start = b"".join(held[:1])[:SHOWN_OF_LONGEST].decode(encoding, "replace")
+    return UnreadableLineError(
+        1,
+        f"the line has {length:,} bytes; {longest:,} is the longest",
+        "cut the text into parts, or close the quote that joins its lines",
+        start + " ... (cut)",
+    )

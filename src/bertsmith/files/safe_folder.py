@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import FolderError, UnsafeFileError
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.strict_json import parse_value
 
 MEGABYTE = 1 << 20
 JSON_LIMIT = 8 * MEGABYTE
@@ -110,17 +110,17 @@ class Folder:
         """The file `name`, unbuffered; `source` is the file that chose the name, if one did."""
         path = self.path / check_name(name, source=source or "this call")
         try:
-            found = path.lstat()
-            if stat.S_ISLNK(found.st_mode):
+            status = path.lstat()
+            if stat.S_ISLNK(status.st_mode):
                 path = self._blob(path)
-                found = path.lstat()
-            _check_kind(path, found, chosen=source)
+                status = path.lstat()
+            _check_kind(path, status, chosen=source)
             descriptor = os.open(path, _FLAGS)
         except OSError as fault:
             raise _cannot_open(path, fault, source) from fault
         file = io.FileIO(descriptor, "rb", closefd=True)
         opened = os.fstat(descriptor)
-        if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
+        if (opened.st_dev, opened.st_ino) != (status.st_dev, status.st_ino):
             file.close()
             raise UnsafeFileError(f"{path} was exchanged while it was opened; try again")
         return file
@@ -181,44 +181,17 @@ class Folder:
 
 def parse_json(data: bytes, *, where: str) -> Any:
     """JSON as UTF-8 without doubled keys, NaN, infinities or deep nesting; `where` is its name."""
-
-    def no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            double, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise FolderError(f"{where}: the key {_short(double)} stands there twice; remove one")
-        return found
-
-    def finite(text: str) -> float:
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            raise FolderError(f"{where}: the number {text[:40]} is too large")
-        return value
-
-    def refuse(text: str) -> float:
-        raise FolderError(f"{where}: {text} is not JSON; write a finite number")
-
     try:
-        value = json.loads(
-            data.decode("utf-8-sig"),
-            object_pairs_hook=no_doubles,
-            parse_float=finite,
-            parse_constant=refuse,
-        )
+        value = parse_value(data.decode("utf-8-sig"))
     except UnicodeDecodeError as fault:
         raise FolderError(
             f"{where}: not UTF-8 at byte {fault.start}; save it again as UTF-8"
         ) from fault
-    except json.JSONDecodeError as fault:
-        raise FolderError(
-            f"{where}: line {fault.lineno}, column {fault.colno}: {fault.msg}; it is not valid JSON"
-        ) from fault
-    except ValueError as fault:
-        raise FolderError(f"{where}: a number is too long to be meant") from fault
-    except RecursionError as fault:
-        raise FolderError(f"{where}: nested deeper than {JSON_DEPTH} levels") from fault
+    except BadRowError as fault:
+        place = f"line {fault.line}, column {fault.column}: " if fault.line else ""
+        raise FolderError(f"{where}: {place}{fault.reason}; {fault.advice}") from fault
     if any(depth > JSON_DEPTH for depth in _depths(value)):
-        raise FolderError(f"{where}: nested deeper than {JSON_DEPTH} levels")
+        raise FolderError(f"{where}: nested too deeply: more than {JSON_DEPTH} levels")
     return value
 
 
@@ -235,16 +208,16 @@ def _depths(value: Any) -> Iterator[int]:
             waiting.extend((child, depth + 1) for child in inner)
 
 
-def _check_kind(path: Path, found: os.stat_result, *, chosen: str | None) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_kind(path: Path, status: os.stat_result, *, chosen: str | None) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise FolderError(f"{path} is a folder where a file is needed")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise UnsafeFileError(
             f"{path} is a pipe, a device or a socket; only regular files are read: remove it"
         )
-    if chosen is not None and found.st_nlink > 1:
+    if chosen is not None and status.st_nlink > 1:
         raise UnsafeFileError(
-            f"{path}, named by {chosen}, has {found.st_nlink} hard links and may be a file from "
+            f"{path}, named by {chosen}, has {status.st_nlink} hard links and may be a file from "
             "elsewhere; copy it: cp FILE COPY && mv COPY FILE"
         )
 

@@ -1,50 +1,55 @@
-"""The bytes of a file as a stream, whether it is stored plain, as .gz or as .zst."""
+"""The bytes of a file or of standard input as a stream; .gz and .zst files are decompressed."""
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import importlib
+import itertools
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from bertsmith.errors import InputFileError, MissingExtraError
-from bertsmith.files.lines import unreadable
 
 PACKINGS = (".gz", ".zst")
 CHUNK = 1 << 18
 ZSTD_STEP = 1 << 12  # packed bytes at a time: what a bomb can make of them still fits in memory
+MOST_NAMES = 10_000  # of a folder, compared with a name that is not in it
+
+FileSource = Path | Literal["-"]
+"""A file, or "-" for standard input."""
 
 
 class ByteStream(Iterator[bytes]):
-    """Pieces of a file, unpacked by what its name ends in; the file closes with the last one."""
+    """Chunks of a file, decompressed by its suffix; the file is closed after the last one."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._packing = packing_of(path)
+    def __init__(self, source: FileSource) -> None:
+        self.source = source
+        self._packing = "" if source == "-" else packing_of(source)
         self._broken = _faults_of(self._packing)
-        if path.is_dir():
-            raise InputFileError(f"{path} is a folder; give a file of texts")
-        try:
-            self._raw = path.open("rb")
-            self._size = path.stat().st_size
-        except OSError as error:
-            raise unreadable(path, error) from error
-        self._stream = _unpacked(self._raw, self._packing)
+        self._raw, self.size = _open(source)
+        stream = _unpacked(self._raw, self._packing)
+        pipe = self.size is None and not self._packing
+        # read1 hands over what a pipe has now instead of waiting for a full chunk.
+        self._read = getattr(stream, "read1", stream.read) if pipe else stream.read
 
     def __next__(self) -> bytes:
+        if self._raw.closed:
+            raise StopIteration
         try:
-            chunk = self._stream.read(CHUNK)
+            chunk: bytes = self._read(CHUNK)
         except self._broken as error:
             self.close()
             raise InputFileError(
-                f"{self.path} is not a whole {self._packing} file ({error}); check its size "
+                f"{self.source} is not a whole {self._packing} file ({error}); check its size "
                 "against the original, or correct the end of its name if it is not compressed"
             ) from error
         except OSError as error:
             self.close()
-            raise unreadable(self.path, error) from error
+            raise unreadable(self.source, error) from error
         if not chunk:
             self.close()
             raise StopIteration
@@ -52,18 +57,73 @@ class ByteStream(Iterator[bytes]):
 
     @property
     def position(self) -> int:
-        """How many of the stored bytes were read."""
-        return self._size if self._raw.closed else self._raw.tell()
+        """How many of the stored bytes were read; 0 where that is not known."""
+        if self.size is None:
+            return 0
+        return self.size if self._raw.closed else self._raw.tell()
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._raw.close()
+        """Close the file; standard input stays open."""
+        if self.source != "-":
+            self._raw.close()
+
+
+def read_start(path: Path, size: int) -> bytes:
+    """The first bytes of a file, decompressed."""
+    stream = ByteStream(path)
+    start = bytearray()
+    for chunk in stream:
+        start += chunk
+        if len(start) >= size:
+            break
+    stream.close()
+    return bytes(start[:size])
 
 
 def packing_of(path: Path) -> str:
-    """The ending of a packed file, or an empty string."""
+    """The suffix of a compressed file, or an empty string."""
     ending = path.suffix.lower()
     return ending if ending in PACKINGS else ""
+
+
+def format_suffix(path: Path) -> str:
+    """The suffix of a file name in lower case, without the dot and without .gz or .zst."""
+    name = path.name.lower().removesuffix(packing_of(path))
+    return name.rpartition(".")[2] if "." in name else ""
+
+
+def unreadable(source: FileSource, fault: OSError) -> InputFileError:
+    """The error; if there is no such file, with the most similar name in its folder."""
+    reason = fault.strerror or fault
+    if source == "-":
+        return InputFileError(f"cannot read standard input: {reason}")
+    return InputFileError(f"cannot read {source}: {reason}{_hint(source, fault)}")
+
+
+def _hint(path: Path, fault: OSError) -> str:
+    if not isinstance(fault, FileNotFoundError):
+        return ""
+    try:
+        names = [one.name for one in itertools.islice(path.parent.iterdir(), MOST_NAMES)]
+    except OSError:
+        return ""  # the folder does not exist, or cannot be listed
+    near = difflib.get_close_matches(path.name, sorted(names), n=1)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
+
+
+def _open(source: FileSource) -> tuple[BinaryIO, int | None]:
+    """The open file and its size, if it has one."""
+    if source == "-":
+        if sys.stdin is None:
+            raise InputFileError("standard input is closed; give a file instead of -")
+        return sys.stdin.buffer, None
+    if source.is_dir():
+        raise InputFileError(f"{source} is a folder; give a file of texts")
+    try:
+        raw = source.open("rb")
+        return raw, source.stat().st_size if raw.seekable() else None
+    except OSError as error:
+        raise unreadable(source, error) from error
 
 
 def _unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
@@ -85,7 +145,7 @@ class _Zstandard:
 
     def read(self, size: int) -> bytes:
         """About `size` bytes, none at the end."""
-        found: list[bytes] = []
+        parts: list[bytes] = []
         length = 0
         while length < size:
             packed = self._left or self._raw.read(ZSTD_STEP)
@@ -100,9 +160,9 @@ class _Zstandard:
             if self._frame.eof:
                 self._left = self._frame.unused_data
                 self._frame = None
-            found.append(data)
+            parts.append(data)
             length += len(data)
-        return b"".join(found)
+        return b"".join(parts)
 
 
 def _new_frame(library: Any) -> Any:

@@ -1,20 +1,23 @@
-"""One text after another from .txt, .tsv, .csv and .jsonl files (or .gz), or standard input."""
+"""The texts of .txt, .tsv, .csv and .jsonl files (plain, .gz or .zst) and of standard input."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 from bertsmith.errors import InputFileError, unknown
-from bertsmith.files.csv_records import csv_records, tsv_records
+from bertsmith.files.csv_records import Record, plain_records, quoted_records
+from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
+from bertsmith.files.streams import FileSource, format_suffix
+from bertsmith.files.strict_json import parse_value, type_name
 
 Format = Literal["txt", "tsv", "csv", "jsonl"]
 FORMATS: tuple[str, ...] = get_args(Format)
 USUAL_FIELDS = ("text", "sentence", "content")
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -29,14 +32,14 @@ class ReadingAccount:
 
     def notes(self) -> list[str]:
         """What a user should know, in plain sentences."""
-        found = []
+        notes = []
         if self.empty:
-            found.append(f"{_count(self.empty, 'empty text')} kept, so that rows and lines match")
+            notes.append(f"{_count(self.empty, 'empty text')} kept, so that rows and lines match")
         if self.surrogates:
-            found.append(f"{_count(self.surrogates, 'lone surrogate')} replaced by U+FFFD")
+            notes.append(f"{_count(self.surrogates, 'lone surrogate')} replaced by U+FFFD")
         if self.blank_rows:
-            found.append(f"{_count(self.blank_rows, 'blank line')} without a record passed over")
-        return found
+            notes.append(f"{_count(self.blank_rows, 'blank line')} without a record passed over")
+        return notes
 
 
 class Texts(Iterator[str]):
@@ -57,17 +60,17 @@ class Texts(Iterator[str]):
 
     @property
     def encoding(self) -> str:
-        """The encoding in use: the declared one, or what the byte order mark says."""
+        """The encoding in use: the declared one, or that of the byte order mark."""
         return self._lines.encoding
 
     @property
     def share(self) -> float | None:
-        """The part of the file that was given, 0 to 1; None for standard input and pipes."""
+        """The part of the file that was read, 0 to 1; None for standard input and pipes."""
         return self._lines.share
 
 
 def read_texts(
-    source: Path | Literal["-"],
+    source: FileSource,
     *,
     field: str | int | None = None,
     encoding: str = "utf-8",
@@ -86,51 +89,96 @@ def read_texts(
         raise InputFileError(f"{source} is read as lines of text, which have no field {field!r}")
     lines = Lines(source, encoding)
     if kind == "txt":
-        return Texts(lines, lambda lines, account: lines)
+        return Texts(lines, lambda lines, account: _text_lines(lines))
     if kind == "jsonl":
         return Texts(lines, lambda lines, account: _json_texts(lines, account, field))
-    records = tsv_records if kind == "tsv" else csv_records
-    return Texts(lines, lambda lines, account: _column(records(lines), lines, account, field))
+    records = (
+        plain_records(lines, "\t") if kind == "tsv" else quoted_records(lines, ",", width=None)
+    )
+    return Texts(lines, lambda lines, account: _column(records, lines, account, field))
+
+
+def json_text(line: str, field: str | int | None) -> str:
+    """The text of a JSON row: the row itself if it is a string, else one field of the object."""
+    try:
+        row = parse_value(line)
+    except BadRowError as fault:
+        fault.line = None  # within the row, which is one line of its file
+        raise
+    if isinstance(row, str) and field is None:
+        return row
+    if isinstance(row, list) and isinstance(field, int):
+        row = {str(i): value for i, value in enumerate(row, start=1)}
+    if not isinstance(row, dict):
+        wanted = "a string or an object" if field is None else f"an object with the key {field!r}"
+        raise BadRowError(f"the row is {type_name(row)}, not {wanted}", "correct the row")
+    name = str(field) if field is not None else _usual_key(row)
+    if name not in row:
+        keys = ", ".join(shown(key) for key in list(row)[:20])
+        raise BadRowError(
+            f"there is no key {name!r}; the keys are {keys or 'none'}",
+            "pick another one with --field NAME",
+        )
+    if not isinstance(row[name], str):
+        raise BadRowError(
+            f"{name!r} is {type_name(row[name])}, not a string", "quote it in the file"
+        )
+    return str(row[name])
+
+
+def replace_surrogates(text: str) -> tuple[str, int]:
+    """The text with U+FFFD for lone surrogates, which JSON can spell and no file can hold."""
+    if text.isascii() or not SURROGATE.search(text):
+        return text, 0
+    return SURROGATE.subn("\ufffd", text)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _format_of(source: Path | Literal["-"]) -> str:
+def _format_of(source: FileSource) -> str:
     if source == "-":
         return "txt"
-    name = source.name.lower().removesuffix(".gz")
-    suffix = name.rpartition(".")[2] if "." in name else ""
+    suffix = format_suffix(source)
     if suffix not in FORMATS:
-        ending = f".{suffix}" if suffix else "a name without an ending"
+        ending = f".{suffix}" if suffix else "a name without a suffix"
         raise InputFileError(
-            f"{source}: {ending} is not one of .txt .tsv .csv .jsonl (each may be .gz); "
-            "say how to read it with --format, for example --format txt for one text a line"
+            f"{source}: {ending} is not one of .txt .tsv .csv .jsonl (each may be .gz or .zst); "
+            "set --format, for example --format txt for one text per line"
         )
     return suffix
 
 
+def _text_lines(lines: Lines) -> Iterator[str]:
+    for line in lines:
+        if not isinstance(line, str):
+            raise line.error(lines.name, lines.number)
+        yield line
+
+
 def _column(
-    records: Iterator[list[str]], lines: Lines, account: ReadingAccount, field: str | int | None
+    records: Iterator[Record], lines: Lines, account: ReadingAccount, field: str | int | None
 ) -> Iterator[str]:
     """One column of a table; every record must be as wide as the first."""
-    first = next(records, None)
-    if first is None:
-        return
-    column, header = _choose_column(first, lines, field)
-    if not header:
-        yield first[column]
-    for record in records:
-        if len(record) == len(first):
-            yield record[column]
-        elif record == [""]:
+    column = width = -1
+    for line, _, cells in records:
+        if isinstance(cells, BadRowError):
+            raise cells.error(lines.name, line)
+        if width < 0:
+            width = len(cells)
+            column, header = _choose_column(cells, lines, field)
+            if not header:
+                yield cells[column]
+        elif len(cells) == width:
+            yield cells[column]
+        elif cells == [""]:
             account.blank_rows += 1
         else:
             raise InputFileError(
-                f"{lines.name}, line {lines.number}: {len(record)} columns, but the first row has "
-                f"{len(first)}; put quotes around a field that holds the separator (.csv), or "
-                "remove the stray separator"
+                f"{lines.name}, line {line}: {len(cells)} columns, but the first row has {width}; "
+                "put quotes around a field that holds the separator (.csv), or remove the stray "
+                "separator"
             )
 
 
@@ -144,11 +192,11 @@ def _choose_column(first: list[str], lines: Lines, field: str | int | None) -> t
             )
         return field - 1, False
     if field is not None:
-        found = [i for i, name in enumerate(first) if name == field]
-        if len(found) != 1:
-            problem = "no column is" if not found else f"{len(found)} columns are"
+        matches = [i for i, name in enumerate(first) if name == field]
+        if len(matches) != 1:
+            problem = "no column is" if not matches else f"{len(matches)} columns are"
             raise InputFileError(f"{place}: {problem} called {field!r}; {_columns(first)}")
-        return found[0], True
+        return matches[0], True
     usual = [i for i, name in enumerate(first) if name.strip().lower() in USUAL_FIELDS]
     if len(usual) == 1:
         return usual[0], True
@@ -158,86 +206,33 @@ def _choose_column(first: list[str], lines: Lines, field: str | int | None) -> t
 
 
 def _columns(first: Sequence[str]) -> str:
-    shown = ", ".join(f"{i}: {_short(name)!r}" for i, name in enumerate(first[:20], start=1))
+    names = ", ".join(f"{i}: {shown(name)}" for i, name in enumerate(first[:20], start=1))
     more = f" and {len(first) - 20} more" if len(first) > 20 else ""
     return (
-        f"columns are {shown}{more}; pick one with --field NAME (the first row is a header) "
+        f"columns are {names}{more}; pick one with --field NAME (the first row is a header) "
         "or --field NUMBER (it is not)"
     )
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 40 else name[:37] + "..."
-
-
 def _json_texts(lines: Lines, account: ReadingAccount, field: str | int | None) -> Iterator[str]:
-    """The text of each row: the row itself if it is a string, else one field of the object."""
-    for line in lines:
+    for line in _text_lines(lines):
         if not line.strip():
             account.blank_rows += 1
             continue
-        text = _text_of(_parsed(line, lines), lines, field)
-        yield _without_surrogates(text, account)
+        try:
+            text = json_text(line, field)
+        except BadRowError as fault:
+            raise fault.error(lines.name, lines.number) from fault
+        text, replaced = replace_surrogates(text)
+        account.surrogates += replaced
+        yield text
 
 
-def _parsed(line: str, lines: Lines) -> object:
-    try:
-        row: object = json.loads(line, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise InputFileError(
-            f"{lines.name}, line {lines.number}, column {error.colno}: not JSON: {error.msg}; "
-            "each line must be one JSON string or object"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputFileError(f"{lines.name}, line {lines.number}: {reason}") from error
-    return row
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {double!r} stands twice in one object; remove one of them")
-    return row
-
-
-def _text_of(row: object, lines: Lines, field: str | int | None) -> str:
-    place = f"{lines.name}, line {lines.number}"
-    if isinstance(row, str) and field is None:
-        return row
-    if isinstance(row, list) and isinstance(field, int):
-        row = {str(i): value for i, value in enumerate(row, start=1)}
-    if not isinstance(row, dict):
-        wanted = "a string or an object" if field is None else f"an object with the key {field!r}"
-        raise InputFileError(f"{place}: found {type(row).__name__}, expected {wanted}")
-    name = str(field) if field is not None else _usual_key(row, place)
-    if name not in row:
-        keys = ", ".join(repr(_short(key)) for key in list(row)[:20])
-        raise InputFileError(f"{place}: there is no key {name!r}; the keys are {keys or 'none'}")
-    if not isinstance(row[name], str):
-        found = type(row[name]).__name__
-        raise InputFileError(f"{place}: {name!r} is {found}, not a string; quote it in the file")
-    return str(row[name])
-
-
-def _usual_key(row: dict[str, object], place: str) -> str:
+def _usual_key(row: dict[str, object]) -> str:
     usual = [key for key in row if key.lower() in USUAL_FIELDS]
     if len(usual) == 1:
         return usual[0]
     if len(row) == 1:
         return next(iter(row))
-    keys = ", ".join(repr(_short(key)) for key in list(row)[:20])
-    raise InputFileError(f"{place}: which key holds the text? {keys}; pick one with --field NAME")
-
-
-def _without_surrogates(text: str, account: ReadingAccount) -> str:
-    """The text with lone surrogates, which JSON can spell and no file can hold, as U+FFFD."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        lone = sum("\ud800" <= c <= "\udfff" for c in text)
-        account.surrogates += lone
-        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-    return text
+    keys = ", ".join(shown(key) for key in list(row)[:20])
+    raise BadRowError(f"which key holds the text? {keys}", "pick one with --field NAME")

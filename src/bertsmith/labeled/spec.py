@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from bertsmith.config import Settings
-from bertsmith.labeled.read.reject import shown
+from bertsmith.files.faults import shown
 
 Task = Literal["classify", "multilabel", "regress", "tag", "answer", "choose"]
 Form = Literal[

@@ -14,8 +14,8 @@ from bertsmith.cli.shared.options import spread
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 
 if TYPE_CHECKING:
-    from bertsmith.corpus.documents import Source
     from bertsmith.corpus.shards import Corpus
+    from bertsmith.corpus.sources import CorpusSource
     from bertsmith.corpus.vocabulary_advice import Advice
     from bertsmith.text.tokenizer import Tokenizer
 
@@ -25,7 +25,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="Files or folders: .txt .jsonl .csv .tsv, each also .gz (.txt .jsonl also .zst).",
+        help="Files or folders: .txt .jsonl .csv .tsv, each also .gz or .zst.",
     ),
 ]
 Model = Annotated[
@@ -233,7 +233,7 @@ def advise(
         counts = count_words(corpus)
     else:
         tokenizer = Words(model=model).load()
-        sources: Sequence[Source] = find_sources(
+        sources: Sequence[CorpusSource] = find_sources(
             _paths(files),
             form=reading.form,
             field=reading.column,

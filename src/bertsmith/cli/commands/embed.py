@@ -24,7 +24,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Texts: .txt (one a line), .tsv, .csv or .jsonl, each also .gz; - is stdin.",
+        help="Texts: .txt (one per line), .tsv, .csv or .jsonl, each also .gz or .zst; - is stdin.",
     ),
 ]
 Out = Annotated[

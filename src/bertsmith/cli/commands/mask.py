@@ -142,7 +142,14 @@ def _texts(source: str, field: str | None) -> Iterable[str]:
         there = False
     if there:
         return read_texts(path, field=column)
-    if " " not in source and Path(source).suffix in (".txt", ".tsv", ".csv", ".jsonl", ".gz"):
+    if " " not in source and Path(source).suffix in (
+        ".txt",
+        ".tsv",
+        ".csv",
+        ".jsonl",
+        ".gz",
+        ".zst",
+    ):
         raise InputFileError(f"there is no file {source}; a text needs no name of a file")
     return [source]
 

@@ -24,7 +24,7 @@ def learn(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Files with one text a line (.txt .tsv .csv .jsonl, .gz); - for stdin."
+            help="Files with one text per line: .txt .tsv .csv .jsonl (or .gz, .zst); - for stdin."
         ),
     ],
     size: Annotated[int, typer.Option(help="How many tokens, special ones included.")],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.lines import unreadable
+from bertsmith.files.streams import unreadable
 
 if TYPE_CHECKING:
     from bertsmith.labeled.read.reader import OnError

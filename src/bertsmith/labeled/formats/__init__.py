@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from bertsmith.files.lines import Lines
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import (
@@ -21,7 +22,6 @@ from bertsmith.labeled.formats import (
     words,
 )
 from bertsmith.labeled.read.reject import Reject
-from bertsmith.labeled.read.source_lines import SourceLines
 from bertsmith.labeled.spec import DataSpec
 
 
@@ -29,7 +29,7 @@ class Reader(Protocol):
     """What a format offers."""
 
     def __call__(
-        self, lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+        self, lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
     ) -> Iterator[Example | Reject]:
         """Every row as an example or a reject; `piece`: the lines are a part of a file."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.formats.objects import (
@@ -15,14 +18,12 @@ from bertsmith.labeled.formats.objects import (
     text_of,
 )
 from bertsmith.labeled.read.answers import Given, answer_pair, placed
-from bertsmith.labeled.read.reject import BadRowError, Reject
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of
+from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.spec import DataSpec
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of questions; an empty list of answers says that there is none."""
     question, context = (str(field) for field in (spec.text or ("question", "context")))
@@ -60,7 +61,7 @@ def _given(row: Row, field: str) -> Given:
         return [_one(item, f"{field}[{number}]") for number, item in enumerate(value)]
     if not isinstance(value, dict):
         raise BadRowError(
-            f"it is {kind_of(value)}",
+            f"it is {type_name(value)}",
             'write {"text": [...], "answer_start": [...]}, both empty for no answer',
             column=field,
         )
@@ -86,5 +87,5 @@ def _list(value: dict[str, object], key: str, field: str) -> Sequence[object]:
     if isinstance(found, list):
         return found
     raise BadRowError(
-        f"it is {kind_of(found)}, not a list", "write a list", column=f"{field}.{key}"
+        f"it is {type_name(found)}, not a list", "write a list", column=f"{field}.{key}"
     )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Choice, Example
-from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of
+from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 from bertsmith.labeled.spec import DataSpec
 
 SHAPE = "[[sentences], [questions], id]"
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The questions of a C3 file: the passage, then the question with each of its choices."""
     document = JsonDocument(lines.whole(LARGEST_DOCUMENT), lines.name, lines.number + 1)
@@ -28,7 +29,7 @@ def read(
             passage, questions, name = _entry(entry, where)
         except BadRowError as fault:
             raw = json.dumps([entry], ensure_ascii=False)
-            yield fault.at(lines.name, line, raw, part="field")
+            yield reject_of(fault, lines.name, line, raw, part="field")
             continue
         for count, question in enumerate(questions):
             own = f"{name}-{count}"
@@ -44,17 +45,17 @@ def read(
                 )
             except BadRowError as fault:
                 raw = json.dumps([[entry[0], [question], name]], ensure_ascii=False)  # type: ignore[index]
-                yield fault.at(lines.name, line, raw, part="field", id=own)
+                yield reject_of(fault, lines.name, line, raw, part="field", id=own)
 
 
 def _entry(entry: object, where: str) -> tuple[str, list[object], str]:
     if not isinstance(entry, list) or len(entry) != 3:
-        raise BadRowError(f"it is {kind_of(entry)}", f"write {SHAPE}", column=where)
+        raise BadRowError(f"it is {type_name(entry)}", f"write {SHAPE}", column=where)
     sentences, questions, name = entry
     if not isinstance(sentences, list) or not all(type(item) is str for item in sentences):
         raise BadRowError("it is no list of strings", f"write {SHAPE}", column=f"{where}[0]")
     if not isinstance(questions, list):
-        raise BadRowError(f"it is {kind_of(questions)}", f"write {SHAPE}", column=f"{where}[1]")
+        raise BadRowError(f"it is {type_name(questions)}", f"write {SHAPE}", column=f"{where}[1]")
     passage = "\n".join(sentences)
     check_texts((passage,), (f"{where}[0]",), keep_empty=False)
     return passage, questions, str(name)
@@ -64,11 +65,11 @@ def _question(
     question: object, at: str, *, labeled: bool
 ) -> tuple[tuple[str, ...], Choice | None, str]:
     if not isinstance(question, dict):
-        raise BadRowError(f"it is {kind_of(question)}", "write an object", column=at)
+        raise BadRowError(f"it is {type_name(question)}", "write an object", column=at)
     asked, choices, answer = (question.get(key) for key in ("question", "choice", "answer"))
     if type(asked) is not str:
         raise BadRowError(
-            f"the question is {kind_of(asked)}", "write a string", column=f"{at}.question"
+            f"the question is {type_name(asked)}", "write a string", column=f"{at}.question"
         )
     if (
         not isinstance(choices, list)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.marked import read_marked
-from bertsmith.labeled.read.reject import BadRowError, Reject, shown
-from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.read.spans import Marking
-from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.read.targets import checked
 from bertsmith.labeled.spec import DataSpec
 
@@ -18,7 +19,7 @@ SHAPE = '{"name": {"words": [[start, last]]}}'
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a CLUENER file; the second number of a place is that of its last character."""
     return read_marked(lines, spec, account, _mark)
@@ -31,7 +32,7 @@ def _mark(value: object, field: str, spec: DataSpec, marking: Marking) -> Tagged
         for word, places in _members(words, f"{field}.{kind}"):
             at = f"{field}.{kind}.{word}"
             if not isinstance(places, list):
-                raise BadRowError(f"it is {kind_of(places)}", f"write {SHAPE}", column=at)
+                raise BadRowError(f"it is {type_name(places)}", f"write {SHAPE}", column=at)
             for pair in places:
                 start, last = _pair(pair, at)
                 marking.add((start, last + past, kind), at, word)
@@ -40,7 +41,7 @@ def _mark(value: object, field: str, spec: DataSpec, marking: Marking) -> Tagged
 
 def _members(value: object, at: str) -> ItemsView[str, object]:
     if not isinstance(value, dict):
-        raise BadRowError(f"it is {kind_of(value)}", f"write {SHAPE}", column=at)
+        raise BadRowError(f"it is {type_name(value)}", f"write {SHAPE}", column=at)
     return value.items()
 
 

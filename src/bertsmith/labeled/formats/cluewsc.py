@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects, text_of
-from bertsmith.labeled.read.reject import BadRowError, Reject, shown
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of
+from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.read.targets import json_target, label_reader
 from bertsmith.labeled.spec import DataSpec
 
@@ -18,7 +19,7 @@ MARKS = (("span1", "_", "_"), ("span2", "[", "]"))  # as the benchmark's own bas
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a CLUEWSC file."""
     field = str(spec.label[0]) if spec.label else None
@@ -51,7 +52,7 @@ def _marked(text: str, row: Row) -> tuple[str, dict[str, str]]:
             missing(row, FIELD)
             if FIELD not in row
             else BadRowError(
-                f"it is {kind_of(spans)}", "write an object with two spans", column=FIELD
+                f"it is {type_name(spans)}", "write an object with two spans", column=FIELD
             )
         )
     names = {}

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.faults import BadRowError, UnreadableLineError, shown
+from bertsmith.files.lines import Lines
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.read.line_batches import Unreadable
-from bertsmith.labeled.read.reject import BadRowError, Reject, shown
-from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.read.word_sequences import joined, tagged_words
 from bertsmith.labeled.spec import DataSpec
 
@@ -21,13 +21,13 @@ LONGEST_SENTENCE = 20_000  # words; without blank lines a whole file would be on
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The sentences of a CoNLL file."""
     sentence = _Sentence(lines.name, spec)
     document = 0
     for line in lines:
-        if isinstance(line, Unreadable):
+        if isinstance(line, UnreadableLineError):
             sentence.spoil(lines.number, line)
         elif not line or line.isspace():
             if sentence:
@@ -94,12 +94,13 @@ class _Sentence:
             if self._tag_at is not None:
                 self._tags.append(cells[self._tag_at])
 
-    def spoil(self, number: int, line: Unreadable) -> None:
+    def spoil(self, number: int, line: UnreadableLineError) -> None:
         """A line that could not be read."""
         self._first = self._first or number
         self._raw.append(line.raw)
         if self._fault is None:
-            self._fault = BadRowError(line.reason, line.advice, column=line.column, line=number)
+            line.line = number
+            self._fault = line
 
     def _wrong(self, number: int, line: str, cells: list[str]) -> BadRowError | None:
         if len(cells) != self._width:
@@ -144,7 +145,7 @@ class _Sentence:
                 raise self._fault
             return self._example(document)
         except BadRowError as fault:
-            return fault.at(self._source, self._first, "\n".join(self._raw))
+            return reject_of(fault, self._source, self._first, "\n".join(self._raw))
         finally:
             self.name = None
             self._begin()

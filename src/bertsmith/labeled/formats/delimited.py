@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.files.csv_records import Record, plain_records, quoted_records
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.lines import Lines
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.read.columns import Places, places
-from bertsmith.labeled.read.records import Record, plain_records, quoted_records
-from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
-from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 from bertsmith.labeled.read.targets import label_reader, marked_labels
 from bertsmith.labeled.read.write import unguarded
 from bertsmith.labeled.spec import DataSpec
@@ -19,7 +20,7 @@ Cells = list[str]
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a table; `piece` reads a part of one, which has no header of its own."""
     records = table_records(lines, spec)
@@ -29,20 +30,20 @@ def read(
     build = _builder(lines.name, spec, where, account)
     for line, raw, cells in records:
         if isinstance(cells, BadRowError):
-            yield cells.at(lines.name, line, raw)
+            yield reject_of(cells, lines.name, line, raw)
             continue
         if len(cells) == width:
             try:
                 yield build(line, cells)
             except BadRowError as fault:
-                yield fault.at(lines.name, line, raw)
+                yield reject_of(fault, lines.name, line, raw)
         elif cells == [""]:
             account.blank += 1
         else:
-            yield _ragged(cells, where, spec).at(lines.name, line, raw)
+            yield reject_of(_ragged(cells, where, spec), lines.name, line, raw)
 
 
-def table_records(lines: SourceLines, spec: DataSpec) -> Iterator[Record]:
+def table_records(lines: Lines, spec: DataSpec) -> Iterator[Record]:
     """Records as the spec says they are written."""
     delimiter = spec.delimiter or "\t"
     if spec.quoting == "double":
@@ -52,7 +53,7 @@ def table_records(lines: SourceLines, spec: DataSpec) -> Iterator[Record]:
 
 
 def _header(
-    lines: SourceLines, spec: DataSpec, records: Iterator[Record], *, piece: bool
+    lines: Lines, spec: DataSpec, records: Iterator[Record], *, piece: bool
 ) -> Sequence[str] | None:
     if not spec.header:
         return None
@@ -60,7 +61,7 @@ def _header(
         return spec.columns if isinstance(spec.columns, tuple) else None
     for line, _, cells in records:
         if isinstance(cells, BadRowError):
-            raise InputFileError(str(cells.at(lines.name, line, "")))
+            raise cells.error(lines.name, line)
         if cells != [""]:
             return [unguarded(cell) for cell in cells] if spec.guarded else cells
     raise InputFileError(f"{lines.name}, line 1, column 1: the file is empty; give one with rows")

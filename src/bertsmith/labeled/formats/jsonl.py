@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.formats.objects import (
@@ -15,9 +18,7 @@ from bertsmith.labeled.formats.objects import (
     read_objects,
     string,
 )
-from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of
+from bertsmith.labeled.read.reject import Reject, check_texts
 from bertsmith.labeled.read.targets import Read, json_target, label_reader, marked_labels
 from bertsmith.labeled.spec import DataSpec
 
@@ -25,7 +26,7 @@ Build = Callable[[int, Row], Example]
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of JSON objects."""
     return read_objects(lines, account, _builder(lines.name, spec, account))
@@ -91,7 +92,7 @@ def _choices(row: Row, fields: list[str]) -> tuple[str, ...]:
         return _texts(row, fields)
     if len(last) < 2 or not all(type(item) is str for item in last):
         raise BadRowError(
-            f"it is {kind_of(last)} of {len(last)}, not of two strings or more",
+            f"it is {type_name(last)} of {len(last)}, not of two strings or more",
             "write all choices as strings",
             column=fields[-1],
         )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import may_hold_surrogates, parse_row, refuse_surrogates, type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of, may_hold_halves, parse_row, refuse_halves
+from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 
 Row = Mapping[str, object]
 Build = Callable[[int, Row], Example]
 
 
-def read_objects(lines: SourceLines, account: Account, build: Build) -> Iterator[Example | Reject]:
+def read_objects(lines: Lines, account: Account, build: Build) -> Iterator[Example | Reject]:
     """The example of each row, as `build(line, row)` makes it."""
     listed = lines.first_character() == "["
     for line, raw, row in _listed(lines) if listed else _lined(lines, account):
@@ -24,14 +25,13 @@ def read_objects(lines: SourceLines, account: Account, build: Build) -> Iterator
                 raise row
             yield build(line, row)
         except BadRowError as fault:
-            yield fault.at(lines.name, line, raw, part="field")
+            yield reject_of(fault, lines.name, line, raw, part="field")
 
 
-def _lined(lines: SourceLines, account: Account) -> Iterator[tuple[int, str, Row | BadRowError]]:
+def _lined(lines: Lines, account: Account) -> Iterator[tuple[int, str, Row | BadRowError]]:
     for line in lines:
         if not isinstance(line, str):
-            fault = BadRowError(line.reason, line.advice, column=line.column)
-            yield lines.number, line.raw, fault
+            yield lines.number, line.raw, line
         elif not line or line.isspace():
             account.blank += 1
         else:
@@ -42,22 +42,22 @@ def _lined(lines: SourceLines, account: Account) -> Iterator[tuple[int, str, Row
             yield lines.number, line, row
 
 
-def _listed(lines: SourceLines) -> Iterator[tuple[int, str, Row | BadRowError]]:
+def _listed(lines: Lines) -> Iterator[tuple[int, str, Row | BadRowError]]:
     first = lines.number + 1
     document = JsonDocument(lines.whole(LARGEST_DOCUMENT), lines.name, first)
-    halves = may_hold_halves(document.text)
+    halves = may_hold_surrogates(document.text)
     for start, end, value in document.elements():
         row: Row | BadRowError
         if not isinstance(value, dict):
             row = BadRowError(
-                f"the row is {kind_of(value)}, not an object",
+                f"the row is {type_name(value)}, not an object",
                 'write each row as one JSON object such as {"text": ...}',
             )
         else:
             row = value
             try:
                 if halves:
-                    refuse_halves(value, "")
+                    refuse_surrogates(value, "")
             except BadRowError as fault:
                 row = fault
         yield document.line_at(start), document.text[start:end], row
@@ -73,7 +73,7 @@ def string(row: Row, field: str, *, joined: bool = False) -> str:
     if joined and isinstance(value, list) and all(type(item) is str for item in value):
         return " ".join(value)
     raise BadRowError(
-        f"it is {kind_of(value)}, not a string", "put it in double quotes", column=field
+        f"it is {type_name(value)}, not a string", "put it in double quotes", column=field
     )
 
 

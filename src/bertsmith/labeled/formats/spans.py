@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.marked import read_marked
-from bertsmith.labeled.read.reject import BadRowError, Reject, shown
-from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.read.spans import Marking
-from bertsmith.labeled.read.strict_json import kind_of
 from bertsmith.labeled.read.targets import checked
 from bertsmith.labeled.spec import DataSpec
 
@@ -21,7 +22,7 @@ PIECES = ("text", "entity", "word", "mention", "value")
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of texts with spans."""
     return read_marked(lines, spec, account, _mark)
@@ -30,7 +31,7 @@ def read(
 def _mark(values: object, field: str, spec: DataSpec, marking: Marking) -> Tagged:
     if not isinstance(values, list):
         raise BadRowError(
-            f"it is {kind_of(values)}, not a list of spans",
+            f"it is {type_name(values)}, not a list of spans",
             "write [[start, end, kind], ...], or [] for none",
             column=field,
         )
@@ -52,19 +53,19 @@ def _parts(value: object, at: str) -> tuple[int, int, str, str | None]:
         found, said = value, None
     else:
         raise BadRowError(
-            f"it is {kind_of(value)}, not [start, end, kind]",
+            f"it is {type_name(value)}, not [start, end, kind]",
             'write [0, 5, "PER"] or {"start": 0, "end": 5, "label": "PER"}',
             column=at,
         )
     start, end, kind = found
     if type(start) is not int or type(end) is not int:
         raise BadRowError(
-            f"start and end are {kind_of(start)} and {kind_of(end)}",
+            f"start and end are {type_name(start)} and {type_name(end)}",
             "write whole numbers, counted in characters",
             column=at,
         )
     if not isinstance(kind, str):
-        raise BadRowError(f"the kind is {kind_of(kind)}", "write a string", column=at)
+        raise BadRowError(f"the kind is {type_name(kind)}", "write a string", column=at)
     return start, end, str(kind), said
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import may_hold_surrogates, refuse_surrogates, type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.read.answers import answer_pair, placed
-from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
-from bertsmith.labeled.read.reject import BadRowError, Reject, check_texts, shown
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of, may_hold_halves, refuse_halves
+from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 from bertsmith.labeled.spec import DataSpec
 
 Object = Mapping[str, object]
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The questions of a file, each with its context; `extra` holds the article's title."""
     document = JsonDocument(lines.whole(LARGEST_DOCUMENT), lines.name, lines.number + 1)
@@ -67,7 +68,7 @@ class _Reader:
         self._keep_empty = spec.empty == "keep"
         self._account = account
         self._seen: dict[str, int] = {}
-        self._halves = may_hold_halves(document.text)
+        self._halves = may_hold_surrogates(document.text)
 
     def article(self, article: object, where: str) -> Iterator[Example | Reject]:
         """The questions of one article."""
@@ -101,10 +102,10 @@ class _Reader:
     ) -> Example:
         above, at = where
         if not isinstance(question, dict):
-            raise BadRowError(f"it is {kind_of(question)}", "write an object", column=at)
+            raise BadRowError(f"it is {type_name(question)}", "write an object", column=at)
         name = question.get("id")
         if not isinstance(name, str | int) or name == "":
-            what = "is missing" if name is None else f"is {kind_of(name)}"
+            what = "is missing" if name is None else f"is {type_name(name)}"
             raise BadRowError(f"the id {what}", "write a string", column=f"{at}.id")
         line = self._line_of(name)
         if str(name) in self._seen:
@@ -119,8 +120,8 @@ class _Reader:
             self._text(context, f"{above}.context"),
         )
         if self._halves:
-            refuse_halves(texts[0], f"{at}.question")
-            refuse_halves(texts[1], f"{above}.context")
+            refuse_surrogates(texts[0], f"{at}.question")
+            refuse_surrogates(texts[1], f"{above}.context")
         target = self._answers(question, texts[1], str(name), at) if self._labeled else None
         return Example(
             source=self._document.name,
@@ -133,7 +134,7 @@ class _Reader:
 
     def _text(self, value: object, field: str) -> str:
         if type(value) is not str:
-            what = "it is missing" if value is None else f"it is {kind_of(value)}"
+            what = "it is missing" if value is None else f"it is {type_name(value)}"
             raise BadRowError(what, "write a string", column=field)
         check_texts((value,), (field,), keep_empty=self._keep_empty)
         return value
@@ -142,7 +143,9 @@ class _Reader:
         impossible = question.get("is_impossible", False)
         if type(impossible) is not bool:
             raise BadRowError(
-                f"it is {kind_of(impossible)}", "write true or false", column=f"{at}.is_impossible"
+                f"it is {type_name(impossible)}",
+                "write true or false",
+                column=f"{at}.is_impossible",
             )
         if "answers" not in question:
             self._account.unlabeled += 1
@@ -165,7 +168,7 @@ class _Reader:
         for number, item in enumerate(given):
             if not isinstance(item, dict):
                 raise BadRowError(
-                    f"it is {kind_of(item)}",
+                    f"it is {type_name(item)}",
                     'write {"text": ..., "answer_start": ...}',
                     column=f"{field}[{number}]",
                 )
@@ -185,7 +188,8 @@ class _Reader:
 
     def _reject(self, fault: BadRowError, raw: object, question: object = None) -> Reject:
         name = question.get("id") if isinstance(question, dict) else None
-        return fault.at(
+        return reject_of(
+            fault,
             self._document.name,
             self._document.line_at(self.at),
             json.dumps(raw, ensure_ascii=False),
@@ -196,9 +200,11 @@ class _Reader:
 
 def _list(value: object, key: str, where: str) -> list[object]:
     if not isinstance(value, dict):
-        raise BadRowError(f"it is {kind_of(value)}, not an object", "write an object", column=where)
+        raise BadRowError(
+            f"it is {type_name(value)}, not an object", "write an object", column=where
+        )
     found = value.get(key)
     if isinstance(found, list):
         return found
-    what = "is missing" if key not in value else f"is {kind_of(found)}, not a list"
+    what = "is missing" if key not in value else f"is {type_name(found)}, not a list"
     raise BadRowError(f"{shown(key)} {what}", "write a list", column=f"{where}.{key}")

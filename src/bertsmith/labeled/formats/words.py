@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects
-from bertsmith.labeled.read.reject import BadRowError, Reject, shown
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import kind_of
+from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.read.word_sequences import joined, tagged_words
 from bertsmith.labeled.spec import DataSpec
 
 
 def read(
-    lines: SourceLines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of tokenized, tagged sentences."""
     words_field = str((spec.text or ("tokens",))[0])
@@ -57,14 +58,14 @@ def _strings(row: Row, field: str) -> list[str]:
         raise missing(row, field)
     values = row[field]
     if not isinstance(values, list) or not values:
-        what = "an empty list" if values == [] else kind_of(values)
+        what = "an empty list" if values == [] else type_name(values)
         raise BadRowError(
             f"it is {what}, not a list of strings", "write a list of strings", column=field
         )
     for number, value in enumerate(values):
         if type(value) is not str:
             raise BadRowError(
-                f"{shown(value)} is {kind_of(value)}, not a string",
+                f"{shown(value)} is {type_name(value)}, not a string",
                 "write the tag's name: numbers mean nothing without their list of names",
                 column=f"{field}[{number}]",
             )

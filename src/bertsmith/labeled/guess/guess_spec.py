@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.swag import COLUMNS
 from bertsmith.labeled.guess.column_names import called
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
@@ -22,8 +24,7 @@ from bertsmith.labeled.guess.spec_builder import Draft
 from bertsmith.labeled.guess.table import guess_table
 from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.language import guess_language
-from bertsmith.labeled.read.reject import BadRowError, Reject
-from bertsmith.labeled.read.strict_json import parse_row
+from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.spec import DataSpec
 
 OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")
@@ -68,8 +69,8 @@ def _first_fault(sample: Sample) -> Reject:
     try:
         parse_row(sample.lines[line - 1])
     except BadRowError as fault:
-        return fault.at(str(sample.path), line, "", part="field")
-    return BadRowError("no row is usable", "check the file").at(str(sample.path), line, "")
+        return reject_of(fault, str(sample.path), line, "", part="field")
+    return reject_of(BadRowError("no row is usable", "check the file"), str(sample.path), line, "")
 
 
 def _fill(sample: Sample, draft: Draft) -> list[str]:

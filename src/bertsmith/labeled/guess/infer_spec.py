@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.streams import format_suffix
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import take_sample
@@ -90,9 +91,8 @@ def _same_table(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSp
 def _is_plain_text(
     path: Path, given: DataSpec, own: DataSpec, trained: DataSpec, *, labeled: bool
 ) -> bool:
-    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
     table = own.format == "delimited" and not own.header and not ABOUT_TABLES & given.given
-    return name.endswith(".txt") and table and not labeled and len(trained.text or ()) == 1
+    return format_suffix(path) == "txt" and table and not labeled and len(trained.text or ()) == 1
 
 
 def _check_width(path: Path, own: DataSpec, trained: DataSpec, task: str) -> None:

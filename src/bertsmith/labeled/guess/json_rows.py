@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.json_documents import JsonDocument
+from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
 from bertsmith.labeled.guess import column_names as usual
@@ -15,9 +18,6 @@ from bertsmith.labeled.guess.roles import guess_named
 from bertsmith.labeled.guess.sample import ROWS, Sample
 from bertsmith.labeled.guess.spec_builder import Draft
 from bertsmith.labeled.guess.task import guess_task
-from bertsmith.labeled.read.json_array import JsonDocument
-from bertsmith.labeled.read.reject import BadRowError
-from bertsmith.labeled.read.strict_json import parse_row
 from bertsmith.labeled.read.tag_schemes import guess_scheme
 from bertsmith.text.segment import is_chinese
 

@@ -1,4 +1,4 @@
-"""The beginning of a file, to guess from: its first lines, decoded for sure."""
+"""A sample of a file to guess from: its first lines, decoded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import likely_encodings
-from bertsmith.files.streams import ByteStream
-from bertsmith.labeled.read.line_batches import Unreadable
-from bertsmith.labeled.read.source_lines import SourceLines
+from bertsmith.files.faults import UnreadableLineError
+from bertsmith.files.lines import Lines
+from bertsmith.files.streams import format_suffix, read_start
+from bertsmith.labeled.read.reject import row_lines
 
 ROWS = 200  # records that a guess looks at
 MOST_LINES = 5_000
@@ -30,9 +31,9 @@ class Sample:
 
     @property
     def ending(self) -> str:
-        """What the name of the file ends in, lower case, without .gz or .zst."""
-        path = Path(self.path.name)
-        return (path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path).suffix
+        """The suffix of the file name, lower case, with its dot, without .gz or .zst."""
+        suffix = format_suffix(self.path)
+        return f".{suffix}" if suffix else ""
 
     @property
     def filled(self) -> list[str]:
@@ -42,54 +43,44 @@ class Sample:
 
 def take_sample(path: Path, encoding: str | None) -> Sample:
     """Read the first lines of a file; refuse one that is not in the encoding declared."""
-    start = _first_bytes(path)
+    start = read_start(path, PEEK)
     declared = encoding or "utf-8"
-    lines = SourceLines(path, declared)
-    found: list[str] = []
-    bad: list[tuple[int, Unreadable]] = []
+    lines = row_lines(path, declared)
+    good: list[str] = []
+    bad: list[tuple[int, UnreadableLineError]] = []
     whole = False
     try:
-        whole = _fill(lines, found, bad)
+        whole = _fill(lines, good, bad)
     except InputFileError:
-        if not found:  # what comes before a fault is enough to guess from; the reader names it
+        if not good:  # what comes before a fault is enough to guess from; the reader names it
             raise
     finally:
         lines.close()
     _refuse_mojibake(path, start, lines.encoding)
-    if len(bad) > len(found):  # a few rows are for the reader to reject; this is the file
+    if len(bad) > len(good):  # a few rows are for the reader to reject; this is the file
         number, first = bad[0]
-        raise InputFileError(
-            f"{path}, line {number}, column {first.column}: {first.reason}; {first.advice}"
-        )
-    if not found:
+        raise first.error(str(path), number)
+    if not good:
         raise InputFileError(f"{path}, line 1, column 1: the file is empty; give one with rows")
-    return Sample(path, lines.encoding, lines.encoding != declared, tuple(found), whole)
+    return Sample(path, lines.encoding, lines.encoding != declared, tuple(good), whole)
 
 
-def _fill(lines: SourceLines, found: list[str], bad: list[tuple[int, Unreadable]]) -> bool:
+def _fill(lines: Lines, good: list[str], bad: list[tuple[int, UnreadableLineError]]) -> bool:
     """Take lines until there are enough; whether that was all."""
     size = 0
     for line in lines:
-        if len(found) >= MOST_LINES or size > MOST_CHARACTERS:
+        if len(good) >= MOST_LINES or size > MOST_CHARACTERS:
             return False
-        if isinstance(line, Unreadable):
+        if isinstance(line, UnreadableLineError):
             bad.append((lines.number, line))
         else:
-            found.append(line)
+            good.append(line)
             size += len(line)
     return True
 
 
-def _first_bytes(path: Path) -> bytes:
-    stream = ByteStream(path)
-    try:
-        return next(stream, b"")[:PEEK]
-    finally:
-        stream.close()
-
-
 def _refuse_mojibake(path: Path, start: bytes, encoding: str) -> None:
-    """Text that is UTF-8 beyond doubt must not be read as something else, whatever was said."""
+    """Text that is UTF-8 beyond doubt must not be read as something else, whatever was declared."""
     if encoding.startswith("utf") or start.isascii():
         return
     text = start.decode("utf-8", "ignore")

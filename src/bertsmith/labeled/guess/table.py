@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bertsmith.files.csv_records import plain_records, quoted_records
+from bertsmith.files.lines import Lines
 from bertsmith.labeled.guess.column_names import OWN_ID, known, plain
 from bertsmith.labeled.guess.profile import profile
 from bertsmith.labeled.guess.sample import ROWS, Sample
 from bertsmith.labeled.guess.spec_builder import Draft
-from bertsmith.labeled.read.records import plain_records, quoted_records
-from bertsmith.labeled.read.source_lines import SourceLines
 from bertsmith.labeled.read.write import unguarded
 
 DELIMITERS = ("\t", ",", ";", "|")
@@ -104,7 +104,7 @@ def _best(sample: Sample, draft: Draft) -> _Reading:
 
 
 def _reading(sample: Sample, delimiter: str, quoting: str) -> _Reading:
-    lines = SourceLines.of_text("", "\n".join(sample.lines), 1)
+    lines = Lines.of_text("", "\n".join(sample.lines), 1)
     records = (
         quoted_records(lines, delimiter, None)
         if quoting == "double"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Answers
-from bertsmith.labeled.read.reject import BadRowError, shown
 from bertsmith.labeled.read.spans import nearest
-from bertsmith.labeled.read.strict_json import kind_of
 
 Given = Sequence[tuple[str, int | None]]
 """Texts of answers with the places that the file gives, if it gives any."""
@@ -46,11 +46,11 @@ def answer_pair(text: object, start: object, at: str) -> tuple[str, int | None]:
     """An answer's text and place as JSON values, checked."""
     if type(text) is not str:
         raise BadRowError(
-            f"it is {kind_of(text)}, not a string", "write a string", column=f"{at}.text"
+            f"it is {type_name(text)}, not a string", "write a string", column=f"{at}.text"
         )
     if start is not None and type(start) is not int:
         raise BadRowError(
-            f"it is {kind_of(start)}, not a whole number",
+            f"it is {type_name(start)}, not a whole number",
             "count the characters of the context from 0",
             column=f"{at}.answer_start",
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.labeled.read.reject import shown
+from bertsmith.files.faults import shown
 from bertsmith.labeled.spec import Column, DataSpec
 
 Names = tuple[str, ...]

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from bertsmith.errors import ConfigError, InputFileError, RowsError, unknown
+from bertsmith.files.lines import Lines
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import FORMATS, TASKS_OF
 from bertsmith.labeled.guess.guess_spec import guess_spec
-from bertsmith.labeled.read.reject import Reject, lighter
+from bertsmith.labeled.read.reject import Reject, lighter, row_lines
 from bertsmith.labeled.read.rejects_file import RejectsFile, original, read_rejected, rejects_path
-from bertsmith.labeled.read.source_lines import SourceLines
 from bertsmith.labeled.spec import DataSpec
 
 OnError = Literal["stop", "skip"]
@@ -30,7 +30,7 @@ class Examples(Iterator[Example]):
         """The first rejected rows, without what they hold."""
         self._path = path
         self._rejects = RejectsFile(rejects)
-        self._lines: SourceLines | None = None
+        self._lines: Lines | None = None
         self._examples = self._run(skip=on_error == "skip")
 
     def __next__(self) -> Example:
@@ -48,7 +48,7 @@ class Examples(Iterator[Example]):
     def _rows(self) -> Iterator[Example | Reject]:
         if original(self._path) is not None:
             return read_rejected(self._path, self.spec, self.account)
-        self._lines = SourceLines(self._path, self.spec.encoding or "utf-8")
+        self._lines = row_lines(self._path, self.spec.encoding)
         read = FORMATS[self.spec.format or "delimited"]
         return read(self._lines, self.spec, self.account)
 

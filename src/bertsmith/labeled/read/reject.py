@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-LONGEST_SHOWN = 40  # characters of a user's text inside a message
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.lines import Lines
+
+LONGEST_ROW = 1 << 25  # bytes; a text beyond it is no example but a library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,38 +32,31 @@ class Reject:
         return f"{self.source}, line {self.line}{name}{column}: {self.reason}; {self.advice}"
 
 
-class BadRowError(Exception):
-    """What a reader raises for a row it cannot use; the loop around it makes the Reject."""
-
-    def __init__(
-        self, reason: str, advice: str, *, column: int | str | None = None, line: int | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.advice = advice
-        self.column = column
-        self.line = line
-
-    def at(
-        self, source: str, line: int, raw: str, *, part: str = "column", id: str | None = None
-    ) -> Reject:
-        """The row that this fault makes unusable."""
-        return Reject(
-            source=source,
-            line=self.line or line,
-            column=self.column,
-            reason=self.reason,
-            advice=self.advice,
-            raw=raw,
-            part="column" if isinstance(self.column, int) else part,
-            id=id,
-        )
+def reject_of(
+    fault: BadRowError,
+    source: str,
+    line: int,
+    raw: str,
+    *,
+    part: str = "column",
+    id: str | None = None,
+) -> Reject:
+    """The row that a fault makes unusable."""
+    return Reject(
+        source=source,
+        line=fault.line or line,
+        column=fault.column,
+        reason=fault.reason,
+        advice=fault.advice,
+        raw=raw,
+        part="column" if isinstance(fault.column, int) else part,
+        id=id,
+    )
 
 
-def shown(value: object) -> str:
-    """A value as a message shows it: quoted, and cut when it is long."""
-    text = value if isinstance(value, str) else str(value)
-    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "...")
+def row_lines(path: Path, encoding: str | None) -> Lines:
+    """The lines of a file of labeled rows; a longer one than `LONGEST_ROW` is rejected."""
+    return Lines(path, encoding or "utf-8", longest=LONGEST_ROW)
 
 
 def lighter(reject: Reject) -> Reject:

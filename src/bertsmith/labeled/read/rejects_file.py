@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertsmith.files.atomic_file import StagedFile
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.lines import Lines
+from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import FORMATS
 from bertsmith.labeled.formats.objects import string
-from bertsmith.labeled.read.reject import BadRowError, Reject
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import parse_row
+from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.spec import DataSpec
 
 ENDING = ".rejected.jsonl"
@@ -83,18 +84,18 @@ def _equal(path: Path, staged: StagedFile) -> bool:
 
 def read_rejected(path: Path, spec: DataSpec, account: Account) -> Iterator[Example | Reject]:
     """The rows of such a file, read from their `raw` as if it stood in the original."""
-    lines = SourceLines(path)
+    lines = Lines(path)
     source = str(original(path) or path)
     read = FORMATS[spec.format or "delimited"]
     for line in lines:
         try:
             if not isinstance(line, str):
-                raise BadRowError(line.reason, line.advice, column=line.column)
+                raise line
             if not line.strip():
                 continue
             row = parse_row(line)
             raw, first = string(row, "raw"), row.get("line")
-            piece = SourceLines.of_text(source, raw, first if type(first) is int else 1)
+            piece = Lines.of_text(source, raw, first if type(first) is int else 1)
             for item in read(piece, spec, account, piece=True):
                 if isinstance(item, Reject):
                     yield replace(item, source=lines.name, line=lines.number)
@@ -102,4 +103,4 @@ def read_rejected(path: Path, spec: DataSpec, account: Account) -> Iterator[Exam
                     yield item
         except BadRowError as fault:
             text = line if isinstance(line, str) else line.raw
-            yield fault.at(lines.name, lines.number, text, part="field")
+            yield reject_of(fault, lines.name, lines.number, text, part="field")

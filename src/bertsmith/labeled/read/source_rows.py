@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.objects import plain
-from bertsmith.labeled.read.json_array import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.labeled.read.reader import Examples, OnError, read_examples
+from bertsmith.labeled.read.reject import row_lines
 from bertsmith.labeled.read.rejects_file import original
-from bertsmith.labeled.read.source_lines import SourceLines
-from bertsmith.labeled.read.strict_json import parse_row
 from bertsmith.labeled.spec import Column, DataSpec
 
 TABLES = ("delimited", "swag")
@@ -116,7 +116,7 @@ class _Raw:
     """The JSON objects of a file as they are written, by their number from 1."""
 
     def __init__(self, path: Path, spec: DataSpec) -> None:
-        self._lines = SourceLines(path, spec.encoding or "utf-8")
+        self._lines = row_lines(path, spec.encoding)
         self._rows = self._listed() if self._lines.first_character() == "[" else self._lined(path)
         self._number = 0
 

@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from bertsmith.files.faults import BadRowError, shown
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Tagged
-from bertsmith.labeled.read.reject import BadRowError, shown
 from bertsmith.text.segment import is_chinese
 
 Span = tuple[int, int, str]  # start, end (exclusive), kind

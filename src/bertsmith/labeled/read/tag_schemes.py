@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from bertsmith.labeled.read.reject import BadRowError, shown
+from bertsmith.files.faults import BadRowError, shown
 from bertsmith.labeled.spec import Scheme
 
 TAG = re.compile(r"([BIESMLU])(?:[-_](.+))?")

@@ -6,9 +6,9 @@ import difflib
 import math
 from collections.abc import Callable, Sequence
 
+from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.strict_json import WrittenFloat, type_name
 from bertsmith.labeled.example import Choice, Label, Labels, Score, Target
-from bertsmith.labeled.read.reject import BadRowError, shown
-from bertsmith.labeled.read.strict_json import WrittenFloat, kind_of
 from bertsmith.labeled.spec import DataSpec
 
 MARK = "\ufeff"
@@ -169,5 +169,5 @@ def _scalar(value: object, column: str) -> str:
     if isinstance(value, str | int | WrittenFloat):
         return str(value)
     raise BadRowError(
-        f"the label is {kind_of(value)}", "write it as a string or a number", column=column
+        f"the label is {type_name(value)}", "write it as a string or a number", column=column
     )

@@ -11,6 +11,7 @@ from typing import Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import StagedFile
+from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
     Choice,
@@ -22,7 +23,6 @@ from bertsmith.labeled.example import (
     Target,
 )
 from bertsmith.labeled.guess.column_names import OWN_ID
-from bertsmith.labeled.read.reject import shown
 from bertsmith.labeled.spec import DataSpec, Form, Task
 
 _COMPUTED = re.compile(r"'*[=+\-@\t\r]")  # also what is guarded already, so that it comes back

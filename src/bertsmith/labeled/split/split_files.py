@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.streams import packing_of
 from bertsmith.labeled.guess.conll import ENDINGS as CONLL
 from bertsmith.labeled.read.rejects_file import ENDING as REJECTED
 
@@ -16,7 +17,6 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "test": ("test", "testing"),
 }
 ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", *CONLL)
-PACKINGS = (".gz", ".zst")
 SPLIT_RECORD = ".split.json"
 PARTS = re.compile(r"[-_. ]+")
 
@@ -27,16 +27,16 @@ def split_files(folder: Path) -> tuple[dict[str, Path], list[str]]:
     A folder with one data file gives it as "train" alone.
     """
     files = [path for path in sorted(folder.iterdir()) if _is_data(path)]
-    found = {name: path for name in SPELLINGS if (path := _chosen(name, files, folder))}
-    if not found and len(files) == 1:
-        found = {"train": files[0]}
-    if "train" not in found:
+    splits = {name: path for name in SPELLINGS if (path := _chosen(name, files, folder))}
+    if not splits and len(files) == 1:
+        splits = {"train": files[0]}
+    if "train" not in splits:
         names = ", ".join(path.name for path in files[:10]) or "none"
         raise InputFileError(
             f"{folder}: no file is called train (with .tsv, .csv, .jsonl, .json, .txt, .conll); "
             f"files that could hold rows: {names}; rename one, or give the file itself"
         )
-    return found, [path.name for path in files if path not in found.values()]
+    return splits, [path.name for path in files if path not in splits.values()]
 
 
 def _is_data(path: Path) -> bool:
@@ -48,9 +48,7 @@ def _is_data(path: Path) -> bool:
 
 def _stem(name: str) -> str:
     """A name without the endings of data files; the name itself if it has none."""
-    bare = name
-    for packing in PACKINGS:
-        bare = bare.removesuffix(packing)
+    bare = name.removesuffix(packing_of(Path(name)))
     for ending in sorted(ENDINGS, key=len, reverse=True):
         if bare.endswith(ending) and bare != ending:
             return bare.removesuffix(ending)

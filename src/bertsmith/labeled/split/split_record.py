@@ -12,7 +12,7 @@ from bertsmith.config import Settings
 from bertsmith.errors import InputFileError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import file_digest
-from bertsmith.files.lines import unreadable
+from bertsmith.files.streams import unreadable
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import Shares
 

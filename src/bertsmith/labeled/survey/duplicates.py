@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
     Choice,
@@ -16,7 +17,6 @@ from bertsmith.labeled.example import (
     Tagged,
     Target,
 )
-from bertsmith.labeled.read.reject import shown
 from bertsmith.labeled.survey.rows import Place, folded, text_key
 
 Kind = Literal["duplicate", "leak", "conflict"]

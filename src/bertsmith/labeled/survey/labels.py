@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
     Choice,
@@ -17,7 +18,6 @@ from bertsmith.labeled.example import (
     Tagged,
     Target,
 )
-from bertsmith.labeled.read.reject import shown
 from bertsmith.labeled.survey.rows import Place
 
 UNEVEN = 10  # times as many rows of one label as of another

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bertsmith.files.faults import shown
 from bertsmith.labeled.example import Example, Label, Tagged
-from bertsmith.labeled.read.reject import shown
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
 from bertsmith.labeled.survey.duplicates import Twins, find_twins

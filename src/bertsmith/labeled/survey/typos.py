@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertsmith.labeled.read.reject import shown
+from bertsmith.files.faults import shown
 from bertsmith.labeled.survey.rows import Place, folded
 from bertsmith.text.segment import is_chinese
 

@@ -1,4 +1,4 @@
-"""The elements of an array in a JSON document one at a time, each with its place in the text."""
+"""JSON documents read one array element at a time, each with its place in the text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterator
 from typing import NoReturn
 
 from bertsmith.errors import InputFileError
-from bertsmith.labeled.read.reject import BadRowError, shown
-from bertsmith.labeled.read.strict_json import DECODER, value_fault
+from bertsmith.files.faults import shown
+from bertsmith.files.strict_json import AS_WRITTEN, value_fault
 
 Element = tuple[int, int, object]  # start, end, value
 
@@ -18,7 +18,7 @@ WHITE = re.compile(r"[ \t\r\n]*")
 
 
 class JsonDocument:
-    """A JSON text that is walked through instead of being turned into objects at once."""
+    """A JSON text that is parsed element by element instead of as a whole."""
 
     def __init__(self, text: str, name: str, first_line: int = 1) -> None:
         self.text = text
@@ -26,7 +26,7 @@ class JsonDocument:
         self._counted = (0, first_line)  # a place and its line
 
     def line_at(self, place: int) -> int:
-        """The line of a place; places are asked for in rising order, more or less."""
+        """The line of a place; fastest for places in rising order."""
         at, line = self._counted
         if place < at:
             return line - self.text.count("\n", place, at)
@@ -48,14 +48,14 @@ class JsonDocument:
         """The elements under one key of the outermost object."""
         self._expect(at, "{", "an object")
         at = self._skip(at + 1)
-        found = False
+        seen = False
         while self.text[at : at + 1] != "}":
             name, at = self._value(at)
             at = self._skip(at)
             self._expect(at, ":", f"a colon after the key {shown(name)}")
             at = self._skip(at + 1)
             if name == key:
-                found = True
+                seen = True
                 at = yield from self._array(at)
             else:
                 _, at = self._value(at)
@@ -64,7 +64,7 @@ class JsonDocument:
                 at = self._skip(at + 1)
             else:
                 self._expect(at, "}", "a comma or a closing bracket")
-        if not found:
+        if not seen:
             self._fail(at, f"the document has no key {shown(key)}")
         return at + 1
 
@@ -83,35 +83,29 @@ class JsonDocument:
 
     def _value(self, at: int) -> tuple[object, int]:
         try:
-            value, end = DECODER.raw_decode(self.text, at)
+            value, end = AS_WRITTEN.raw_decode(self.text, at)
         except json.JSONDecodeError as error:
             if error.pos >= len(self.text.rstrip()):
                 self._fail(len(self.text), "the document ends too early: it was cut off")
             self._fail(error.pos, f"not JSON: {error.msg}")
         except (ValueError, RecursionError) as error:
-            self._fault(at, value_fault(error))
+            raise value_fault(error).error(self.name, self.line_at(at)) from error
         return value, end
 
     def _skip(self, at: int) -> int:
-        found = WHITE.match(self.text, at)
-        return found.end() if found else at
+        white = WHITE.match(self.text, at)
+        return white.end() if white else at
 
     def _expect(self, at: int, character: str, what: str) -> None:
         if self.text[at : at + 1] == character:
             return
         if at >= len(self.text):
             self._fail(at, "the document ends too early: it was cut off")
-        self._fail(at, f"found {shown(self.text[at : at + 12])}, expected {what}")
+        self._fail(at, f"{shown(self.text[at : at + 12])} stands where {what} should")
 
     def _fail(self, at: int, reason: str) -> NoReturn:
         column = at - self.text.rfind("\n", 0, at)
         raise InputFileError(
             f"{self.name}, line {self.line_at(at)}, column {column}: {reason}; "
             "restore the file from its origin, or correct it there"
-        )
-
-    def _fault(self, at: int, fault: BadRowError) -> NoReturn:
-        raise InputFileError(
-            f"{self.name}, line {self.line_at(at)}, column {fault.column}: {fault.reason}; "
-            f"{fault.advice}"
         )

@@ -1,0 +1,43 @@
+"""What is wrong with one record of a file: the place, the reason, the way out."""
+
+from __future__ import annotations
+
+from bertsmith.errors import InputFileError
+
+LONGEST_SHOWN = 40  # characters of a user's text inside a message
+
+
+class BadRowError(Exception):
+    """A record that cannot be used; `column` is a number from 1, or a name.
+
+    `line` is set where the fault lies on another line than the one the record begins on.
+    """
+
+    def __init__(
+        self, reason: str, advice: str, *, column: int | str | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.advice = advice
+        self.column = column
+        self.line = line
+
+    def error(self, source: str, line: int) -> InputFileError:
+        """The fault as an error of the file, for readers that stop at it."""
+        column = "" if self.column is None else f", column {self.column}"
+        place = f"{source}, line {self.line or line}{column}"
+        return InputFileError(f"{place}: {self.reason}; {self.advice}")
+
+
+class UnreadableLineError(BadRowError):
+    """A line that could not be decoded, or is too long; `raw` shows what stands in it."""
+
+    def __init__(self, column: int, reason: str, advice: str, raw: str) -> None:
+        super().__init__(reason, advice, column=column)
+        self.raw = raw
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: quoted, and cut when it is long."""
+    text = value if isinstance(value, str) else str(value)
+    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "...")
