@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from variant_cases import LENGTHS, batch, random_model, tiny
+from variant_cases import LENGTHS, batch, part_of, random_model, tiny
 
 import bertsmith.models
 from bertsmith.errors import ConfigError, TextError
@@ -15,10 +15,28 @@ from bertsmith.models import HEAD_KINDS, VARIANTS, Head, config_from_spec, spec_
 from bertsmith.models.build import build
 from bertsmith.models.config.keys import expressible
 from bertsmith.models.names import from_published, ours_state, published_state, tensor_names
-from bertsmith.nn import Layout, Want, attention_plan, causal, real
+from bertsmith.nn import (
+    Causal,
+    Dense,
+    Full,
+    Inputs,
+    Layout,
+    Prefix,
+    Sees,
+    Want,
+    attention_plan,
+    real,
+    visibility,
+)
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
 ALL = pytest.mark.parametrize("variant", VARIANTS)
+SEES = (
+    Full(),
+    Causal(),
+    Prefix((2, 9, 0, 1, 4)),
+    Dense(torch.rand(5, 9, 9, generator=torch.Generator().manual_seed(7)) < 0.6),
+)
 SHARINGS = ("none", "all", "attention", "feed_forward")
 
 
@@ -33,23 +51,22 @@ def padding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @torch.no_grad()
 def test_neighbors_in_a_batch_change_nothing(variant: str, padding: int) -> None:
     model = random_model(variant)
-    ids, segments, layout = batch(model)
-    together = model(ids, layout, segments=segments).hidden
+    inputs = batch(model)
+    together = model(inputs).hidden
     assert together.shape == (sum(LENGTHS), model.spec.hidden)
-    for start, length in zip(layout.starts, LENGTHS, strict=True):
-        part = slice(start, start + length)
-        alone = model(ids[part], Layout.of([length]), segments=segments[part]).hidden
-        torch.testing.assert_close(together[part], alone, **CLOSE)
+    for text, start in enumerate(inputs.layout.starts):
+        alone = model(part_of(inputs, text)).hidden
+        torch.testing.assert_close(together[start : start + len(alone)], alone, **CLOSE)
 
 
 @ALL
 def test_every_weight_gets_a_finite_gradient(variant: str, padding: int) -> None:
     model = random_model(variant, heads=HEAD_KINDS).train()
-    ids, segments, layout = batch(model)
-    ids[: model.spec.vocab_size] = torch.arange(len(ids))
+    inputs = batch(model)
+    inputs.ids[: model.spec.vocab_size] = torch.arange(len(inputs.ids))
     torch.manual_seed(0)
-    hidden = model(ids, layout, segments=segments).hidden
-    first = hidden[list(layout.starts)]
+    hidden = model(inputs).hidden
+    first = hidden[list(inputs.layout.starts)]
     total = torch.zeros(())
     for kind in HEAD_KINDS:
         logits = model.logits(kind, hidden if model.reads(kind) == "rows" else first)
@@ -65,11 +82,11 @@ def test_every_weight_gets_a_finite_gradient(variant: str, padding: int) -> None
 @torch.no_grad()
 def test_fast_and_plain_attention_agree(variant: str, padding: int) -> None:
     model = random_model(variant)
-    ids, segments, layout = batch(model)
-    fast = model(ids, layout, segments=segments).hidden
-    plain = model(ids, layout, segments=segments, want=Want(attention=True))
+    inputs = batch(model)
+    fast = model(inputs).hidden
+    plain = model(inputs, want=Want(attention=True))
     ones = torch.ones(model.spec.layers, model.spec.heads)
-    masked = model(ids, layout, segments=segments, head_mask=ones).hidden
+    masked = model(inputs, head_mask=ones).hidden
     torch.testing.assert_close(fast, plain.hidden, **CLOSE)
     torch.testing.assert_close(fast, masked, **CLOSE)
     for square in plain.attention:
@@ -79,20 +96,18 @@ def test_fast_and_plain_attention_agree(variant: str, padding: int) -> None:
 
 @ALL
 @pytest.mark.parametrize("rows", [[0, 4, 13, 22, 23], [28, 3, 3, 13, 5], [22], []])
-@pytest.mark.parametrize("sees", ["all", "causal"])
+@pytest.mark.parametrize("sees", SEES, ids=lambda sees: type(sees).__name__)
 @torch.no_grad()
 def test_some_rows_equal_those_rows_of_all(
-    variant: str, rows: list[int], sees: str, padding: int
+    variant: str, rows: list[int], sees: Sees, padding: int
 ) -> None:
     model = random_model(variant)
-    ids, segments, layout = batch(model)
-    if sees == "causal":
-        layout = Layout.of(LENGTHS, visible=causal(real(LENGTHS)))
+    inputs = batch(model, sees=sees)
     wanted = torch.tensor(rows, dtype=torch.long)
-    full = model(ids, layout, segments=segments).hidden[wanted]
-    some = model(ids, layout, segments=segments, rows=wanted).hidden
+    full = model(inputs).hidden[wanted]
+    some = model(inputs, rows=wanted).hidden
     torch.testing.assert_close(some, full, **CLOSE)
-    kept = model(ids, layout, segments=segments, rows=wanted, want=Want(layers=True))
+    kept = model(inputs, rows=wanted, want=Want(layers=True))
     torch.testing.assert_close(kept.hidden, full, **CLOSE)
     assert kept.layers[-1].shape[0] == sum(LENGTHS)
 
@@ -102,28 +117,44 @@ def test_some_rows_equal_those_rows_of_all(
 def test_head_masking_equals_zeroed_columns_of_the_output(variant: str) -> None:
     spec = replace(tiny(variant), sharing="none")
     model = random_model(variant, spec)
-    ids, segments, layout = batch(model)
+    inputs = batch(model)
     mask = torch.ones(3, 4)
     mask[1, 2] = 0.0
-    masked = model(ids, layout, segments=segments, head_mask=mask).hidden
-    untouched = model(ids, layout, segments=segments).hidden
+    masked = model(inputs, head_mask=mask).hidden
+    untouched = model(inputs).hidden
     width = spec.hidden // spec.heads
     model.encoder.blocks[1].attention.output.weight[:, 2 * width : 3 * width] = 0.0
-    torch.testing.assert_close(masked, model(ids, layout, segments=segments).hidden, **CLOSE)
+    torch.testing.assert_close(masked, model(inputs).hidden, **CLOSE)
     assert (masked - untouched).abs().max() > 1e-3
+
+
+@ALL
+@pytest.mark.parametrize("sees", SEES, ids=lambda sees: type(sees).__name__)
+@torch.no_grad()
+def test_visibility_is_the_same_as_a_matrix_fast_and_plain_together_and_alone(
+    variant: str, sees: Sees, padding: int
+) -> None:
+    model = random_model(variant)
+    inputs = batch(model, sees=sees)
+    hidden = model(inputs).hidden
+    torch.testing.assert_close(hidden, model(inputs, want=Want(attention=True)).hidden, **CLOSE)
+    matrix = batch(model, sees=Dense(visibility(sees, LENGTHS)))
+    torch.testing.assert_close(hidden, model(matrix).hidden, **CLOSE)
+    for text, start in enumerate(inputs.layout.starts):
+        alone = model(part_of(inputs, text)).hidden
+        torch.testing.assert_close(hidden[start : start + len(alone)], alone, **CLOSE)
 
 
 @ALL
 @torch.no_grad()
 def test_causal_rows_do_not_see_what_comes_after(variant: str, padding: int) -> None:
     model = random_model(variant)
-    ids, segments, _ = batch(model)
-    layout = Layout.of(LENGTHS, visible=causal(real(LENGTHS)))
-    hidden = model(ids, layout, segments=segments).hidden
-    plain = model(ids, layout, segments=segments, want=Want(attention=True)).hidden
-    torch.testing.assert_close(hidden, plain, **CLOSE)
-    alone = model(ids[4:9], Layout.of([5], visible=causal(real([5]))), segments=segments[4:9])
-    torch.testing.assert_close(hidden[4:9], alone.hidden, **CLOSE)
+    inputs = batch(model, sees=Causal())
+    ids = inputs.ids.clone()
+    ids[8] = (ids[8] + 1) % model.spec.vocab_size  # the fifth token of the second text
+    other = model(replace(inputs, ids=ids)).hidden
+    changed = (other - model(inputs).hidden).abs().amax(1) > 1e-4
+    assert changed.nonzero().flatten().tolist() == [8, 9, 10, 11, 12]
 
 
 @ALL
@@ -131,13 +162,12 @@ def test_rows_that_see_nothing_stay_finite_with_finite_gradients(
     variant: str, padding: int
 ) -> None:
     model = random_model(variant)
-    ids, segments, _ = batch(model)
-    visible = causal(real(LENGTHS))
+    visible = visibility(Causal(), LENGTHS)
     visible[1, 3] = False
     visible[4] = False
-    layout = Layout.of(LENGTHS, visible=visible)
-    fast = model(ids, layout, segments=segments)
-    plain = model(ids, layout, segments=segments, want=Want(attention=True))
+    inputs = batch(model, sees=Dense(visible))
+    fast = model(inputs)
+    plain = model(inputs, want=Want(attention=True))
     assert fast.hidden.isfinite().all()
     torch.testing.assert_close(fast.hidden, plain.hidden, **CLOSE)
     assert plain.attention[0][1, :, 3].abs().sum() == 0
@@ -152,9 +182,9 @@ def test_rows_that_see_nothing_stay_finite_with_finite_gradients(
 @torch.no_grad()
 def test_empty_and_tiny_batches_work(variant: str, lengths: tuple[int, ...], padding: int) -> None:
     model = random_model(variant)
-    ids, segments, layout = batch(model, lengths)
-    fast = model(ids, layout, segments=segments).hidden
-    plain = model(ids, layout, segments=segments, want=Want(attention=True)).hidden
+    inputs = batch(model, lengths)
+    fast = model(inputs).hidden
+    plain = model(inputs, want=Want(attention=True)).hidden
     assert fast.shape == (sum(lengths), model.spec.hidden)
     torch.testing.assert_close(fast, plain, **CLOSE)
 
@@ -162,9 +192,9 @@ def test_empty_and_tiny_batches_work(variant: str, lengths: tuple[int, ...], pad
 @ALL
 def test_double_precision_works_and_agrees(variant: str) -> None:
     model = random_model(variant)
-    ids, segments, layout = batch(model)
-    single = model(ids, layout, segments=segments).hidden
-    double = model.double()(ids, layout, segments=segments).hidden
+    inputs = batch(model)
+    single = model(inputs).hidden
+    double = model.double()(inputs).hidden
     assert double.dtype == torch.float64
     torch.testing.assert_close(single.double(), double, rtol=0, atol=1e-4)
 
@@ -172,11 +202,11 @@ def test_double_precision_works_and_agrees(variant: str) -> None:
 @ALL
 def test_dropout_is_random_in_training_and_absent_in_evaluation(variant: str) -> None:
     model = random_model(variant).train()
-    ids, segments, layout = batch(model)
-    first, second = (model(ids, layout, segments=segments).hidden for _ in range(2))
+    inputs = batch(model)
+    first, second = (model(inputs).hidden for _ in range(2))
     assert not torch.equal(first, second)
     model.eval()
-    first, second = (model(ids, layout, segments=segments).hidden for _ in range(2))
+    first, second = (model(inputs).hidden for _ in range(2))
     assert torch.equal(first, second)
 
 
@@ -185,9 +215,9 @@ def test_dropout_is_random_in_training_and_absent_in_evaluation(variant: str) ->
 def test_attention_dropout_alone_is_random_on_both_paths(variant: str, attention: bool) -> None:
     spec = replace(tiny(variant), dropout=0.0, attention_dropout=0.5)
     model = random_model(variant, spec).train()
-    ids, segments, layout = batch(model)
+    inputs = batch(model)
     want = Want(attention=attention)
-    first, second = (model(ids, layout, segments=segments, want=want) for _ in range(2))
+    first, second = (model(inputs, want=want) for _ in range(2))
     assert not torch.equal(first.hidden, second.hidden)
     if attention:  # what is shown is the softmax, not what dropout left of it
         torch.testing.assert_close(first.attention[0], second.attention[0], **CLOSE)
@@ -237,10 +267,10 @@ def test_texts_beyond_the_positions_are_refused_or_work(variant: str) -> None:
     model = random_model(variant)
     ids = torch.zeros(31, dtype=torch.long)
     if model.spec.longest is None:
-        assert model(ids, Layout.of([31])).hidden.isfinite().all()
+        assert model(Inputs(ids, Layout.of([31]))).hidden.isfinite().all()
     else:
         with pytest.raises(TextError, match="31 tokens does not fit the 30 positions"):
-            model(ids, Layout.of([31]))
+            model(Inputs(ids, Layout.of([31])))
 
 
 @ALL
@@ -259,7 +289,7 @@ def test_the_same_seed_builds_the_same_weights(variant: str) -> None:
 
 
 def test_every_variant_file_is_in_the_table() -> None:
-    folder = Path(bertsmith.models.__file__).parent
+    folder = Path(bertsmith.models.__file__).parent / "variants"
     files = {path.stem for path in folder.glob("*.py") if "\nVARIANT = " in path.read_text("utf-8")}
     assert files == set(VARIANTS)
     assert all(name == data.name for name, data in VARIANTS.items())

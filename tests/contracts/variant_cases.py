@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from bertsmith.models import VARIANTS, FunctionalRelative, Learned, Spec
 from bertsmith.models.build import Model, build
-from bertsmith.nn import Layout
+from bertsmith.nn import Dense, Inputs, Layout, Sees
+from bertsmith.nn.layout import FULL
 
 LENGTHS = (4, 9, 9, 1, 6)
 
@@ -48,10 +48,23 @@ def random_model(variant: str, spec: Spec | None = None, heads: tuple[str, ...] 
     return model.eval()
 
 
-def batch(model: Model, lengths: tuple[int, ...] = LENGTHS) -> tuple[Tensor, Tensor, Layout]:
+def batch(model: Model, lengths: tuple[int, ...] = LENGTHS, sees: Sees = FULL) -> Inputs:
     """Random ids and segments of texts with these lengths."""
     random = torch.Generator().manual_seed(5)
     rows = sum(lengths)
     ids = torch.randint(0, model.spec.vocab_size, (rows,), generator=random)
     segments = torch.randint(0, max(model.spec.segments, 1), (rows,), generator=random)
-    return ids, segments, Layout.of(lengths)
+    return Inputs(ids, Layout.of(lengths, sees=sees), {"segments": segments})
+
+
+def part_of(inputs: Inputs, text: int) -> Inputs:
+    """One text of a batch alone."""
+    start, length = inputs.layout.starts[text], inputs.layout.lengths[text]
+    rows = slice(start, start + length)
+    sees = inputs.layout.sees.take([text])
+    if isinstance(sees, Dense):
+        sees = Dense(sees.visible[:, :length, :length])
+    layout = Layout((length,), inputs.layout.positions[rows], sees)
+    return Inputs(
+        inputs.ids[rows], layout, {name: part[rows] for name, part in inputs.channels.items()}
+    )

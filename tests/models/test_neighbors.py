@@ -10,8 +10,8 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.init import STEPS, look_at_neighbors
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import albert, bert, electra, nezha, roberta
+from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.encoder import Want
-from bertsmith.nn.layout import Layout
 
 LENGTH = 40
 
@@ -26,7 +26,7 @@ def attention(model: Model) -> torch.Tensor:
     """What the heads of the first block look at: (H, L, L)."""
     ids = torch.randint(5, 500, (LENGTH,), generator=torch.Generator().manual_seed(4))
     with torch.no_grad():
-        return model(ids, Layout.of([LENGTH]), want=Want(attention=True)).attention[0][0]
+        return model(Inputs(ids, Layout.of([LENGTH])), want=Want(attention=True)).attention[0][0]
 
 
 def shares(model: Model) -> list[float]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bertsmith.errors import TextError
 from bertsmith.models import Spec
 from bertsmith.models.build import build
-from bertsmith.nn import Layout
+from bertsmith.nn import Dense, Inputs, Layout, Prefix
 from bertsmith.nn.attention_plan import bundles, regroup, spread_all
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=12)
@@ -80,16 +80,22 @@ def test_rows_of_texts_that_nobody_asks_about_get_a_gradient_of_zero() -> None:
     ("change", "message"),
     [
         ({"ids": torch.zeros(4, dtype=torch.long)}, "must both be"),
-        ({"segments": torch.zeros(2, dtype=torch.long)}, "segments must be"),
+        ({"channels": {"segments": torch.zeros(2, dtype=torch.long)}}, "segments must be"),
         ({"head_mask": torch.ones(2, 2)}, "head_mask must be"),
-        ({"layout": Layout.of([2, 1], visible=torch.ones(2, 2, 2))}, "visible must be boolean"),
+        ({"layout": Layout.of([2, 1], sees=Dense(torch.ones(2, 2, 2)))}, "visible must be boolean"),
+        ({"layout": Layout.of([2, 1], sees=Prefix((1, 2)))}, "a source length per text"),
+        ({"layout": Layout.of([2, 1], sees=Prefix((1,)))}, "a source length per text"),
+        ({"channels": {"tasks": torch.zeros(3, dtype=torch.long)}}, "no embedding for tasks"),
+        ({"vectors": torch.zeros(1, 8)}, "vectors and vector_rows belong together"),
+        ({"vectors": torch.zeros(1, 8), "vector_rows": torch.arange(2)}, "one vector per row"),
     ],
 )
 def test_what_does_not_fit_together_is_said(change: dict[str, object], message: str) -> None:
     model = build("bert", TINY)
     call = {"ids": torch.zeros(3, dtype=torch.long), "layout": Layout.of([2, 1])} | change
+    head_mask = call.pop("head_mask", None)
     with pytest.raises(TextError, match=message):
-        model(call.pop("ids"), call.pop("layout"), **call)
+        model(Inputs(**call), head_mask=head_mask)
 
 
 def test_segments_of_a_model_without_them_are_refused_unless_zero() -> None:
@@ -105,9 +111,12 @@ def test_segments_of_a_model_without_them_are_refused_unless_zero() -> None:
     )
     model = build("distilbert", spec)
     ids, layout = torch.zeros(3, dtype=torch.long), Layout.of([3])
-    assert model(ids, layout, segments=torch.zeros(3, dtype=torch.long)).hidden.shape == (3, 8)
+    zeros = Inputs(ids, layout, {"segments": torch.zeros(3, dtype=torch.long)})
+    assert model.encoder(zeros).hidden.shape == (3, 8)
+    ones = Inputs(ids, layout, {"segments": torch.ones(3, dtype=torch.long)})
     with pytest.raises(TextError, match="no segment embedding"):
-        model(ids, layout, segments=torch.ones(3, dtype=torch.long))
+        model.encoder(ones)
+    assert torch.equal(model.eval()(ones).hidden, model(zeros).hidden)  # pairs of a tokenizer
     with pytest.raises(TextError, match="no pooler"):
         model.encoder.pool(torch.zeros(1, 8))
 

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import torch
 
-from bertsmith.nn import bidirectional, causal, picture, real, seq2seq
+from bertsmith.nn import Causal, Dense, Full, Prefix, picture, visibility
 
 
 def test_causal() -> None:
-    assert picture(causal(torch.ones(1, 3, dtype=torch.bool))) == ["#..", "##.", "###"]
+    assert picture(visibility(Causal(), [3])) == ["#..", "##.", "###"]
 
 
-def test_bidirectional_leaves_padding_out() -> None:
-    assert picture(bidirectional(real([2, 3]))[0]) == ["##.", "##.", "..."]
+def test_full_leaves_padding_out() -> None:
+    assert picture(visibility(Full(), [2, 3])[0]) == ["##.", "##.", "..."]
 
 
 def test_causal_leaves_padding_out() -> None:
-    assert picture(causal(real([2, 3]))[0]) == ["#..", "##.", "..."]
+    assert picture(visibility(Causal(), [2, 3])[0]) == ["#..", "##.", "..."]
 
 
-def test_seq2seq_source_sees_source_and_target_sees_what_is_written() -> None:
-    target = torch.tensor([[False, False, True, True, False]])
-    assert picture(seq2seq(real([4, 5])[:1], target)) == [
-        "##...",
-        "##...",
-        "###..",
-        "####.",
-        ".....",
+def test_prefix_source_sees_source_and_target_sees_what_is_written() -> None:
+    first, second = visibility(Prefix((2, 0)), [4, 5])
+    assert picture(first) == ["##...", "##...", "###..", "####.", "....."]
+    assert picture(second) == picture(visibility(Causal(), [5]))
+
+
+def test_dense_is_cut_to_the_texts() -> None:
+    assert picture(visibility(Dense(torch.ones(2, 3, 3, dtype=torch.bool)), [2, 3])[0]) == [
+        "##.",
+        "##.",
+        "...",
     ]
-
-
-def test_seq2seq_source_does_not_see_a_target_that_stands_before_it() -> None:
-    target = torch.tensor([[True, False, False]])
-    assert picture(seq2seq(real([3]), target)) == ["###", ".##", ".##"]

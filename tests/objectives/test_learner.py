@@ -111,8 +111,8 @@ def test_only_rows_that_are_asked_about_are_read() -> None:
     masked = asking.masking(rows)
     expected = np.union1d(np.flatnonzero(masked.hidden), rows.starts)
     assert batch.rows.tolist() == expected.tolist()
-    read = learner.model(batch.ids, batch.layout, segments=batch.segments, rows=batch.rows).hidden
-    full = learner.model(batch.ids, batch.layout, segments=batch.segments).hidden
+    read = learner.model(batch.inputs, rows=batch.rows).hidden
+    full = learner.model(batch.inputs).hidden
     torch.testing.assert_close(read, full[batch.rows], **CLOSE)
     assert batch.rows[batch.asked["nsp"].at].tolist() == list(batch.layout.starts)
 
@@ -124,7 +124,7 @@ def test_the_masked_lm_is_the_mean_that_torch_computes() -> None:
     batch = asking.prepare(rows)
     losses, scores = learner(batch)
     hidden = np.flatnonzero(asking.masking(rows).hidden)
-    full = learner.model(batch.ids, batch.layout, segments=batch.segments).hidden
+    full = learner.model(batch.inputs).hidden
     logits = learner.model.logits("masked_lm", full[hidden])
     targets = torch.from_numpy(rows.ids[hidden]).long()
     expected = F.cross_entropy(logits, targets)
@@ -157,7 +157,7 @@ def test_next_sentence_and_masked_lm_equal_the_reference_library() -> None:
     labels[0, hidden] = torch.from_numpy(rows.ids).long()[hidden]
     out = reference(
         input_ids=batch.ids[None],
-        token_type_ids=batch.segments[None],
+        token_type_ids=batch.inputs.channels["segments"][None],
         labels=labels,
         next_sentence_label=torch.from_numpy(rows.pair_labels),
     )
@@ -252,7 +252,7 @@ def test_generator_and_discriminator_share_their_embeddings() -> None:
 def test_a_batch_moves_to_a_device_whole(name) -> None:
     asking, _ = case(name)
     batch = asking.prepare(rows_for(name)).to("meta")
-    tensors = [batch.ids, batch.segments, batch.layout.positions]
+    tensors = [batch.ids, batch.inputs.channels["segments"], batch.layout.positions]
     tensors += [] if batch.rows is None else [batch.rows]
     for asked in batch.asked.values():
         tensors += [asked.at, asked.targets, *asked.more.values()]

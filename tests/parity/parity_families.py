@@ -11,7 +11,7 @@ from torch import Tensor
 from bertsmith.models import spec_from_config
 from bertsmith.models.build import Model, build
 from bertsmith.models.names import ours_state, with_stored_pooler
-from bertsmith.nn import Layout
+from bertsmith.nn import Inputs, Layout
 
 LENGTHS = (7, 1, 12, 12, 5)
 SHAPE = {
@@ -79,6 +79,11 @@ def texts(model: Model, lengths: Sequence[int] = LENGTHS) -> tuple[Tensor, Tenso
     if model.spec.segments:
         segments = torch.randint(0, model.spec.segments, (rows,), generator=random)
     return ids, segments, Layout.of(lengths)
+
+
+def inputs_of(ids: Tensor, segments: Tensor | None, layout: Layout) -> Inputs:
+    """What `texts` gives as the model reads it."""
+    return Inputs(ids, layout, {} if segments is None else {"segments": segments})
 
 
 def padded(model: Model, ids: Tensor, segments: Tensor | None, layout: Layout) -> dict[str, Tensor]:

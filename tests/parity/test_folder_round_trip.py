@@ -16,7 +16,7 @@ from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.sentence import Dense, SentenceSettings
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
-from bertsmith.nn.layout import Layout
+from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.pooling import pool
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -45,7 +45,7 @@ def our_hidden(model: Model, ids: list[list[int]]) -> list[Tensor]:
     layout = Layout.of([len(row) for row in ids])
     rows = torch.tensor([number for row in ids for number in row])
     with torch.inference_mode():
-        hidden = model.encoder(rows, layout).hidden
+        hidden = model.encoder(Inputs(rows, layout)).hidden
     return list(hidden.split([len(row) for row in ids]))
 
 

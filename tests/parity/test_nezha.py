@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertsmith.models import FunctionalRelative, Spec
 from bertsmith.models.build import Model, build
-from bertsmith.nn import Layout, Want
+from bertsmith.nn import Inputs, Layout, Want
 
 
 def make(clip: int) -> Model:
@@ -76,7 +76,7 @@ def test_nezha_equals_the_sums_of_the_paper(clip: int, lengths: tuple[int, ...])
     model = make(clip)
     ids = torch.randint(0, 40, (sum(lengths),), generator=torch.Generator().manual_seed(4))
     layout = Layout.of(lengths)
-    got = model(ids, layout, want=Want(layers=True, attention=True))
+    got = model(Inputs(ids, layout), want=Want(layers=True, attention=True))
     embeddings = model.encoder.embeddings
     for text, (start, length) in enumerate(zip(layout.starts, lengths, strict=True)):
         rows = slice(start, start + length)
@@ -91,7 +91,7 @@ def test_nezha_equals_the_sums_of_the_paper(clip: int, lengths: tuple[int, ...])
             for head, square in enumerate(squares):
                 probabilities = got.attention[number][text, head, :length, :length]
                 torch.testing.assert_close(probabilities, square, rtol=0, atol=1e-6)
-    torch.testing.assert_close(model(ids, layout).hidden, got.hidden, rtol=0, atol=1e-9)
+    torch.testing.assert_close(model(Inputs(ids, layout)).hidden, got.hidden, rtol=0, atol=1e-9)
 
 
 @torch.no_grad()
@@ -99,4 +99,4 @@ def test_nezha_has_no_limit_on_length() -> None:
     model = make(64)
     ids = torch.randint(0, 40, (1500,), generator=torch.Generator().manual_seed(4))
     assert model.spec.longest is None
-    assert model(ids, Layout.of([1500])).hidden.isfinite().all()
+    assert model(Inputs(ids, Layout.of([1500]))).hidden.isfinite().all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import transformers
-from parity_families import CONFIGS, ours, packed, padded, reference, texts
+from parity_families import CONFIGS, inputs_of, ours, packed, padded, reference, texts
 from torch import Tensor
 
 from bertsmith.nn import Want
@@ -56,8 +56,8 @@ def test_layers_pooled_output_and_attention_equal_transformers(family: str) -> N
     ids, segments, layout = texts(model)
     batch = padded(model, ids, segments, layout)
     expected = theirs(**batch, output_hidden_states=True, output_attentions=True)
-    plain = model(ids, layout, segments=segments, want=Want(layers=True, attention=True))
-    fast = model(ids, layout, segments=segments, want=Want(layers=True))
+    plain = model(inputs_of(ids, segments, layout), want=Want(layers=True, attention=True))
+    fast = model(inputs_of(ids, segments, layout), want=Want(layers=True))
     assert len(plain.layers) == len(expected.hidden_states) == 4
     states = list(expected.hidden_states)
     if family == "albert":
@@ -139,7 +139,7 @@ def test_odd_shapes_of_a_family_equal_transformers(
 
 def _logits(model, kind, ids, segments, layout) -> Tensor:
     rows = torch.tensor(layout.starts) if model.reads(kind) != "rows" else None
-    return model.logits(kind, model(ids, layout, segments=segments, rows=rows).hidden)
+    return model.logits(kind, model(inputs_of(ids, segments, layout), rows=rows).hidden)
 
 
 @torch.no_grad()
@@ -150,7 +150,7 @@ def test_the_real_minilm_equals_transformers() -> None:
     model = ours(theirs.eval())
     ids, segments, layout = texts(model, (40, 40, 3, 128, 1))
     expected = theirs(**padded(model, ids, segments, layout))
-    got = model(ids, layout, segments=segments).hidden
+    got = model(inputs_of(ids, segments, layout)).hidden
     torch.testing.assert_close(got, packed(expected.last_hidden_state, layout), **CLOSE)
     pooled = model.encoder.pool(got[list(layout.starts)])
     torch.testing.assert_close(pooled, expected.pooler_output, **CLOSE)

@@ -132,10 +132,10 @@ def test_a_prompt_can_stay_out_of_the_pooling(minilm):
     kept = Embedder(minilm.model, minilm.tokenizer, settings, precision="fp32")
     vector = kept.encode(["x y"], prompt="query")[0]
     ids = torch.from_numpy(minilm.tokenizer.fast_ids(["find this: x y"], 256)[0][0]).long()
-    from bertsmith.nn.layout import Layout
+    from bertsmith.nn import Inputs, Layout
 
     with torch.inference_mode():
-        rows = minilm.model.encoder(ids, Layout.of([len(ids)])).hidden
+        rows = minilm.model.encoder(Inputs(ids, Layout.of([len(ids)]))).hidden
     assert np.allclose(vector, rows[4:].mean(0).numpy(), atol=1e-5)  # [CLS] find this : | x y [SEP]
 
 

@@ -12,6 +12,7 @@ from models_for_engines import SHAPES, random_model, random_texts
 from bertsmith.errors import HardwareError, TextError
 from bertsmith.hardware.report import examine
 from bertsmith.models.spec import FunctionalRelative
+from bertsmith.nn import Causal
 from bertsmith.runtime.batches import pack_rows
 from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.engines.native.build import library
@@ -53,7 +54,9 @@ def test_the_parts_of_pairs_are_told_apart(machine, tier):
     eager = EagerEngine(model.encoder, device=torch.device("cpu"), dtype=torch.float32)
     native = NativeEngine(model.encoder, model.spec, tier=tier, streams=1)
     (plain,) = pack_rows(random_texts([9, 33, 17]), budget=10_000)
-    pairs = replace(plain, segments=(np.arange(len(plain.ids), dtype=np.int32) % 7 > 3) * 1)
+    pairs = replace(
+        plain, channels={"segments": (np.arange(len(plain.ids)) % 7 > 3).astype(np.int32)}
+    )
     assert relative(native.rows(pairs), eager.rows(pairs)) < CLOSE
     assert relative(native.rows(plain), eager.rows(pairs)) > 4 * CLOSE
 
@@ -67,7 +70,19 @@ def test_wrong_segments_never_reach_the_kernel(machine, segments, said):
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows(random_texts([3]), budget=10)
     with pytest.raises(TextError, match=said):
-        native.rows(replace(batch, segments=np.array(segments)))
+        native.rows(replace(batch, channels={"segments": np.array(segments)}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"sees": Causal()}, {"positions": np.arange(3)}, {"channels": {"tasks": np.zeros(3)}}],
+)
+def test_what_the_kernel_cannot_read_is_refused(machine, change):
+    model = random_model("bert")
+    native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
+    (batch,) = pack_rows(random_texts([3]), budget=10)
+    with pytest.raises(HardwareError, match="ids and segments only"):
+        native.rows(replace(batch, **change))
 
 
 def test_neighbors_in_a_batch_change_nothing(machine):

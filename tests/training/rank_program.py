@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from bertsmith.models.build import build
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import bert
+from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.block import Block
-from bertsmith.nn.layout import Layout
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.training.execution.ranks import OneRank, RankSettings, join
 
@@ -34,7 +34,7 @@ class Toy(nn.Module):
 
     def forward(self, batch: tuple[Tensor, tuple[int, ...], Tensor, Tensor]) -> Tensor:
         ids, lengths, rows, targets = batch
-        hidden = self.model(ids, Layout.of(lengths), rows=rows).hidden
+        hidden = self.model(Inputs(ids, Layout.of(lengths)), rows=rows).hidden
         head = self.model.heads["masked_lm"]
         hidden = head.norm(head.bend(head.dense(hidden)))
         weight = self.model.encoder.embeddings.tokens.weight

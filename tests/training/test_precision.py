@@ -18,7 +18,7 @@ from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.models.build import Model, build
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import bert
-from bertsmith.nn.layout import Layout
+from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.matmul_backends import ProductsLinear, products_of, use_products
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.training.execution import precision
@@ -271,7 +271,7 @@ def loss_of(model: Model, seed: int = 0) -> Tensor:
     rng = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, WORDS, (64,), generator=rng)
     rows = torch.arange(0, 64, 4)
-    hidden = model(ids // 3, Layout.of([16] * 4), rows=rows).hidden
+    hidden = model(Inputs(ids // 3, Layout.of([16] * 4)), rows=rows).hidden
     head = model.heads["masked_lm"]
     read = head.norm(head.bend(head.dense(hidden)))
     weight = model.encoder.embeddings.tokens.weight

@@ -12,7 +12,7 @@ from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.folders.read import load_model
 from bertsmith.models.build import Model
-from bertsmith.nn.layout import Layout
+from bertsmith.nn import Inputs, Layout
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 
 LENGTHS = (9, 14)
@@ -73,7 +73,7 @@ def test_transformers_gives_the_same_logits(name, kind, fields, corpus, tmp_path
     ids, segments = inputs(model)
     found = theirs(reference.eval(), ids, segments)
     with torch.no_grad():
-        hidden = model(ids, Layout.of(LENGTHS), segments=segments).hidden
+        hidden = model(Inputs(ids, Layout.of(LENGTHS), {"segments": segments})).hidden
         words = model.logits("masked_lm", hidden)
         torch.testing.assert_close(words, real(getattr(found, fields[0])), rtol=0, atol=2e-5)
         if len(fields) > 1:
@@ -90,12 +90,12 @@ def test_both_halves_of_electra_load_in_transformers(corpus, tmp_path) -> None:
     whole = load_model(out).model.eval()
     small = load_model(out / "generator").model.eval()
     ids, segments = inputs(whole)
-    layout = Layout.of(LENGTHS)
+    batch = Inputs(ids, Layout.of(LENGTHS), {"segments": segments})
     detector = ElectraForPreTraining.from_pretrained(out).eval()
     filler = ElectraForMaskedLM.from_pretrained(out / "generator").eval()
     with torch.no_grad():
-        replaced = whole.logits("replaced_token", whole(ids, layout, segments=segments).hidden)
-        words = small.logits("masked_lm", small(ids, layout, segments=segments).hidden)
+        replaced = whole.logits("replaced_token", whole(batch).hidden)
+        words = small.logits("masked_lm", small(batch).hidden)
     expected = real(theirs(detector, ids, segments).logits)
     torch.testing.assert_close(replaced, expected, rtol=0, atol=2e-5)
     expected = real(theirs(filler, ids, segments).logits)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.random_keys import Floats, Words, hashes, key_of, unit
 from bertsmith.text.encoding import Encoding
+
+if TYPE_CHECKING:  # imports torch, which the processes that build a corpus do without
+    from bertsmith.nn.layout import Sees
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -24,6 +28,8 @@ class RowsBatch:
     `ids` (T,), `segments` (T,); `words` (T,) word number, unique over the batch, -1 for special
     tokens; `keys` (B,) what each text's random numbers are drawn from, so that they do not depend
     on its neighbors; `pair_labels` (B,) 0 right, 1 random or swapped, None when no pair was made.
+    `channels` are further numbers per row for the model's embeddings, `positions` (T,) are None
+    where they count from 0 in each text, `sees` where all see all.
     """
 
     ids: Ints
@@ -32,6 +38,9 @@ class RowsBatch:
     lengths: tuple[int, ...]
     keys: Words
     pair_labels: Longs | None = None
+    channels: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
+    positions: Longs | None = None
+    sees: Sees | None = None
 
     @cached_property
     def sizes(self) -> Longs:

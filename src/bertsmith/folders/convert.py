@@ -104,18 +104,17 @@ def compare(
     import torch
 
     from bertsmith.nn.encoder import Want
+    from bertsmith.nn.inputs import Inputs
     from bertsmith.nn.layout import Layout
 
     samples = _samples(before)
     again = _samples(after)
     if len(samples) != len(again) or not all(map(torch.equal, samples, again)):
         raise ConfigError(f"the tokenizer of {after.folder.path} gives other ids than the source's")
-    ids = torch.cat(samples)
-    layout = Layout.of([len(sample) for sample in samples])
+    inputs = Inputs(torch.cat(samples), Layout.of([len(sample) for sample in samples]))
     with torch.inference_mode():
         layers = [
-            side.model.encoder(ids, layout, want=Want(layers=True)).layers
-            for side in (before, after)
+            side.model.encoder(inputs, want=Want(layers=True)).layers for side in (before, after)
         ]
     pairs = list(zip(*layers, strict=True))
     differences = tuple(float((old - new).abs().max()) for old, new in pairs)

@@ -17,7 +17,7 @@ from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.heads import Classifier, MaskedLM, ReplacedToken
-from bertsmith.nn.layout import Layout
+from bertsmith.nn.inputs import SEGMENTS, Inputs
 
 INIT_STD = 0.02  # Devlin et al. 2018
 
@@ -35,18 +35,20 @@ class Model(nn.Module):
 
     def forward(
         self,
-        ids: Tensor,
-        layout: Layout,
+        inputs: Inputs,
         *,
-        segments: Tensor | None = None,
         rows: Tensor | None = None,
         want: Want = Want(),  # noqa: B008 - frozen
         head_mask: Tensor | None = None,
     ) -> Encoded:
-        """The encoder's rows: (T,) -> Encoded."""
-        encoded: Encoded = self.encoder(
-            ids, layout, segments=segments, rows=rows, want=want, head_mask=head_mask
-        )
+        """The encoder's rows: T rows of inputs -> Encoded.
+
+        Tokenizers number the texts of a pair for every model; one without segments of its own
+        ignores them.
+        """
+        if not self.spec.reads_segments:
+            inputs = inputs.without(SEGMENTS)
+        encoded: Encoded = self.encoder(inputs, rows=rows, want=want, head_mask=head_mask)
         return encoded
 
     def logits(self, kind: str, rows: Tensor) -> Tensor:
@@ -129,7 +131,7 @@ def _encoder(spec: Spec) -> Encoder:
         spec.embedding,
         rows=learned.rows,
         first=learned.first,
-        segments=spec.segments,
+        channels={SEGMENTS: spec.segments},
         project=spec.hidden if project else None,
         norm_eps=spec.norm_eps,
         dropout=spec.dropout,

@@ -68,6 +68,11 @@ class Spec:
             raise ConfigError(f"norm_eps must be in (0, 1), not {self.norm_eps}")
 
     @property
+    def reads_segments(self) -> bool:
+        """Whether the model tells the two texts of a pair apart by their segment."""
+        return self.segments > 1
+
+    @property
     def longest(self) -> int | None:
         """The longest text the positions can hold, None if there is no limit."""
         return self.positions.longest if isinstance(self.positions, Learned) else None

@@ -1,21 +1,36 @@
 """Tensors in, tensors out: the parts models are made of; no files, no names, no options."""
 
 from bertsmith.nn.encoder import Encoded, Encoder, Want
-from bertsmith.nn.layout import Layout, bidirectional, causal, picture, real, seq2seq
+from bertsmith.nn.inputs import Inputs
+from bertsmith.nn.layout import (
+    Causal,
+    Dense,
+    Full,
+    Layout,
+    Prefix,
+    Sees,
+    picture,
+    real,
+    visibility,
+)
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.pooling import POOLINGS, pool
 
 __all__ = [
     "POOLINGS",
+    "Causal",
+    "Dense",
     "Encoded",
     "Encoder",
+    "Full",
+    "Inputs",
     "Layout",
     "LossSum",
+    "Prefix",
+    "Sees",
     "Want",
-    "bidirectional",
-    "causal",
     "picture",
     "pool",
     "real",
-    "seq2seq",
+    "visibility",
 ]

@@ -122,7 +122,9 @@ class Attention(nn.Module):
         return self.dropout if self.training else 0.0
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, group: Group) -> Tensor:
-        context = F.scaled_dot_product_attention(q, k, v, group.visible, self._rate())
+        context = F.scaled_dot_product_attention(
+            q, k, v, group.visible, self._rate(), is_causal=group.causal
+        )
         return context if group.blind is None else context.masked_fill(group.blind, 0.0)
 
     def _plain(
@@ -141,8 +143,11 @@ class Attention(nn.Module):
             near = group.near.expand(scores.shape)
             scores = scores + (q @ distances.T).gather(-1, near)  # (b, H, l, 2 clip + 1) gathered
         scores = scores * q.shape[-1] ** -0.5
-        if group.visible is not None:
-            scores = scores.masked_fill(~group.visible, float("-inf"))
+        visible = group.visible
+        if group.causal:
+            visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
+        if visible is not None:
+            scores = scores.masked_fill(~visible, float("-inf"))
         weights = scores.softmax(-1)
         if group.blind is not None:
             weights = weights.masked_fill(group.blind, 0.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bertsmith.nn.layout import Layout
+from bertsmith.nn.layout import Causal, Full, Layout
 from bertsmith.nn.positions import clipped, sinusoids
 
 # How many padded places a text may bring into a shared rectangle. On a CPU a call costs less than
@@ -54,6 +54,7 @@ class Group:
     visible: Tensor | None = None  # (b, 1, l or 1, m), every row sees something
     blind: Tensor | None = None  # (b, 1, l, 1): queries that may look at nothing
     near: Tensor | None = None  # (b, 1, l, m) row of the distance table
+    causal: bool = False  # each query sees the keys up to its own, `visible` is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,11 @@ def regroup(
         query_start += queries.count
         if not queries.count:
             continue
-        visible, blind = _visibility(layout, first, queries, keys, places)
+        visible, blind, causal = _visibility(layout, first, queries, keys, places)
         near = None
         if clip is not None:
             near = clipped(keys.spread(layout.positions), queries.spread(positions), clip)[:, None]
-        groups.append(Group(first, queries, keys, visible, blind, near))
+        groups.append(Group(first, queries, keys, visible, blind, near, causal))
     table = None if clip is None else sinusoids(clip, head_width, device=device, dtype=dtype)
     longest = max(layout.lengths, default=0)
     return Regrouping(tuple(groups), len(layout.lengths), longest, rows, restore, table)
@@ -159,24 +160,29 @@ def _side(lengths: Sequence[int], start: int, device: torch.device) -> Side:
 
 def _visibility(
     layout: Layout, first: int, queries: Side, keys: Side, places: Tensor | None
-) -> tuple[Tensor | None, Tensor | None]:
-    """The mask of a group and its blind queries; no mask when all rows see all places."""
-    last = first + keys.texts
+) -> tuple[Tensor | None, Tensor | None, bool]:
+    """The mask of a group, its blind queries, and whether plain causal attention does without.
+
+    No mask when all rows see all places.
+    """
+    sees = layout.sees
+    if isinstance(sees, Causal) and keys.index is None and places is None:
+        return None, None, True
+    device = layout.positions.device
     inside = None
     if keys.index is not None:
-        sizes = torch.tensor(layout.lengths[first:last], dtype=torch.long)
-        inside = (torch.arange(keys.width) < sizes[:, None]).to(layout.positions.device)
+        sizes = torch.tensor(layout.lengths[first : first + keys.texts], dtype=torch.long)
+        inside = (torch.arange(keys.width) < sizes[:, None]).to(device)
         inside = inside[:, None, None, :]  # (b, 1, 1, m)
-    if layout.visible is None:
-        return inside, None
-    square = layout.visible[first:last, :, : keys.width]  # (b, M, m)
+    if isinstance(sees, Full):
+        return inside, None, False
     if places is None:
-        square = square[:, : queries.width]
+        at = torch.arange(queries.width, device=device).expand(queries.texts, -1)
     else:
-        texts = torch.arange(keys.texts, device=square.device)[:, None]
-        square = square[texts, queries.spread(places)]
-    visible = square[:, None] if inside is None else square[:, None] & inside  # (b, 1, l, m)
+        at = queries.spread(places)
+    visible = sees.mask(at, keys.width, first=first)[:, None]
+    visible = visible if inside is None else visible & inside  # (b, 1, l, m)
     blind = ~visible.any(-1, keepdim=True)
     if not bool(blind.any()):
-        return visible, None
-    return visible | blind, blind
+        return visible, None, False
+    return visible | blind, blind, False

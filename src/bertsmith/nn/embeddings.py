@@ -1,16 +1,22 @@
-"""Ids to rows: token, position and segment vectors summed, normed, projected if factorized."""
+"""Embeddings: token, position and segment vectors summed, normed, projected if factorized."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
 from bertsmith.nn.dropout import dropout
+from bertsmith.nn.inputs import SEGMENTS, Inputs
 
 
 class Embeddings(nn.Module):
-    """Token, learned position (when `rows`) and segment (when `segments`) vectors, summed."""
+    """Token vectors, learned position vectors (when `rows`) and those of `channels`, summed.
+
+    `channels` names further embeddings and how many rows each has, "segments" among them.
+    """
 
     def __init__(
         self,
@@ -19,7 +25,7 @@ class Embeddings(nn.Module):
         *,
         rows: int = 0,
         first: int = 0,
-        segments: int = 0,
+        channels: Mapping[str, int] | None = None,
         project: int | None = None,
         norm_eps: float = 1e-12,
         dropout: float = 0.0,
@@ -29,24 +35,51 @@ class Embeddings(nn.Module):
         self.dropout = dropout
         self.tokens = _table(vocab_size, width)
         self.positions = _table(rows, width) if rows else None
+        further = dict(channels or {})
+        segments = further.pop(SEGMENTS, 0)
         self.segments = _table(segments, width) if segments else None
         self.norm = nn.LayerNorm(width, eps=norm_eps)
         self.project = nn.Linear(width, project) if project else None
+        self.channels = nn.ModuleDict(
+            {name: _table(count, width) for name, count in further.items()}
+        )
 
-    def forward(self, ids: Tensor, positions: Tensor, segments: Tensor | None = None) -> Tensor:
-        """(T,), (T,), (T,) -> (T, D)."""
-        summed = self.tokens(ids)  # (T, E)
+    def forward(self, inputs: Inputs) -> Tensor:
+        """T rows of inputs -> (T, D)."""
+        summed = self.tokens(inputs.ids)  # (T, E)
+        if inputs.vectors is not None and inputs.vector_rows is not None:
+            summed = summed.index_copy(0, inputs.vector_rows, inputs.vectors.to(summed.dtype))
+        segments = inputs.channels.get(SEGMENTS)
         if self.segments is not None:
             weight = self.segments.weight
             summed = summed + (weight[0] if segments is None else self.segments(segments))
         elif segments is not None and bool(torch.any(segments != 0)):
             raise TextError("this model has no segment embedding, but some segment is not 0")
         if self.positions is not None:
-            summed = summed + self.positions(positions + self.first)
+            summed = summed + self.positions(inputs.layout.positions + self.first)
+        if self.channels or len(inputs.channels) > (segments is not None):
+            summed = summed + self._further(inputs)
         rows: Tensor = self.norm(summed)
         if self.training:
             rows = dropout(rows, self.dropout)
         return rows if self.project is None else self.project(rows)
+
+    def _further(self, inputs: Inputs) -> Tensor:
+        """The sum of the further channels, row 0 for those that are not given: -> (T or 1, E)."""
+        given = {name: part for name, part in inputs.channels.items() if name != SEGMENTS}
+        for name in given:
+            if name not in self.channels:
+                known = ", ".join(self.channels) or "none"
+                raise TextError(f"this model has no embedding for {name} (its channels: {known})")
+        total: Tensor = self.tokens.weight.new_zeros(1, self.tokens.embedding_dim)
+        for name, table in self.channels.items():
+            part = given.get(name)
+            if part is None:
+                total = total + table(inputs.ids.new_zeros(1))
+            else:
+                rows = table(part)
+                total = total + (rows if part.dim() == 1 else rows.sum(1))
+        return total
 
 
 def _table(rows: int, width: int) -> nn.Embedding:

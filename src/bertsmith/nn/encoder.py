@@ -12,7 +12,7 @@ from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import regroup
 from bertsmith.nn.block import Block
 from bertsmith.nn.embeddings import Embeddings
-from bertsmith.nn.layout import Layout
+from bertsmith.nn.inputs import Inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,16 @@ class Encoder(nn.Module):
 
     def forward(
         self,
-        ids: Tensor,
-        layout: Layout,
+        inputs: Inputs,
         *,
-        segments: Tensor | None = None,
         rows: Tensor | None = None,
         want: Want = Want(),  # noqa: B008 - frozen
         head_mask: Tensor | None = None,
     ) -> Encoded:
-        """Encode (T,) ids; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads."""
-        self._check(ids, layout, segments, head_mask)
-        hidden = self.embeddings(ids, layout.positions, segments)
+        """Encode T rows; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads."""
+        self._check(inputs, head_mask)
+        layout = inputs.layout
+        hidden = self.embeddings(inputs)
         width = hidden.shape[-1] // self.heads
         plan = regroup(layout, clip=self.clip, head_width=width, dtype=hidden.dtype)
         last_plan = plan
@@ -99,30 +98,15 @@ class Encoder(nn.Module):
             raise TextError("this model has no pooler; pool its rows instead")
         return torch.tanh(self.pooler(first))
 
-    def _check(
-        self, ids: Tensor, layout: Layout, segments: Tensor | None, head_mask: Tensor | None
-    ) -> None:
-        """Say what does not fit together before torch says it in numbers."""
-        rows = layout.rows
-        if ids.shape != (rows,) or layout.positions.shape != (rows,):
-            raise TextError(
-                f"ids {tuple(ids.shape)} and positions {tuple(layout.positions.shape)} must both "
-                f"be ({rows},), the sum of the lengths"
-            )
-        if segments is not None and segments.shape != (rows,):
-            raise TextError(f"segments must be ({rows},) like the ids, not {tuple(segments.shape)}")
+    def _check(self, inputs: Inputs, head_mask: Tensor | None) -> None:
+        """Refuse by name what torch would refuse in numbers, or not at all."""
+        inputs.check()
         if head_mask is not None:
             heads = (len(self.blocks), self.heads)
             if tuple(head_mask.shape) != heads:
                 raise TextError(f"head_mask must be {heads}, not {tuple(head_mask.shape)}")
-        longest = max(layout.lengths, default=0)
-        if layout.visible is not None:
-            shape = (len(layout.lengths), longest, longest)
-            if tuple(layout.visible.shape) != shape or layout.visible.dtype != torch.bool:
-                raise TextError(
-                    f"visible must be boolean {shape}, not {layout.visible.dtype} "
-                    f"{tuple(layout.visible.shape)}"
-                )
+        layout = inputs.layout
+        longest = layout.longest
         table = self.embeddings.positions
         if table is None:
             return

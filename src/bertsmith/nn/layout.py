@@ -1,38 +1,153 @@
-"""Who stands where and sees whom in a batch of rows: made from the batch, never from the model."""
+"""Layout: the texts of a packed batch, the position of each row, and which rows each row sees."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from bertsmith.errors import TextError
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Every row sees all rows of its text: bidirectional attention."""
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Fits every batch."""
+
+    def to(self, device: torch.device | str) -> Full:
+        """The same."""
+        return self
+
+    def take(self, texts: Sequence[int]) -> Full:
+        """The same for some texts."""
+        return self
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor | None:
+        """None: nothing is hidden."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Causal:
+    """Every row sees itself and the rows before it: a left-to-right language model."""
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Fits every batch."""
+
+    def to(self, device: torch.device | str) -> Causal:
+        """The same."""
+        return self
+
+    def take(self, texts: Sequence[int]) -> Causal:
+        """The same for some texts."""
+        return self
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys -> (b, l, m)."""
+        return torch.arange(keys, device=places.device) <= places[:, :, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A source that sees itself, then a target that sees the source and what comes before it.
+
+    UniLM's sequence-to-sequence visibility (Dong et al. 2019, arXiv:1905.03197); `sources` (B,) is
+    the number of source tokens of each text, the rest is its target.
+    """
+
+    sources: tuple[int, ...]
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Refuse source lengths that do not fit the texts."""
+        fits = len(self.sources) == len(lengths) and all(
+            0 <= source <= length for source, length in zip(self.sources, lengths, strict=False)
+        )
+        if not fits:
+            raise TextError(
+                f"Prefix needs a source length per text, at most the text's own: it has "
+                f"{self.sources}, the texts {tuple(lengths)} tokens"
+            )
+
+    def to(self, device: torch.device | str) -> Prefix:
+        """The same."""
+        return self
+
+    def take(self, texts: Sequence[int]) -> Prefix:
+        """The same for some texts."""
+        return Prefix(tuple(self.sources[text] for text in texts))
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys -> (b, l, m)."""
+        sources = torch.tensor(self.sources[first : first + len(places)], device=places.device)
+        at = torch.arange(keys, device=places.device)
+        return (at <= places[:, :, None]) | (at < sources[:, None, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """Any visibility: `visible` (B, L, M), boolean; row l of text b sees row m where it is True.
+
+    L and M are the longest text that asks and that is looked at, in self-attention the same.
+    Entries beyond a text's length are ignored.
+    """
+
+    visible: Tensor
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Refuse a matrix of another type or another batch."""
+        longest = max(lengths, default=0)
+        shape = (len(lengths), longest, longest)
+        if tuple(self.visible.shape) != shape or self.visible.dtype != torch.bool:
+            raise TextError(
+                f"visible must be boolean {shape}, not {self.visible.dtype} "
+                f"{tuple(self.visible.shape)}"
+            )
+
+    def to(self, device: torch.device | str) -> Dense:
+        """The same on a device."""
+        return Dense(self.visible.to(device, non_blocking=True))
+
+    def take(self, texts: Sequence[int]) -> Dense:
+        """The same for some texts; the matrix keeps its width."""
+        return Dense(self.visible[list(texts)])
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys -> (b, l, m)."""
+        square = self.visible[first : first + len(places), :, :keys]
+        return square.take_along_dim(places[:, :, None], dim=1)
+
+
+Sees = Full | Causal | Prefix | Dense
+FULL = Full()
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Texts of `lengths` tokens standing one after another as T = sum(lengths) rows, no padding.
+    """Texts of `lengths` tokens one after another as T = sum(lengths) rows, without padding.
 
-    `positions` (T,) is each row's place in its text. `visible` is None when every row sees all of
-    its own text, else a boolean (B, M, M) with M = max(lengths): row l of text b may look at row m
-    where `visible[b, l, m]` is True. Places beyond a text's length are ignored.
+    `positions` (T,) is the position of each row in its text, by which it is embedded; `sees` is
+    which rows of its own text a row may attend to.
     """
 
     lengths: tuple[int, ...]
     positions: Tensor
-    visible: Tensor | None = None
+    sees: Sees = field(default=FULL)
 
     @classmethod
     def of(
         cls,
         lengths: Sequence[int],
         *,
-        visible: Tensor | None = None,
+        sees: Sees = FULL,
         device: torch.device | str | None = None,
     ) -> Layout:
-        """The plain layout: positions count from 0 in each text.
+        """The usual layout: positions count from 0 in each text.
 
         In numpy: batches are made in a thread of their own, and an operation of torch that works in
         parallel gives that thread OpenMP workers too. With more workers than cores all of them go
@@ -41,7 +156,7 @@ class Layout:
         sizes = np.asarray(lengths, dtype=np.int64)
         starts = np.repeat(sizes.cumsum() - sizes, sizes)
         positions = torch.from_numpy(np.arange(len(starts)) - starts)
-        return cls(tuple(lengths), positions.to(device or "cpu"), visible)
+        return cls(tuple(lengths), positions.to(device or "cpu"), sees)
 
     @property
     def rows(self) -> int:
@@ -49,36 +164,50 @@ class Layout:
         return sum(self.lengths)
 
     @property
+    def longest(self) -> int:
+        """M, the length of the longest text, 0 without texts."""
+        return max(self.lengths, default=0)
+
+    @property
     def starts(self) -> tuple[int, ...]:
         """The first row of each text, B of them."""
         return tuple(accumulate(self.lengths[:-1], initial=0)) if self.lengths else ()
 
+    def to(self, device: torch.device | str) -> Layout:
+        """The same on a device."""
+        positions = self.positions.to(device, non_blocking=True)
+        return Layout(self.lengths, positions, self.sees.to(device))
+
+    def to_padded(self, rows: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Rows (T, ...) as a padded batch (B, M, ...), zeros where there is no token.
+
+        With the attention mask (B, L) that `Inputs.padded` was given, each row returns to the
+        place it came from: (B, L, ...), padding on either side.
+        """
+        inside = real(self.lengths, device=rows.device) if mask is None else mask.bool()
+        if inside.sum(1).tolist() != list(self.lengths):
+            raise TextError(
+                f"the mask has {inside.sum(1).tolist()} tokens per text, the batch {self.lengths}"
+            )
+        padded = rows.new_zeros(*inside.shape, *rows.shape[1:])
+        padded[inside] = rows
+        return padded
+
 
 def real(lengths: Sequence[int], *, device: torch.device | str | None = None) -> Tensor:
-    """Which places of a (B, M) rectangle hold a token, M = max(lengths)."""
+    """Which entries of a padded (B, M) batch hold a token, M = max(lengths)."""
     sizes = torch.tensor(lengths, dtype=torch.long, device=device)
     places = torch.arange(max(lengths, default=0), device=device)
     return places < sizes[:, None]
 
 
-def bidirectional(real: Tensor) -> Tensor:
-    """Every token sees every token of its text: (B, M) -> (B, M, M)."""
-    return real[:, :, None] & real[:, None, :]
-
-
-def causal(real: Tensor) -> Tensor:
-    """Every token sees itself and what stands before it: (B, M) -> (B, M, M)."""
-    return bidirectional(real).tril()
-
-
-def seq2seq(real: Tensor, target: Tensor) -> Tensor:
-    """UniLM's mix (Dong et al. 2019, arXiv:1905.03197): (B, M), (B, M) -> (B, M, M).
-
-    Tokens of the source see the whole source; tokens where `target` is True see the source and
-    the target up to themselves.
-    """
-    source = real & ~target
-    return bidirectional(real) & (source[:, None, :] | (causal(real) & target[:, :, None]))
+def visibility(sees: Sees, lengths: Sequence[int]) -> Tensor:
+    """The visibility of whole texts as a matrix, False outside of them: -> (B, M, M)."""
+    inside = real(lengths)
+    places = torch.arange(inside.shape[1]).expand(inside.shape)
+    square = inside[:, :, None] & inside[:, None, :]
+    mask = sees.mask(places, inside.shape[1], first=0)
+    return square if mask is None else square & mask
 
 
 def picture(visible: Tensor) -> list[str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from bertsmith.corpus.rows import Ints, RowsBatch
+from bertsmith.nn.inputs import SEGMENTS, Inputs
 from bertsmith.nn.layout import Layout
 
 
@@ -49,35 +51,41 @@ class Asked:
         )
 
 
+def rows_inputs(rows: RowsBatch, ids: Ints | None = None) -> Inputs:
+    """Rows as a model reads them, or with other `ids` (T,) in the same places."""
+    return Inputs.of(
+        rows.ids if ids is None else ids,
+        rows.lengths,
+        positions=rows.positions,
+        sees=rows.sees,
+        channels={SEGMENTS: rows.segments, **rows.channels},
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainBatch:
-    """A micro-batch: `ids` and `segments` (T,), who sees whom, and what is asked, by objective.
+    """A micro-batch: what the model reads, and what is asked, by objective.
 
     `rows` (P,) are the rows that somebody reads, None for all; the `at` of what is asked counts
     among them.
     """
 
-    ids: Tensor
-    segments: Tensor
-    layout: Layout
+    inputs: Inputs
     rows: Tensor | None
     asked: Mapping[str, Asked]
 
     @classmethod
     def of(
         cls,
-        ids: Tensor,
-        segments: Tensor,
-        lengths: tuple[int, ...],
+        inputs: Inputs,
         asked: Mapping[str, Asked],
         *,
         all_rows: bool = False,
     ) -> TrainBatch:
         """A batch that reads exactly the rows that are asked about, or all of them."""
-        layout = Layout.of(lengths)
         if all_rows:
-            return cls(ids=ids, segments=segments, layout=layout, rows=None, asked=asked)
-        read = torch.zeros(len(ids), dtype=torch.bool)
+            return cls(inputs=inputs, rows=None, asked=asked)
+        read = torch.zeros(len(inputs.ids), dtype=torch.bool)
         for one in asked.values():
             read[one.at.flatten()] = True
         number = read.cumsum(0) - 1
@@ -86,7 +94,17 @@ class TrainBatch:
             for name, one in asked.items()
         }
         rows = read.nonzero().flatten()
-        return cls(ids=ids, segments=segments, layout=layout, rows=rows, asked=asked)
+        return cls(inputs=inputs, rows=rows, asked=asked)
+
+    @property
+    def ids(self) -> Tensor:
+        """(T,) the token ids."""
+        return self.inputs.ids
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of the T rows."""
+        return self.inputs.layout
 
     @property
     def tokens(self) -> int:
@@ -100,15 +118,8 @@ class TrainBatch:
 
     def to(self, device: torch.device | str) -> TrainBatch:
         """The same batch on a device."""
-        layout = Layout(
-            self.layout.lengths,
-            self.layout.positions.to(device, non_blocking=True),
-            None if self.layout.visible is None else self.layout.visible.to(device),
-        )
         return TrainBatch(
-            ids=self.ids.to(device, non_blocking=True),
-            segments=self.segments.to(device, non_blocking=True),
-            layout=layout,
+            inputs=self.inputs.to(device),
             rows=None if self.rows is None else self.rows.to(device, non_blocking=True),
             asked={name: asked.to(device) for name, asked in self.asked.items()},
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,8 +12,9 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.encoder import Encoded
+from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum
-from bertsmith.objectives.batch import Asked, Score, TrainBatch
+from bertsmith.objectives.batch import Asked, Score, TrainBatch, rows_inputs
 from bertsmith.objectives.masked_lm import MaskedLM
 from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.objective import Objective
@@ -67,7 +68,7 @@ class Learner(nn.Module):
         """The loss and the score of each part."""
         if self.generator is not None:
             return self._detect(batch, self.generator)
-        hidden = self._encode(self.model, batch, batch.ids, batch.rows)
+        hidden = self._encode(self.model, batch.inputs, batch.rows)
         losses: Losses = {}
         scores: Scores = {}
         for name, asked in batch.asked.items():
@@ -77,13 +78,13 @@ class Learner(nn.Module):
     def _detect(self, batch: TrainBatch, generator: Model) -> tuple[Losses, Scores]:
         """ELECTRA's two passes; the generator is trained by its masked LM only."""
         asked = batch.asked["mlm"]
-        hidden = self._encode(generator, batch, batch.ids, asked.at)
+        hidden = self._encode(generator, batch.inputs, asked.at)
         own = Asked(at=torch.arange(asked.count, device=hidden.device), targets=asked.targets)
         losses: Losses = {}
         scores: Scores = {}
         losses["mlm"], scores["mlm"] = self._answer("mlm", generator, hidden, own)
         shown = batch.ids.index_copy(0, asked.at, sampled(generator, hidden, asked.more["chance"]))
-        hidden = self._encode(self.model, batch, shown, None)
+        hidden = self._encode(self.model, replace(batch.inputs, ids=shown), None)
         for name, asked in batch.asked.items():
             if name == "rtd":
                 asked = Asked(at=asked.at, targets=asked.targets, more={"shown": shown[asked.at]})
@@ -92,9 +93,8 @@ class Learner(nn.Module):
                 losses[name], scores[name] = self._answer(name, self.model, hidden, asked)
         return losses, scores
 
-    def _encode(self, model: Model, batch: TrainBatch, ids: Tensor, rows: Tensor | None) -> Tensor:
-        segments = batch.segments if model.spec.segments > 1 else None
-        encoded: Encoded = model(ids, batch.layout, segments=segments, rows=rows)
+    def _encode(self, model: Model, inputs: Inputs, rows: Tensor | None) -> Tensor:
+        encoded: Encoded = model(inputs, rows=rows)
         return encoded.hidden
 
     def _answer(
@@ -134,9 +134,7 @@ class Asking:
         masked = self.masking(rows, share)
         detects = any(isinstance(objective, ReplacedToken) for objective in self.objectives)
         return TrainBatch.of(
-            torch.from_numpy(masked.ids.astype(np.int64)),
-            torch.from_numpy(rows.segments.astype(np.int64)),
-            rows.lengths,
+            rows_inputs(rows, masked.ids),
             {objective.name: objective.ask(rows, masked) for objective in self.objectives},
             all_rows=detects,
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bertsmith.nn.inputs import Inputs
+from bertsmith.nn.layout import Sees
 
 Ids = NDArray[np.int32]
 
@@ -15,18 +18,31 @@ Ids = NDArray[np.int32]
 class RowBatch:
     """Some texts as rows: `ids` (T,), `starts` (B + 1,), and the number of each text.
 
-    `segments` (T,) tells the parts of pairs apart; None: all are of the first.
+    `channels` are further numbers per row for the model's embeddings ("segments" of a pair),
+    `positions` (T,) are None where they count from 0 in each text, `sees` where all see all.
     """
 
     texts: tuple[int, ...]
     ids: Ids
     starts: Ids
-    segments: Ids | None = None
+    channels: Mapping[str, Ids] = field(default_factory=dict)
+    positions: Ids | None = None
+    sees: Sees | None = None
 
     @property
     def lengths(self) -> tuple[int, ...]:
         """Tokens of each text."""
         return tuple(np.diff(self.starts).tolist())
+
+    def inputs(self) -> Inputs:
+        """The batch as a model reads it."""
+        return Inputs.of(
+            self.ids,
+            self.lengths,
+            positions=self.positions,
+            sees=self.sees,
+            channels=self.channels,
+        )
 
 
 def pack_rows(ids: Sequence[Ids], *, budget: int) -> list[RowBatch]:

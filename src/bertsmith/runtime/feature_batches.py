@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.batches import RowBatch
 from bertsmith.runtime.engines.engine import Engine, batch_budget, run_streams
-from bertsmith.tasks.batch import task_batch
+from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import Answered, cut_up, shared_out
 from bertsmith.tasks.model.task_model import TaskModel
@@ -21,7 +22,7 @@ from bertsmith.tasks.task import Logits
 def answer_on(engine: Engine, model: TaskModel, features: Sequence[Feature]) -> Answered:
     """What `tasks.answering.answer` gives, by an engine that encodes the last layer; no loss."""
     budget = batch_budget(engine, sum(map(len, features)))
-    segments = model.model.spec.segments
+    segments = model.model.spec.reads_segments
     found: dict[int, Logits] = {}
 
     def read(batch: RowBatch, rows: Tensor) -> Tensor:
@@ -37,16 +38,21 @@ def answer_on(engine: Engine, model: TaskModel, features: Sequence[Feature]) -> 
     return Answered(logits=[found[key] for key in sorted(found)], loss=None)
 
 
-def _batches(features: Sequence[Feature], budget: int, segments: int) -> Iterator[RowBatch]:
-    """Whole examples together; a model with one segment is told of none."""
+def _batches(features: Sequence[Feature], budget: int, segments: bool) -> Iterator[RowBatch]:
+    """Whole examples together; segments only for a model that reads them."""
     for numbers in cut_up(features, budget):
-        codes = [features[number].encoding for number in numbers]
-        starts = np.cumsum([0, *(len(code.ids) for code in codes)], dtype=np.int32)
+        chosen = [features[number] for number in numbers]
+        starts = np.cumsum([0, *map(len, chosen)], dtype=np.int32)
+        channels = channels_of(chosen)
+        if not segments:
+            del channels[SEGMENTS]
         yield RowBatch(
             tuple(numbers),
-            _joined([code.ids for code in codes]),
+            _joined([one.encoding.ids for one in chosen]),
             starts,
-            _joined([code.segments for code in codes]) if segments > 1 else None,
+            channels=channels,
+            positions=positions_of(chosen),
+            sees=visibility_of(chosen),
         )
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from bertsmith.errors import ConfigError, FolderError, TextError
 from bertsmith.folders.read import load_model
 from bertsmith.models.build import Model
-from bertsmith.nn.layout import Layout
+from bertsmith.nn.inputs import Inputs
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import Truncation
@@ -73,10 +73,9 @@ class MaskedModel:
         """Of every token at some rows of the joined texts: B of (L,), P rows -> (P, V)."""
         device = self.model.encoder.embeddings.tokens.weight.device
         with torch.inference_mode():
-            ids = torch.from_numpy(np.concatenate(texts)).to(device, torch.long)
-            layout = Layout.of([len(text) for text in texts], device=device)
+            inputs = Inputs.of(np.concatenate(texts), [len(text) for text in texts]).to(device)
             places = torch.tensor(rows, dtype=torch.long, device=device)
-            hidden = self.model(ids, layout, rows=places).hidden  # (P, D)
+            hidden = self.model(inputs, rows=places).hidden  # (P, D)
             return self.model.logits("masked_lm", hidden).float().log_softmax(-1)
 
     def fill(self, text: str, *, top: int = 5) -> Filled:

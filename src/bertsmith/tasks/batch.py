@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import TextError
-from bertsmith.nn.layout import Layout
+from bertsmith.nn.inputs import SEGMENTS, Inputs
+from bertsmith.nn.layout import Dense, Layout, Sees
 from bertsmith.tasks.feature import Feature
+from bertsmith.text.encoding import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskBatch:
-    """`ids` and `segments` (T,) of B passages that belong to E examples.
+    """`inputs`, T rows of B passages that belong to E examples.
 
     `owners` (B,) is the example of each passage, counted from 0 in this batch. `at` (U,) are the
     rows that a head on rows reads, None for tasks on whole texts; `units` (U,) which unit of its
@@ -26,9 +28,7 @@ class TaskBatch:
     would say, where all passages have one.
     """
 
-    ids: Tensor
-    segments: Tensor
-    layout: Layout
+    inputs: Inputs
     owners: Tensor
     examples: int
     at: Tensor | None
@@ -37,6 +37,16 @@ class TaskBatch:
     meta: Tensor
     auxiliary: Tensor
     vectors: Tensor | None
+
+    @property
+    def ids(self) -> Tensor:
+        """(T,) the token ids."""
+        return self.inputs.ids
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of the T rows."""
+        return self.inputs.layout
 
     @property
     def tokens(self) -> int:
@@ -56,12 +66,9 @@ class TaskBatch:
         def moved(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device, non_blocking=True)
 
-        layout = Layout(self.layout.lengths, self.layout.positions.to(device), None)
         return replace(
             self,
-            ids=self.ids.to(device),
-            segments=self.segments.to(device),
-            layout=layout,
+            inputs=self.inputs.to(device),
             owners=self.owners.to(device),
             at=moved(self.at),
             units=moved(self.units),
@@ -91,9 +98,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
     targets = [feature.target for feature in asked if feature.target is not None]
     vectors = [feature.vector for feature in features if feature.vector is not None]
     return TaskBatch(
-        ids=_joined([feature.encoding.ids for feature in features]),
-        segments=_joined([feature.encoding.segments for feature in features]),
-        layout=Layout.of(lengths),
+        inputs=feature_inputs(features),
         owners=torch.tensor([place[number] for number in numbers]),
         examples=len(order),
         at=_joined(at) if reads_rows else None,
@@ -103,6 +108,54 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
         auxiliary=torch.from_numpy(np.stack([firsts[number].auxiliary for number in order])),
         vectors=torch.from_numpy(np.stack(vectors)) if len(vectors) == len(features) else None,
     )
+
+
+def feature_inputs(features: Sequence[Feature]) -> Inputs:
+    """The rows of features as a model reads them."""
+    return Inputs.of(
+        np.concatenate([feature.encoding.ids for feature in features]),
+        [len(feature) for feature in features],
+        positions=positions_of(features),
+        sees=visibility_of(features),
+        channels=channels_of(features),
+    )
+
+
+def channels_of(features: Sequence[Feature]) -> dict[str, Ints]:
+    """Segments and whatever further channels the features have, the same ones in all of them."""
+    names = features[0].channels.keys()
+    for feature in features:
+        if feature.channels.keys() != names:
+            raise TextError(
+                f"features with channels {sorted(names)} and {sorted(feature.channels)} cannot "
+                "share a batch"
+            )
+    further = {name: np.concatenate([one.channels[name] for one in features]) for name in names}
+    return {SEGMENTS: np.concatenate([one.encoding.segments for one in features]), **further}
+
+
+def positions_of(features: Sequence[Feature]) -> Ints | None:
+    """Positions of all rows; a feature without them counts from 0."""
+    if all(feature.positions is None for feature in features):
+        return None
+    return np.concatenate(
+        [
+            np.arange(len(one), dtype=np.int32) if one.positions is None else one.positions
+            for one in features
+        ]
+    )
+
+
+def visibility_of(features: Sequence[Feature]) -> Sees | None:
+    """A matrix if some feature has one; in the others every token sees every token."""
+    if all(feature.visible is None for feature in features):
+        return None
+    longest = max(map(len, features))
+    visible = np.zeros((len(features), longest, longest), dtype=bool)
+    for square, feature in zip(visible, features, strict=True):
+        size = len(feature)
+        square[:size, :size] = True if feature.visible is None else feature.visible
+    return Dense(torch.from_numpy(visible))
 
 
 def _joined(parts: Sequence[np.ndarray]) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,9 @@ class Feature:
     makes of the label, None if there is none. `at` (U,) are the tokens that a head on rows reads;
     `units` (U,) which unit of the example each of them stands for. `meta` (n,) are the numbers of
     further columns that the head reads, `auxiliary` (m,) those that it is to learn, nan: none.
-    `vector` (W,) is what an encoder that stays as it is has said of the tokens, if it was asked.
+    `channels`, each (L,) or (L, n), `positions` (L,) and the boolean `visible` (L, L) are for
+    models that read more than ids and segments. `vector` (W,) is what a frozen encoder gave for
+    the tokens, if it was computed before.
     """
 
     encoding: Encoding
@@ -35,6 +37,9 @@ class Feature:
     units: Ints | None = None
     meta: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     auxiliary: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    channels: Mapping[str, Ints] = field(default_factory=dict)
+    positions: Ints | None = None
+    visible: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:

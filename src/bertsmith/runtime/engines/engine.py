@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from bertsmith.nn.encoder import Encoder
-from bertsmith.nn.layout import Layout
 from bertsmith.runtime.batches import RowBatch
 
 
@@ -43,11 +42,7 @@ class EagerEngine:
     def rows(self, batch: RowBatch) -> Tensor:
         """The last hidden rows of a batch, float32: -> (T, D)."""
         with torch.inference_mode():
-            ids = torch.from_numpy(batch.ids).to(self._device, torch.long)
-            layout = Layout.of(batch.lengths, device=self._device)
-            segments = batch.segments
-            kinds = None if segments is None else torch.from_numpy(segments).to(ids)
-            hidden: Tensor = self._encoder(ids, layout, segments=kinds).hidden
+            hidden: Tensor = self._encoder(batch.inputs().to(self._device)).hidden
             return hidden.float()
 
 

@@ -254,9 +254,8 @@ class TaskModel(nn.Module):
 
     def _encode(self, batch: TaskBatch, *, rows: Tensor | None) -> tuple[Tensor, ...]:
         """All layers if they are read, else the last alone."""
-        segments = batch.segments if self.model.spec.segments > 1 else None
         want = Want(layers=not self.reads_last)
-        encoded = self.model(batch.ids, batch.layout, segments=segments, rows=rows, want=want)
+        encoded = self.model(batch.inputs, rows=rows, want=want)
         return encoded.layers or (encoded.hidden,)
 
     def _joined(self, vectors: Tensor, batch: TaskBatch) -> Tensor:

@@ -154,11 +154,8 @@ class _Encoding:
         """The batch where it is computed, and the (T, D) of each layer, the embeddings first."""
         began = time.monotonic()
         batch = batch.to(self._place.device)
-        segments = batch.segments if self._model.spec.segments > 1 else None
         with self._place.path.context():
-            encoded = self._model(
-                batch.ids, batch.layout, segments=segments, want=Want(layers=True)
-            )
+            encoded = self._model(batch.inputs, want=Want(layers=True))
         layers = tuple(rows.float() for rows in encoded.layers or (encoded.hidden,))
         self.seconds += time.monotonic() - began
         self.tokens += batch.tokens

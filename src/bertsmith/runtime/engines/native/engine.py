@@ -16,6 +16,7 @@ from bertsmith.errors import HardwareError, TextError
 from bertsmith.models.spec import Learned, Spec
 from bertsmith.nn.block import Block
 from bertsmith.nn.encoder import Encoder
+from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.batches import Ids, RowBatch
 from bertsmith.runtime.engines.native.build import library
 
@@ -95,7 +96,13 @@ class NativeEngine:
         """The last hidden rows of a batch: -> (T, D)."""
         ids = np.ascontiguousarray(batch.ids, dtype=np.int32)
         starts = np.ascontiguousarray(batch.starts, dtype=np.int32)
-        segments = batch.segments
+        segments = batch.channels.get(SEGMENTS)
+        further = [name for name in batch.channels if name != SEGMENTS]
+        if further or batch.positions is not None or batch.sees is not None:
+            raise HardwareError(
+                "the native kernel reads ids and segments only, but this batch has further "
+                "channels, positions or visibility; use precision fp32"
+            )
         if segments is not None:
             segments = np.ascontiguousarray(segments, dtype=np.int32)
         longest = int(np.diff(starts).max(initial=0))
