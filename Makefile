@@ -2,7 +2,8 @@
 #   make demo    a first look: three questions to Python's own documentation
 #   make test    every test
 #   make test-long   every test with its long form: hundreds of kills, a million strings; takes hours
-#   make check   format, lint, types, layers, tests: the line to run before a commit
+#   make check   format, lint, types, layers, tests: the gate before a commit, and what CI runs
+#   make docs    the documentation site in site/, readable offline; fails on a broken link
 #   make bench   side by side with other libraries; DATA=folder adds the STS-B comparison
 #   make bench-training DATA=folder   corpora, pre-training, fine-tuning: speed and scores; takes hours
 #   make clean   remove caches and outputs (the virtual environment stays)
@@ -14,11 +15,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 BENCH := $(VENV)/.setup-bench
+DOCS := $(VENV)/.setup-docs
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
 PYTEST_ARGS ?= -n 2
 DATA ?=
 
-.PHONY: setup demo test test-long check bench bench-training clean
+.PHONY: setup demo test test-long check docs bench bench-training clean
 
 setup: $(SETUP)
 
@@ -32,6 +34,10 @@ $(SETUP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV); the first time takes a few minutes"
 	$(INSTALL) hatchling editables setuptools setuptools_scm
 	$(INSTALL) --no-build-isolation --editable '.[test,check]'
+	@touch $@
+
+$(DOCS): $(SETUP)
+	$(INSTALL) --no-build-isolation --editable '.[test,check,docs]'
 	@touch $@
 
 $(BENCH): $(SETUP)
@@ -52,7 +58,11 @@ check: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) --ignore=tests/test_architecture.py
+
+docs: $(DOCS)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 bench: $(BENCH)
 	@mkdir -p bench_out
@@ -74,5 +84,5 @@ bench-training: $(BENCH)
 	$(BIN)/python benchmarks/chinese.py "$(DATA)"
 
 clean:
-	rm -rf demo_out bench_out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo_out bench_out build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
