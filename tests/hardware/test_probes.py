@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from bertsmith.hardware import machine, probes
-from bertsmith.hardware.probes import PROBES, gemm, threads
+from bertsmith.hardware.probes import PROBES, measuring, threads
 from bertsmith.hardware.probes.job import Job
 from bertsmith.hardware.report import examine
 
-SUPPORT = {"__init__", "__main__", "gemm", "job"}
+SUPPORT = {"__init__", "__main__", "job", "measuring"}
 
 
 def test_every_probe_file_is_in_the_table_and_every_entry_has_its_file() -> None:
@@ -28,7 +28,13 @@ def test_every_probe_file_is_in_the_table_and_every_entry_has_its_file() -> None
 def test_the_table_imports_no_torch_and_no_upper_layer() -> None:
     text = "".join(
         (Path(probes.__file__).parent.parent / name).read_text()
-        for name in ("report.py", "choose.py", "child.py", "machine.py", "probes/__init__.py")
+        for name in (
+            "report.py",
+            "choice.py",
+            "probe_process.py",
+            "machine.py",
+            "probes/__init__.py",
+        )
     )
     assert "import torch" not in text
     assert "from bertsmith.runtime" not in text
@@ -37,37 +43,37 @@ def test_the_table_imports_no_torch_and_no_upper_layer() -> None:
 def test_one_wrong_value_in_a_thousand_shows_in_the_error() -> None:
     reference = torch.randn(40, 25, dtype=torch.float64)
     found = reference.clone()
-    assert gemm.relative_error(found, reference) == 0.0
+    assert measuring.relative_error(found, reference) == 0.0
     found[3, 4] += 1.0
-    assert gemm.relative_error(found, reference) > 0.1
+    assert measuring.relative_error(found, reference) > 0.1
     found[3, 4] = torch.nan
-    error = gemm.worse(0.5, gemm.relative_error(found, reference))
+    error = measuring.worse(0.5, measuring.relative_error(found, reference))
     assert error != error
-    assert gemm.worse(0.1, 0.2) == gemm.worse(0.2, 0.1) == 0.2
+    assert measuring.worse(0.1, 0.2) == measuring.worse(0.2, 0.1) == 0.2
 
 
 def test_a_path_that_goes_wrong_only_on_odd_shapes_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(gemm, "SHAPES", ((64, 32, 48),))
+    monkeypatch.setattr(measuring, "SHAPES", ((64, 32, 48),))
 
-    def wrong_at_edges(x: torch.Tensor, w: torch.Tensor) -> gemm.Product:
+    def wrong_at_edges(x: torch.Tensor, w: torch.Tensor) -> measuring.Product:
         good = x @ w.t()
         if x.shape[0] % 16:
             good[-1] = 0
         return lambda: good
 
     before = torch.get_num_threads()
-    found = gemm.measure_linear(wrong_at_edges, Job(threads=before))
+    found = measuring.measure_linear(wrong_at_edges, Job(threads=before))
     assert found.error > 0.1
     assert set(found.gflops) == set(found.fp32_gflops) == {"64x32x48"}
 
 
 def test_a_very_slow_path_is_not_run_many_times(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr(gemm.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(measuring.time, "perf_counter", lambda: float(next(clock)))
     calls = []
-    gemm.race(lambda: calls.append("path"), lambda: calls.append("plain"))  # type: ignore[arg-type, return-value]
+    measuring.race(lambda: calls.append("path"), lambda: calls.append("plain"))  # type: ignore[arg-type, return-value]
     assert calls == ["path", "plain"]
 
 

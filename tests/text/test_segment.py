@@ -59,8 +59,8 @@ def test_spans_out_of_order_are_refused(tokenizers) -> None:
         tokenizers["uncased"].with_segmenter(Wrong()).encode("北京")
 
 
-def test_a_missing_jieba_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "jieba", None)
+def test_a_missing_rjieba_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "rjieba", None)
     with pytest.raises(MissingExtraError, match=r"bertsmith\[zh\]"):
         segmenter("jieba")
 

@@ -21,16 +21,16 @@ def choose_segmenter(
     """The segmenter in use; "auto" takes jieba for Chinese text where it is installed."""
     if name not in get_args(SegmenterChoice):
         raise unknown("segmenter", name, get_args(SegmenterChoice))
-    if name == "jieba" and importlib.util.find_spec("jieba") is None:
-        raise MissingExtraError("jieba", "zh")  # before the work, not in a worker
+    if name == "jieba" and importlib.util.find_spec("rjieba") is None:
+        raise MissingExtraError("rjieba", "zh")  # before the work, not in a worker
     if name != "auto":
         return name
     share = chinese_share(sources)
     if share < NOTABLE:
         return "character"
-    if importlib.util.find_spec("jieba") is None:
+    if importlib.util.find_spec("rjieba") is None:
         notice(
-            f"{share:.0%} Chinese, but jieba is not installed: every character counts as a word; "
+            f"{share:.0%} Chinese, but rjieba is not installed: every character counts as a word; "
             "for whole words run: pip install 'bertsmith[zh]'"
         )
         return "character"

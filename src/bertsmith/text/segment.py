@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.text.jieba.words import JiebaSegmenter
+from bertsmith.text.jieba import JiebaSegmenter
 
 # Ideographs BERT sets apart (google-research/bert): the unified blocks and the compatibility ones.
 CHINESE = (

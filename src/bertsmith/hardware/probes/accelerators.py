@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.gemm import Product, measure_linear
 from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
 def measure(job: Job) -> Measurement:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from torch import Tensor
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.gemm import Product, measure_linear
 from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
 def measure(job: Job) -> Measurement:

@@ -13,14 +13,14 @@ from torch import nn
 from torch._dynamo.utils import counters
 from torch._inductor import config
 
-from bertsmith.hardware.probes.gemm import (
+from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.measuring import (
     SHAPES,
     race,
     relative_error,
     shape_name,
     worse,
 )
-from bertsmith.hardware.probes.job import Job, Measurement
 
 
 def measure(job: Job) -> Measurement:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.gemm import Product, measure_linear
 from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 _ENGINES = ("x86", "fbgemm", "qnnpack")  # the first that this build has
 # FBGEMM without VNNI adds pairs of products in 16 bits; one bit less keeps them from overflowing.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.gemm import (
+from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.measuring import (
     SHAPES,
     exact,
     operands,
@@ -14,7 +15,6 @@ from bertsmith.hardware.probes.gemm import (
     shape_name,
     worse,
 )
-from bertsmith.hardware.probes.job import Job, Measurement
 
 
 def measure(job: Job) -> Measurement:

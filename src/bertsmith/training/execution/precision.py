@@ -18,15 +18,17 @@ from torch import Tensor, nn
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.choice import TRAINING, TRAINING_FP32, choose_training_gemm, is_right
-from bertsmith.hardware.probes.fp32_onednn import multiply
-from bertsmith.hardware.probes.mkl_bf16 import load
+from bertsmith.hardware.gemm import (
+    NO_TRANSPOSE,
+    ROW_MAJOR,
+    TRANSPOSE,
+    load_mkl_bf16_gemm,
+    onednn_linear,
+)
 from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.matmul_backends import Products, TorchProducts, mark, use_products
-
-# From the CBLAS standard: matrices by rows, and whether an operand is read transposed.
-_BY_ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
 
 
 class MklProducts:
@@ -38,7 +40,7 @@ class MklProducts:
 
     def __init__(self) -> None:
         """Raises HardwareError where torch comes without MKL; whether it is right, probes say."""
-        self._multiply: Callable[..., None] = load()
+        self._multiply: Callable[..., None] = load_mkl_bf16_gemm()
 
     def forward(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """(T, D), (F, D), (F,) -> (T, F)."""
@@ -48,7 +50,7 @@ class MklProducts:
         else:
             result = bias.detach().float().expand(count, width).contiguous()
         sizes = (count, width, inner)
-        return self._product(rows, weight, result, sizes, right=_TRANSPOSED, add=bias is not None)
+        return self._product(rows, weight, result, sizes, right=TRANSPOSE, add=bias is not None)
 
     def rows_gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """(T, F), (F, D) -> (T, D)."""
@@ -60,7 +62,7 @@ class MklProducts:
         (inner, count), width = gradient.shape, rows.shape[1]
         result = torch.empty(count, width) if into is None else into
         sizes = (count, width, inner)
-        return self._product(gradient, rows, result, sizes, left=_TRANSPOSED, add=into is not None)
+        return self._product(gradient, rows, result, sizes, left=TRANSPOSE, add=into is not None)
 
     def _product(
         self,
@@ -69,8 +71,8 @@ class MklProducts:
         result: Tensor,
         sizes: tuple[int, int, int],
         *,
-        left: int = _PLAIN,
-        right: int = _PLAIN,
+        left: int = NO_TRANSPOSE,
+        right: int = NO_TRANSPOSE,
         add: bool = False,
     ) -> Tensor:
         """result = a b, each as stored or transposed, plus what `result` holds if `add`."""
@@ -80,7 +82,7 @@ class MklProducts:
             return result if add else result.zero_()
         a, b = a.contiguous(), b.contiguous()
         self._multiply(
-            *(_BY_ROWS, left, right, *sizes),
+            *(ROW_MAJOR, left, right, *sizes),
             *(1.0, a.data_ptr(), a.shape[1], b.data_ptr(), b.shape[1]),
             *(float(add), result.data_ptr(), result.shape[1]),
         )
@@ -97,13 +99,13 @@ class OneDnnProducts(TorchProducts):
         """(T, D), (F, D), (F,) -> (T, F)."""
         if not rows.numel() or not weight.numel():
             return TorchProducts.forward(self, rows, weight, bias)
-        return multiply(rows, weight, bias)
+        return onednn_linear(rows, weight, bias)
 
     def rows_gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """(T, F), (F, D) -> (T, D)."""
         if not gradient.numel() or not weight.numel():
             return TorchProducts.rows_gradient(self, gradient, weight)
-        return multiply(gradient, weight.t())
+        return onednn_linear(gradient, weight.t())
 
 
 log = logging.getLogger(__name__)
