@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,8 @@ Texts = Iterable[Any]
 class TextEstimator:
     """What both estimators have in common."""
 
-    _task: Literal["classify", "regress"]
+    _task: str
+    _figure: str | None = None  # what chooses the best weights, if not the task's main figure
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class TextEstimator:
 
     def __sklearn_tags__(self) -> Any:
         tags = sys.modules["sklearn.utils"]  # who asks has imported it
-        classifies = self._task == "classify"
+        classifies = isinstance(self, TextClassifier)
         return tags.Tags(
             estimator_type="classifier" if classifies else "regressor",
             target_tags=tags.TargetTags(required=True),
@@ -128,8 +129,8 @@ class TextEstimator:
             "length": {"max_length": self.max_length},
             "run": {"seed": self.random_state},
         }
-        if self._task == "regress" and given.best.figure is None:
-            changes["best"] = {"figure": "mse"}  # what `score` is made of
+        if self._figure is not None and given.best.figure is None:
+            changes["best"] = {"figure": self._figure}
         tree = given.model_dump()
         for section, values in changes.items():
             tree[section] |= {name: value for name, value in values.items() if value is not None}
@@ -188,6 +189,7 @@ class TextRegressor(TextEstimator):
     """A number for each text, pair or row of fields: fit, predict, score."""
 
     _task = "regress"
+    _figure = "mse"  # what `score` is made of
 
     def fit(self, X: Texts, y: Any) -> Self:
         """Learn the numbers `y` of the texts `X`, from the model's own weights on every time."""

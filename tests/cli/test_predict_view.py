@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertsmith.cli.views.predict import prediction_lines
-from bertsmith.tasks.prediction import Answer, Prediction, Span
+from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
 
 
 def test_a_label_comes_with_its_rivals() -> None:
@@ -13,7 +13,7 @@ def test_a_label_comes_with_its_rivals() -> None:
 
 
 def test_other_answers_are_spelled_as_their_task_has_them() -> None:
-    spans = (Span(0, 3, "PER", "Ada", 0.25), Span(9, 15, "LOC", "London"))
+    spans = (PredictedSpan(0, 3, "PER", "Ada", 0.25), PredictedSpan(9, 15, "LOC", "London"))
     tags = ("B-PER", "O", "B-LOC")
     assert prediction_lines(Prediction(value=spans, tags=tags), most=5) == [
         "PER\tAda\t0-3 (0.2500)",
@@ -23,7 +23,7 @@ def test_other_answers_are_spelled_as_their_task_has_them() -> None:
     assert prediction_lines(Prediction(value=()), most=5) == ["no label"]
     assert prediction_lines(Prediction(value=("x", "y")), most=5) == ["x, y"]
     assert prediction_lines(Prediction(value=2.5), most=5) == ["2.5000"]
-    none, some = Answer("", 0, 0, 1.0), Answer("Ada", 0, 3, 0.5)
+    none, some = PredictedAnswer("", 0, 0, 1.0), PredictedAnswer("Ada", 0, 3, 0.5)
     said = Prediction(value=none, confidence=0.7, others=(some,))
     assert prediction_lines(said, most=5) == ["no answer (0.7000)", "  or: Ada"]
 

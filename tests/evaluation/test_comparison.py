@@ -24,7 +24,7 @@ from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.multilabel import Multilabel
-from bertsmith.tasks.prediction import Answer, Prediction
+from bertsmith.tasks.prediction import PredictedAnswer, Prediction
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
 
@@ -96,7 +96,12 @@ def test_every_task_is_compared_row_by_row() -> None:
         (Choose(), Choice(0), 0, 1),
         (Multilabel(labels=("a", "b")), Labels(("a",)), ("a",), ("a", "b")),
         (Regress(), Score(1.0), 1.0, 3.0),
-        (FindAnswer(), Answers((("red", 0),)), Answer("red", 0, 3, 1.0), Answer("x", 4, 5, 1.0)),
+        (
+            FindAnswer(),
+            Answers((("red", 0),)),
+            PredictedAnswer("red", 0, 3, 1.0),
+            PredictedAnswer("x", 4, 5, 1.0),
+        ),
         (Tag(labels=("O", "B-x", "I-x")), tagged, ("B-x", "O"), ("O", "O")),
     ]
     for task, target, good, bad in cases:

@@ -9,9 +9,9 @@ from proof_cases import CASES, answer_case, classify_case
 
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.proof import baselines, prove
-from bertsmith.evaluation.proof.entity_errors import _compared
-from bertsmith.evaluation.proof.presentation import around, shortened
-from bertsmith.evaluation.proof.questions import asked_for
+from bertsmith.metrics.entity_errors import _compared
+from bertsmith.tasks.answer.evaluation import question_word
+from bertsmith.tasks.excerpts import around, shortened
 
 
 @given(st.text(max_size=300), st.integers(20, 200))
@@ -69,7 +69,7 @@ def test_one_long_span_stands_for_one_of_two_short_ones_only() -> None:
     ],
 )
 def test_the_question_word_is_found(question, word) -> None:
-    assert asked_for(question) == word
+    assert question_word(question) == word
 
 
 def test_questions_and_silence_count_every_row() -> None:

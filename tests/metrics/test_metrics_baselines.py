@@ -9,9 +9,11 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from bertsmith.metrics import METRICS
-from bertsmith.metrics.baselines import MAJORITY, WORDS
 from bertsmith.metrics.baselines.tfidf import MANY_ROWS, tfidf, tokens
+from bertsmith.tasks.kinds import TASKS
+
+MAJORITY = {name: kind.majority for name, kind in TASKS.items()}
+WORDS = {name: kind.words for name, kind in TASKS.items()}
 
 GOOD, BAD, PLAIN = ("fine great lovely", "awful poor dull", "the film was a of and plot scene")
 
@@ -74,7 +76,9 @@ def test_words_tell_good_from_bad_where_the_commonest_class_cannot() -> None:
     new, wanted = reviews(100, 5)
     labels = ("bad", "good")
     scored = [
-        METRICS["classify"].score(wanted, baseline["classify"](texts, targets, new, labels), labels)
+        TASKS["classify"].metric.score(
+            wanted, baseline["classify"](texts, targets, new, labels), labels
+        )
         for baseline in (MAJORITY, WORDS)
     ]
     assert scored[0]["accuracy"] <= 0.6
@@ -107,10 +111,12 @@ def test_the_words_two_texts_share_tell_their_likeness() -> None:
     texts, targets = pairs(400)
     new, wanted = pairs(100)
     found = WORDS["regress"](texts, targets, new, ())
-    assert METRICS["regress"].score(wanted, found)["spearman"] > 0.9
+    assert TASKS["regress"].metric.score(wanted, found)["spearman"] > 0.9
     assert targets.min() <= found.min() <= found.max() <= targets.max()
     assert np.isnan(
-        METRICS["regress"].score(wanted, MAJORITY["regress"](texts, targets, new, ()))["spearman"]
+        TASKS["regress"].metric.score(wanted, MAJORITY["regress"](texts, targets, new, ()))[
+            "spearman"
+        ]
     )
 
 
@@ -123,11 +129,11 @@ def test_many_labels_each_by_its_own_words() -> None:
         (" ".join([*random.choice(PLAIN.split(), 6), *np.array(names)[row]]),) for row in marks
     ]
     found = WORDS["multilabel"](texts[:150], marks[:150], texts[150:], names)
-    scored = METRICS["multilabel"].score(marks[150:], found, names)
+    scored = TASKS["multilabel"].metric.score(marks[150:], found, names)
     assert scored["f1_micro"] > 0.9
     common = MAJORITY["multilabel"](texts[:150], marks[:150], texts[150:], names)
     assert common.chosen.any(axis=1).all()
-    assert METRICS["multilabel"].score(marks[150:], common, names)["f1_micro"] < 0.6
+    assert TASKS["multilabel"].metric.score(marks[150:], common, names)["f1_micro"] < 0.6
 
 
 def test_a_rare_label_that_is_never_likely_is_still_found_by_its_threshold() -> None:
@@ -140,7 +146,7 @@ def test_a_rare_label_that_is_never_likely_is_still_found_by_its_threshold() -> 
     texts = [("telling" if here else "plain",) for here in random.random(2000) < chance]
     found = WORDS["multilabel"](texts[:1500], marks[:1500], texts[1500:], ("rare",))
     assert found.probabilities.max() < 0.5
-    assert METRICS["multilabel"].score(marks[1500:], found, ("rare",))["f1_micro"] > 0.35
+    assert TASKS["multilabel"].metric.score(marks[1500:], found, ("rare",))["f1_micro"] > 0.35
 
 
 def test_a_choice_by_the_words_of_right_endings() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bertsmith.errors import ConfigError
-from bertsmith.metrics import METRICS, Decisions, better
-from bertsmith.metrics.baselines import MAJORITY, WORDS
+from bertsmith.metrics import Decisions, better
 from bertsmith.metrics.multilabel import decide
 from bertsmith.metrics.significance import bootstrap, paired_bootstrap
+from bertsmith.tasks.kinds import TASKS
 
 LABELS = ("a", "b", "c")
 RANDOM = np.random.default_rng(4)
@@ -29,7 +29,7 @@ CASES = {
     "answer": (GOLDS, [g[0] if g else "" for g in GOLDS], ["word 1"] * 40, ()),
     "choose": (CLASSES, CLASSES, np.roll(CLASSES, 1), ()),
 }
-EACH = pytest.mark.parametrize("task", METRICS)
+EACH = pytest.mark.parametrize("task", TASKS)
 
 
 def taken(side, rows):
@@ -39,29 +39,32 @@ def taken(side, rows):
 
 
 def test_every_task_has_figures_and_baselines() -> None:
-    assert CASES.keys() == METRICS.keys() == MAJORITY.keys() == WORDS.keys()
+    assert CASES.keys() == TASKS.keys()
+    assert all(kind.majority and kind.words for kind in TASKS.values())
 
 
 @EACH
 def test_the_main_figure_comes_first_and_perfect_is_one(task) -> None:
     targets, perfect, poor, labels = CASES[task]
-    best = METRICS[task].score(targets, perfect, labels)
-    assert next(iter(best)) == METRICS[task].main
-    assert best[METRICS[task].main] == pytest.approx(1.0)
-    worse = METRICS[task].score(targets, poor, labels)
+    best = TASKS[task].metric.score(targets, perfect, labels)
+    assert next(iter(best)) == TASKS[task].metric.main
+    assert best[TASKS[task].metric.main] == pytest.approx(1.0)
+    worse = TASKS[task].metric.score(targets, poor, labels)
     assert worse.keys() <= best.keys()
     for name, value in worse.items():
         assert type(value) is float
         assert name == "mse" or -1 <= value <= 1
-    assert better(METRICS[task].main, best[METRICS[task].main], worse[METRICS[task].main])
+    assert better(
+        TASKS[task].metric.main, best[TASKS[task].metric.main], worse[TASKS[task].metric.main]
+    )
 
 
 @EACH
 def test_the_order_of_rows_changes_nothing(task) -> None:
     targets, _, poor, labels = CASES[task]
     order = np.random.default_rng(1).permutation(40)
-    first = METRICS[task].score(targets, poor, labels)
-    second = METRICS[task].score(taken(targets, order), taken(poor, order), labels)
+    first = TASKS[task].metric.score(targets, poor, labels)
+    second = TASKS[task].metric.score(taken(targets, order), taken(poor, order), labels)
     assert first == pytest.approx(second)
 
 
@@ -69,18 +72,18 @@ def test_the_order_of_rows_changes_nothing(task) -> None:
 def test_a_figure_of_drawn_rows_is_the_score_of_those_rows(task) -> None:
     targets, _, poor, labels = CASES[task]
     drawn = np.random.default_rng(2).integers(0, 40, 40)
-    expected = METRICS[task].score(taken(targets, drawn), taken(poor, drawn), labels)
-    for name in (None, *METRICS[task].score(targets, poor, labels)):
-        figure = METRICS[task].figure(targets, poor, labels, name)
-        wanted = expected[name or METRICS[task].main]
+    expected = TASKS[task].metric.score(taken(targets, drawn), taken(poor, drawn), labels)
+    for name in (None, *TASKS[task].metric.score(targets, poor, labels)):
+        figure = TASKS[task].metric.figure(targets, poor, labels, name)
+        wanted = expected[name or TASKS[task].metric.main]
         assert figure(drawn) == pytest.approx(wanted, nan_ok=True)
 
 
 @EACH
 def test_bootstrap_and_comparison_need_no_knowledge_of_the_task(task) -> None:
     targets, perfect, poor, labels = CASES[task]
-    one = METRICS[task].figure(targets, poor, labels)
-    two = METRICS[task].figure(targets, perfect, labels)
+    one = TASKS[task].metric.figure(targets, poor, labels)
+    two = TASKS[task].metric.figure(targets, perfect, labels)
     interval = bootstrap(one, 40, samples=100)
     assert interval.low <= interval.value <= interval.high
     difference = paired_bootstrap(one, two, 40, samples=100)
@@ -92,28 +95,28 @@ def test_bootstrap_and_comparison_need_no_knowledge_of_the_task(task) -> None:
 def test_uneven_and_empty_sides_are_named(task) -> None:
     targets, perfect, _, labels = CASES[task]
     with pytest.raises(ConfigError, match="39 targets stand against 40 predictions"):
-        METRICS[task].score(taken(targets, range(39)), perfect, labels)
+        TASKS[task].metric.score(taken(targets, range(39)), perfect, labels)
     with pytest.raises(ConfigError, match="no rows"):
-        METRICS[task].score(taken(targets, []), taken(perfect, []), labels)
+        TASKS[task].metric.score(taken(targets, []), taken(perfect, []), labels)
     with pytest.raises(ConfigError, match="no figure is called 'nothing'"):
-        METRICS[task].figure(targets, perfect, labels, "nothing")
+        TASKS[task].metric.figure(targets, perfect, labels, "nothing")
 
 
 def test_scores_of_classes_are_decided_by_the_largest() -> None:
-    metric = METRICS["classify"]
+    metric = TASKS["classify"].metric
     scores = np.eye(3)[CLASSES] + 0.1
     assert metric.score(CLASSES, scores, LABELS) == metric.score(CLASSES, CLASSES, LABELS)
 
 
 def test_two_classes_have_the_f1_of_the_second() -> None:
-    found = METRICS["classify"].score([0, 1, 1, 0], [1, 1, 0, 0], ("no", "yes"))
+    found = TASKS["classify"].metric.score([0, 1, 1, 0], [1, 1, 0, 0], ("no", "yes"))
     assert found["f1"] == pytest.approx(0.5)
-    assert "f1" not in METRICS["classify"].score(CLASSES, CLASSES, LABELS)
+    assert "f1" not in TASKS["classify"].metric.score(CLASSES, CLASSES, LABELS)
 
 
 def test_labels_from_probabilities_from_decisions_and_from_marks() -> None:
     chances = np.where(TABLE, 0.6, 0.3)
-    score = METRICS["multilabel"].score
+    score = TASKS["multilabel"].metric.score
     by_chance = score(TABLE, chances, LABELS)
     assert by_chance == score(TABLE, decide(chances, 0.5), LABELS)
     marked = score(TABLE, chances >= 0.5, LABELS)
@@ -124,13 +127,13 @@ def test_labels_from_probabilities_from_decisions_and_from_marks() -> None:
 
 
 def test_tags_of_no_scheme_are_judged_unit_by_unit() -> None:
-    found = METRICS["tag"].score([["NN", "VB", "NN"]], [["NN", "NN", "NN"]], ("NN", "VB"))
+    found = TASKS["tag"].metric.score([["NN", "VB", "NN"]], [["NN", "NN", "NN"]], ("NN", "VB"))
     assert found["f1"] == found["accuracy"] == pytest.approx(2 / 3)
     assert found["f1_macro"] == pytest.approx((0.8 + 0.0) / 2)
 
 
 def test_answers_say_both_kinds_of_question_and_take_the_rules_by_name() -> None:
-    score = METRICS["answer"].score
+    score = TASKS["answer"].metric.score
     found = score([["red"], [], ["blue"]], ["red", "x", ""])
     assert found["exact_answerable"] == 0.5
     assert found["f1_unanswerable"] == 0.0

@@ -63,14 +63,14 @@ def test_the_first_sentence_says_how_good_and_what_less_would_get() -> None:
         "baselines": {"dev": {"majority": {"accuracy": 444 / 872}, "words": {"accuracy": 0.803}}},
     }
     assert headline(told) == (
-        "92.1\u00a0% right on 872 dev rows; always saying “pos” gets 50.9\u00a0%, "
-        "word counts get 80.3\u00a0%."
+        "Accuracy 92.1\u00a0% on 872 dev rows; majority (“pos”) 50.9\u00a0%, "
+        "TF-IDF linear model 80.3\u00a0%."
     )
     del told["baselines"]
-    assert headline(told) == "92.1\u00a0% right on 872 dev rows."
+    assert headline(told) == "Accuracy 92.1\u00a0% on 872 dev rows."
     # Whatever the majority was, a label that does not have that share is not named.
     told["baselines"] = {"dev": {"majority": {"accuracy": 0.4}}}
-    assert "the commonest answer gets 40.0\u00a0%" in headline(told)
+    assert "majority 40.0\u00a0%" in headline(told)
     assert headline({}) == ""
 
 
@@ -173,9 +173,9 @@ def test_one_evaluation_at_the_end_is_drawn(record) -> None:
 def test_each_task_says_what_its_words_baseline_is() -> None:
     said_first = {name: headline(finetune_record(name)) for name in ("tag", "answer", "multilabel")}
     assert "Entity F1" in said_first["tag"]
-    assert "the commonest tag of a word gets" in said_first["tag"]
-    assert "nearest matching words get" in said_first["answer"]
-    assert "F1 over all labels" in said_first["multilabel"]
+    assert "most frequent tag per word 0.0" in said_first["tag"]
+    assert "sliding window of question words " in said_first["answer"]
+    assert "Micro F1" in said_first["multilabel"]
 
 
 def test_a_model_that_a_simple_rule_beats_is_not_praised(record) -> None:

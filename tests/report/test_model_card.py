@@ -71,7 +71,7 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
     for expected in (
         "# mine",
         "fine-tuned from bert-base-uncased",
-        "% right on 100 test rows",
+        "% on 100 test rows",
         "3 labels: neg, neutral, pos",
         "## Intended use",
         "120 steps (4 epochs) in 83 s",

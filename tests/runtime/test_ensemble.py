@@ -11,13 +11,13 @@ import torch
 from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
-from bertsmith.metrics import METRICS
+from bertsmith.metrics import TAGS
 from bertsmith.nn.crf import Crf
 from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
 from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.ensemble_logits import joint_logits, joint_task
-from bertsmith.tasks.prediction import Answer
+from bertsmith.tasks.prediction import PredictedAnswer
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.finetune.finetune import finetune
@@ -84,8 +84,8 @@ def test_one_model_is_an_ensemble_that_says_the_same(
         for other in (one, two):
             if isinstance(plain.value, float):
                 assert other.value == pytest.approx(plain.value, rel=1e-5)
-            elif isinstance(plain.value, Answer):
-                assert isinstance(other.value, Answer)
+            elif isinstance(plain.value, PredictedAnswer):
+                assert isinstance(other.value, PredictedAnswer)
                 assert other.value.text == plain.value.text
             else:
                 assert other.value == plain.value
@@ -127,7 +127,7 @@ def test_thresholds_of_labels_are_means(trained: dict[str, list[Predictor]]) -> 
 def test_models_of_several_tasks_or_vocabularies_are_refused(
     trained: dict[str, list[Predictor]],
 ) -> None:
-    with pytest.raises(ConfigError, match="answers one question"):
+    with pytest.raises(ConfigError, match="same task and labels"):
         Ensemble([trained["classify"][0], trained["multilabel"][0]])
     one = trained["tag"][1]
     other = Predictor(one.model, one.tokenizer, lengths=LengthSettings(max_length=16), tables={})
@@ -178,7 +178,7 @@ def test_an_ensemble_with_a_crf_gives_legal_tags(source: str, tmp_path: Path) ->
     asked = rows(12, "tag", seed=5)
     said = joint.predict(asked)
     truth, given = joint.task.compared(asked, said)
-    assert METRICS["tag"].score(truth, given, joint.task.labels)["f1"] >= 0.0
+    assert TAGS.score(truth, given, joint.task.labels)["f1"] >= 0.0
     for one in said:
         before = "O"
         for tag in one.tags:

@@ -19,7 +19,7 @@ from bertsmith.tasks.answer.answer import FindAnswer
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.multilabel import Multilabel
-from bertsmith.tasks.prediction import Answer, Prediction
+from bertsmith.tasks.prediction import PredictedAnswer, Prediction
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.scheme import tag_spans
 from bertsmith.tasks.tag.tag import Tag
@@ -138,7 +138,7 @@ def answer_case(rows: int = 90) -> Case:
         target = Answers(((gold, context.index(gold)),)) if number % 4 else Answers(())
         start = context.index(gold) if draw.random() < 0.6 else 400
         text = context[start : start + len(gold)] if draw.random() < 0.8 else ""
-        value = Answer(text, start if text else 0, start + len(text) if text else 0, 1.0)
+        value = PredictedAnswer(text, start if text else 0, start + len(text) if text else 0, 1.0)
         examples.append(example(number, [asks[number % 5], context], target, "dev.json"))
         said.append(Prediction(value=value, confidence=draw.random(), cut=0))
     return FindAnswer(no_answer=True), examples, said

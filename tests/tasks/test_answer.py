@@ -14,14 +14,15 @@ from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Answers, Example
-from bertsmith.tasks.answer.answer import FindAnswer
+from bertsmith.tasks.answer.answer import FindAnswer, answer_from
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import answer
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.prediction import Answer, Prediction
+from bertsmith.tasks.prediction import PredictedAnswer, Prediction
 from bertsmith.tasks.task import Logits, score
+from bertsmith.tasks.task_settings import TaskOptions
 
 LENGTHS = LengthSettings(max_length=16)
 COLORS = TASK_WORDS[:3]
@@ -52,7 +53,7 @@ def colors(count: int = 6, *, impossible: bool = False) -> list[Example]:
 @pytest.mark.parametrize("impossible", [False, True])
 def test_a_batch_is_learned_by_heart_and_answered(head: HeadSettings, impossible: bool) -> None:
     rows = colors(impossible=impossible)
-    task = FindAnswer.for_examples(rows)
+    task = answer_from(rows, TaskOptions())
     assert task.no_answer is impossible
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task, head=head)
@@ -121,11 +122,11 @@ def test_no_answer_is_given_where_the_first_token_leads_by_more_than_the_thresho
     rows = [question("red tree", 0, 3)]
     features, logits = one_window(null=5.0, best=4.0, second=2.0)
     (sure,) = FindAnswer().decode(logits, features, rows)
-    assert sure.value == Answer("red", 0, 3, 4.0)
+    assert sure.value == PredictedAnswer("red", 0, 3, 4.0)
     assert all(one.text for one in sure.others)
     task = FindAnswer(no_answer=True)
     (said,) = task.decode(logits, features, rows)
-    assert said.value == Answer("", 0, 0, 5.0)
+    assert said.value == PredictedAnswer("", 0, 0, 5.0)
     # red and tree at 4 and 2, "red tree" at 1 + 2, nothing at 5
     assert [(one.text, one.score) for one in said.others] == [
         ("red", 4.0),
@@ -151,12 +152,15 @@ def test_of_several_windows_the_least_sure_first_token_counts() -> None:
         one[0] = 10.0 + number
     logits[-1][0] = 1.0
     (said,) = task.decode(logits, features, rows)
-    assert said.value == Answer("", 0, 0, 2.0)
+    assert said.value == PredictedAnswer("", 0, 0, 2.0)
 
 
 def spoken(span: str, lead: float) -> Prediction:
     """A prediction whose score for no answer is `lead` above that of its span."""
-    return Prediction(value=Answer(span, 0, len(span), 1.0), others=(Answer("", 0, 0, 1.0 + lead),))
+    return Prediction(
+        value=PredictedAnswer(span, 0, len(span), 1.0),
+        others=(PredictedAnswer("", 0, 0, 1.0 + lead),),
+    )
 
 
 def test_the_threshold_is_tuned_where_both_kinds_of_questions_are() -> None:
@@ -192,7 +196,7 @@ def test_tuning_on_decoded_logits_reaches_the_best_score() -> None:
 def test_figures_count_every_accepted_answer() -> None:
     rows = [row(0, ["who?", "red tree"], Answers((("red", 0),), ("a tree",)))]
     for text, exact in [("red", 1.0), ("the tree", 1.0), ("red tree", 0.0)]:
-        said = [Prediction(value=Answer(text, 0, len(text), 1.0))]
+        said = [Prediction(value=PredictedAnswer(text, 0, len(text), 1.0))]
         assert score(FindAnswer(), rows, said)["exact"] == exact
 
 
@@ -211,9 +215,9 @@ def test_an_empty_context_has_no_answer_and_breaks_nothing() -> None:
 def test_the_language_sets_how_long_an_answer_may_be() -> None:
     english = [question("The cat sat on the mat and it was the best of all.", 4, 7)]
     chinese = [question("我爱北京天安门", 0, 1)]
-    assert FindAnswer.for_examples(english).longest == 30
-    assert FindAnswer.for_examples(chinese).longest == 60
-    assert FindAnswer.for_examples(english, language="zh").longest == 60
+    assert answer_from(english, TaskOptions()).longest == 30
+    assert answer_from(chinese, TaskOptions()).longest == 60
+    assert answer_from(english, TaskOptions(language="zh")).longest == 60
     with pytest.raises(ConfigError, match=r"answer\.longest is 0"):
         FindAnswer(longest=0)
 

@@ -23,9 +23,10 @@ from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.tasks.prediction import Prediction, Span
+from bertsmith.tasks.prediction import PredictedSpan, Prediction
 from bertsmith.tasks.tag.tag import Tag, tag_from
 from bertsmith.tasks.task import score
+from bertsmith.tasks.task_settings import TaskOptions, TaskSettings
 
 WORDS = "john ##ny smith paul lives works in at new york old big bank for , .".split()  # noqa: SIM905
 CHARACTERS = list("张伟住在北京市中国银行工作，。李小明去上海")
@@ -74,7 +75,7 @@ def test_one_batch_is_learned_by_heart_and_its_spans_come_back(
     texts: dict[str, list[str]], crf: bool, stride: int | None
 ) -> None:
     examples = marked(texts)
-    task = tag_from(examples, CrossEntropySettings(), crf=crf)
+    task = tag_from(examples, TaskOptions(settings=TaskSettings(crf=crf)))
     assert set(task.labels) == {"O", *(f"{x}-{k}" for x in "BI" for k in ("LOC", "ORG", "PER"))}
     lengths = LengthSettings(max_length=32 if stride is None else 8, stride=stride)
     features = task.features(examples, TOKENIZER, lengths)
@@ -109,7 +110,7 @@ def test_a_span_is_as_certain_as_its_least_certain_tag() -> None:
 
 def test_the_scores_of_a_crf_are_trained_stored_and_read_in_decoding() -> None:
     examples = marked(ENGLISH)
-    task = tag_from(examples, CrossEntropySettings(), crf=True)
+    task = tag_from(examples, TaskOptions(settings=TaskSettings(crf=True)))
     features = task.features(examples, TOKENIZER, LengthSettings())
     model = tiny_task_model(task, words=SIZE)
     assert published_head(task, VectorSettings(), HeadSettings()) is None
@@ -187,7 +188,7 @@ def test_a_unit_that_is_not_read_is_outside_counted_and_parts_spans() -> None:
     assert found.cut == 1
     cut = task.features([example], TOKENIZER, LengthSettings(max_length=3))
     (found,) = task.decode([logits[0][:1]], cut, [example])
-    assert found.value == (Span(0, 4, "PER", "john"),)
+    assert found.value == (PredictedSpan(0, 4, "PER", "john"),)
     assert found.cut == 3
     assert found.to_json()["tokens_cut"] == 3
 
@@ -206,7 +207,10 @@ def test_plain_labels_mark_every_unit() -> None:
     example = row(0, ["john lives"])
     features = task.features([example], TOKENIZER, LengthSettings())
     (found,) = task.decode([sure(task, ["NOUN", "VERB"])], features, [example])
-    assert found.value == (Span(0, 4, "NOUN", "john"), Span(5, 10, "VERB", "lives"))
+    assert found.value == (
+        PredictedSpan(0, 4, "NOUN", "john"),
+        PredictedSpan(5, 10, "VERB", "lives"),
+    )
 
 
 def test_a_text_without_units_goes_through_training_and_decoding() -> None:
@@ -226,7 +230,7 @@ def test_a_text_without_units_goes_through_training_and_decoding() -> None:
 
 def test_class_weights_and_other_losses_reach_the_units() -> None:
     examples = marked(ENGLISH)
-    balanced = tag_from(examples, CrossEntropySettings(weights="balanced"))
+    balanced = tag_from(examples, TaskOptions(loss=CrossEntropySettings(weights="balanced")))
     features = balanced.features(examples, TOKENIZER, LengthSettings())
     batch = task_batch(features)
     logits = torch.randn(
@@ -235,7 +239,7 @@ def test_class_weights_and_other_losses_reach_the_units() -> None:
     weights = torch.tensor(balanced.weights)[batch.targets]
     each = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="none")
     torch.testing.assert_close(balanced.loss(logits, batch).sum, (weights * each).sum())
-    focal = tag_from(examples, FocalSettings())
+    focal = tag_from(examples, TaskOptions(loss=FocalSettings()))
     assert focal.loss(logits, batch).sum < balanced.loss(logits, batch).sum
 
 
@@ -244,11 +248,16 @@ def test_settings_that_would_be_ignored_are_refused() -> None:
         with pytest.raises(ConfigError, match="whole sequences"):
             Tag(labels=BIO, crf=Crf(3), settings=loss)
     with pytest.raises(ConfigError, match="whole sequences"):
-        tag_from(marked(ENGLISH), CrossEntropySettings(weights="balanced"), crf=True)
+        tag_from(
+            marked(ENGLISH),
+            TaskOptions(
+                loss=CrossEntropySettings(weights="balanced"), settings=TaskSettings(crf=True)
+            ),
+        )
     with pytest.raises(ConfigError, match="4 tags, but 3 labels"):
         Tag(labels=BIO, crf=Crf(4))
     with pytest.raises(ConfigError, match="no training row"):
-        tag_from([row(0, ["john"])], CrossEntropySettings())
+        tag_from([row(0, ["john"])], TaskOptions(loss=CrossEntropySettings()))
 
 
 def test_rows_of_another_kind_are_named() -> None:

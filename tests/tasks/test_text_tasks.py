@@ -14,14 +14,16 @@ from torch.nn import functional as F
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label, Labels, Score
 from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.classify import Classify
+from bertsmith.tasks.classify import Classify, classify_from
 from bertsmith.tasks.inference import answer, cut_up, predictions
-from bertsmith.tasks.kinds import classify_from, multilabel_from, regress_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings, class_loss, labels_loss
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.multilabel import multilabel_from
+from bertsmith.tasks.regress import regress_from
 from bertsmith.tasks.task import Task, score
+from bertsmith.tasks.task_settings import TaskOptions
 
 LENGTHS = LengthSettings(max_length=24)
 VECTORS = [
@@ -44,7 +46,7 @@ def labeled(count: int = 10) -> list[Example]:
 
 def test_labels_stay_as_written_and_come_back() -> None:
     rows = labeled()
-    task = classify_from(rows, CrossEntropySettings())
+    task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     assert task.labels == (" x ", "01", "NA")
     features = task.features(rows, word_tokenizer(), LENGTHS)
     planted = [10.0 * np.eye(3, dtype=np.float32)[int(f.target)] for f in features]
@@ -57,7 +59,7 @@ def test_labels_stay_as_written_and_come_back() -> None:
 @pytest.mark.parametrize("vector", VECTORS, ids=str)
 def test_every_vector_learns_a_batch_by_heart(vector: VectorSettings) -> None:
     rows = labeled(8)
-    task = classify_from(rows, CrossEntropySettings())
+    task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task, vector=vector)
     assert overfit(model, features, steps=120) < 0.2
@@ -77,7 +79,7 @@ def test_every_vector_learns_a_batch_by_heart(vector: VectorSettings) -> None:
 )
 def test_every_head_learns_a_batch_by_heart(head: HeadSettings) -> None:
     rows = labeled(8)
-    task = classify_from(rows, CrossEntropySettings())
+    task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task, vector=VectorSettings(pooling="mean"), head=head)
     assert overfit(model, features, steps=120) < 0.4
@@ -89,7 +91,7 @@ def test_several_labels_and_their_thresholds() -> None:
         row(n, [text], Labels(tuple(name for at, name in enumerate(names) if n >> at & 1)))
         for n, text in enumerate(texts(8))
     ]
-    task = multilabel_from(rows, CrossEntropySettings())
+    task = multilabel_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task)
     assert overfit(model, features, steps=150) < 0.2
@@ -105,7 +107,7 @@ def test_several_labels_and_their_thresholds() -> None:
 
 def test_numbers_are_learned_on_their_own_scale() -> None:
     rows = [row(n, [text, "bird"], Score(100.0 + 10 * n)) for n, text in enumerate(texts(6))]
-    task = regress_from(rows)
+    task = regress_from(rows, TaskOptions())
     assert (task.mean, round(task.spread, 3)) == (125.0, 17.078)
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task)
@@ -117,12 +119,12 @@ def test_numbers_are_learned_on_their_own_scale() -> None:
 
 def test_a_number_that_never_changes_cannot_be_learned() -> None:
     with pytest.raises(ConfigError, match="all training rows have the number 2"):
-        regress_from([row(n, ["bird"], Score(2.0)) for n in range(3)])
+        regress_from([row(n, ["bird"], Score(2.0)) for n in range(3)], TaskOptions())
 
 
 def test_answers_are_the_same_in_any_batch_and_in_order() -> None:
     rows = labeled(13)
-    task = classify_from(rows, CrossEntropySettings())
+    task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task, vector=VectorSettings(pooling="mean"))
     alone = answer(model, features, device=CPU, micro_tokens=1)
@@ -173,7 +175,7 @@ def test_an_unknown_label_names_its_place() -> None:
 
 def test_batches_hold_whole_examples_within_the_budget() -> None:
     rows = labeled(30)
-    task: Task = classify_from(rows, CrossEntropySettings())
+    task: Task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
     parts = list(cut_up(features, 20))
     assert sorted(number for part in parts for number in part) == list(range(30))
@@ -204,9 +206,11 @@ def test_losses_are_the_sums_they_claim_to_be() -> None:
 
 def test_balanced_weights_and_unknown_names() -> None:
     rows = [row(n, ["bird"], Label("a" if n else "b")) for n in range(4)]
-    assert classify_from(rows, CrossEntropySettings(weights="balanced")).weights == (4 / 6, 2.0)
+    assert classify_from(
+        rows, TaskOptions(loss=CrossEntropySettings(weights="balanced"))
+    ).weights == (4 / 6, 2.0)
     with pytest.raises(ConfigError, match="names 'c', which is no label"):
-        classify_from(rows, CrossEntropySettings(weights={"c": 2.0}))
+        classify_from(rows, TaskOptions(loss=CrossEntropySettings(weights={"c": 2.0})))
 
 
 def test_meta_features_stand_beside_the_text() -> None:

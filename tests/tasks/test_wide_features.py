@@ -17,12 +17,13 @@ from bertsmith.labeled.example import Choice, Example, Label
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
+from bertsmith.tasks.classify import classify_from
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.kinds import classify_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.wide_features import FEWEST, LENGTH, WideFeatures
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,
@@ -45,7 +46,7 @@ def labeled(count: int, seed: int = 0) -> list[Example]:
 
 
 def features_of(examples: list[Example], lengths: LengthSettings | None = None) -> list[Feature]:
-    task = classify_from(labeled(2), CrossEntropySettings())
+    task = classify_from(labeled(2), TaskOptions(loss=CrossEntropySettings()))
     return task.features(examples, TOKENIZER, lengths or LengthSettings())
 
 

@@ -29,11 +29,13 @@ from bertsmith.tasks.model.auxiliary import (
     with_auxiliary,
 )
 from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.finetune.finetune import finetune
 
+TASK = Classify(labels=("no", "yes"))
 BOTH = {
     "color": AuxiliarySettings(weight=0.5),
-    "size": AuxiliarySettings(kind="regress", weight=0.2),
+    "size": AuxiliarySettings(kind="number", weight=0.2),
 }
 
 
@@ -57,7 +59,7 @@ def further(count: int, seed: int = 0) -> list[Example]:
 
 def test_columns_become_classes_and_scales_and_come_back() -> None:
     examples = further(40)
-    color, size = auxiliary_from(examples, BOTH, "classify")
+    color, size = auxiliary_from(examples, BOTH, TASK)
     assert (color.labels, color.outputs, color.weight) == (("cold", "warm"), 2, 0.5)
     values = [float(row.extra["size"]) for row in examples if row.extra["size"]]
     assert size.mean == pytest.approx(np.mean(values))
@@ -71,7 +73,7 @@ def test_columns_become_classes_and_scales_and_come_back() -> None:
 
 def test_empty_cells_count_for_nothing() -> None:
     examples = further(14)
-    columns = auxiliary_from(examples, BOTH, "classify")
+    columns = auxiliary_from(examples, BOTH, TASK)
     task = Classify(labels=("no", "yes"))
     features = task.features(examples, word_tokenizer(), LengthSettings())
     batch = task_batch(with_auxiliary(features, examples, columns))
@@ -100,7 +102,7 @@ def test_the_task_says_the_same_with_and_without_them(pooling: str) -> None:
     batch = task_batch(features)
     model = tiny_task_model(task, vector=VectorSettings(pooling=pooling)).eval()
     plain = model(batch)
-    columns = auxiliary_from(examples, BOTH, "classify")
+    columns = auxiliary_from(examples, BOTH, TASK)
     from bertsmith.tasks.model.head import HeadSettings
     from bertsmith.tasks.model.task_model import TaskModel
 
@@ -124,7 +126,7 @@ def test_the_task_says_the_same_with_and_without_them(pooling: str) -> None:
     ("column", "settings"),
     [
         ("color", AuxiliarySettings(weight=1.0)),
-        ("size", AuxiliarySettings(kind="regress", weight=0.3)),
+        ("size", AuxiliarySettings(kind="number", weight=0.3)),
     ],
 )
 def test_a_column_is_learned_reported_by_name_and_stored(
@@ -174,9 +176,9 @@ def test_a_model_without_them_says_so(source: str, tmp_path: Path) -> None:
     [
         ({"task": AuxiliarySettings()}, "rename the column"),
         ({"shape": AuxiliarySettings()}, r"rows.tsv, line 1: there is no column 'shape'"),
-        ({"color": AuxiliarySettings(kind="regress")}, r"line 1, column color: .* is no number"),
+        ({"color": AuxiliarySettings(kind="number")}, r"line 1, column color: .* is no number"),
         ({"same": AuxiliarySettings()}, "have 1 values"),
-        ({"same": AuxiliarySettings(kind="regress")}, "no two different numbers"),
+        ({"same": AuxiliarySettings(kind="number")}, "no two different numbers"),
     ],
 )
 def test_columns_that_cannot_be_learned_are_refused(
@@ -184,12 +186,12 @@ def test_columns_that_cannot_be_learned_are_refused(
 ) -> None:
     examples = [replace(row, extra={**row.extra, "same": "1"}) for row in further(10)]
     with pytest.raises((ConfigError, TextError), match=message):
-        auxiliary_from(examples, columns, "classify")
+        auxiliary_from(examples, columns, TASK)
 
 
 def test_tasks_without_one_vector_refuse_them() -> None:
     with pytest.raises(ConfigError, match="which tag does not make"):
-        auxiliary_from(further(4), BOTH, "tag")
+        auxiliary_from(further(4), BOTH, Tag(labels=("O",)))
 
 
 def test_values_never_seen_in_training_ask_for_nothing() -> None:

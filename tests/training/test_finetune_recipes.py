@@ -12,8 +12,8 @@ from bertsmith.config import to_toml
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
 from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
-from bertsmith.metrics import METRICS
-from bertsmith.tasks.kinds import task_from_data
+from bertsmith.tasks.kinds import task_from_data, task_kind
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.training.finetune.recipe import (
     FINETUNE_RECIPES,
     AboutFinetune,
@@ -81,7 +81,9 @@ def test_a_recipe_fits_the_rows_of_its_task(task, name) -> None:
     recipe = load_finetune_recipe(name)
     fields = {"answer": 2, "choose": 3}.get(task, 2 if name in PAIRS else 1)
     rows = examples(task, fields=fields, words=700)
-    made = task_from_data(task, rows, loss=recipe.loss, crf=recipe.task.crf)
+    made = task_from_data(
+        task_kind(task), rows, TaskOptions(loss=recipe.loss, settings=recipe.task)
+    )
     features = made.features(rows, word_tokenizer(), recipe.length)
     assert max(map(len, features)) == recipe.length.max_length
     if task in ("tag", "answer"):  # windows over everything
@@ -93,7 +95,7 @@ def test_a_recipe_fits_the_rows_of_its_task(task, name) -> None:
 def test_the_figure_that_decides_is_one_of_the_task(task, name) -> None:
     wanted = load_finetune_recipe(name).best.figure
     if task == "classify":
-        figures = METRICS[task].score([0, 1, 1], [0, 1, 0], ("0", "1"))
+        figures = task_kind(task).metric.score([0, 1, 1], [0, 1, 0], ("0", "1"))
         assert wanted is None or wanted in figures
     else:
         assert wanted is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import InputFileError
-from bertsmith.metrics import METRICS
+from bertsmith.tasks.kinds import TASKS
 from bertsmith.training.finetune.recipe import load_finetune_recipe
 from bertsmith.training.studies.data_sets import SETS, find_sets
 
@@ -63,4 +63,4 @@ def test_every_set_has_a_recipe_and_figures_that_exist() -> None:
         assert set(one.published) <= set(one.figures) <= FIGURES
         assert all(0 < value < 1 for value in one.published.values())
     assert {one.suite for one in SETS.values()} == {"GLUE", "CLUE", ""}
-    assert {metric.main for metric in METRICS.values()} <= FIGURES | {"f1_micro"}
+    assert {kind.metric.main for kind in TASKS.values()} <= FIGURES | {"f1_micro"}

@@ -38,7 +38,7 @@ def test_windows_are_tried_where_texts_are_much_longer() -> None:
             length_choices(given, table(100), task=task, fields=fields, windows=True)
 
 
-def test_windows_that_take_too_long_are_tried_when_asked_for() -> None:
+def test_windows_that_take_too_long_are_tried_when_question_word() -> None:
     given = LengthSettings(max_length=32)
     assert window_cost(table(32 * 3), 32) == pytest.approx(4)
 

@@ -16,13 +16,12 @@ from bertsmith.errors import ConfigError
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.kinds import task_from_data
+from bertsmith.tasks.kinds import TASKS, task_from_data
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.tasks.r_drop import DIVERGENCES, RDrop
+from bertsmith.tasks.r_drop import RDrop
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,
@@ -36,7 +35,7 @@ MEAN = VectorSettings(pooling="mean")
 
 def model_and_features(name: str, dropout: float = 0.0) -> tuple[TaskModel, list[Feature]]:
     examples = rows(8, name)
-    task = task_from_data(name, examples, loss=CrossEntropySettings(), crf=False)
+    task = task_from_data(TASKS[name], examples)
     model = tiny_task_model(task, vector=MEAN, head=HeadSettings(dropout=dropout))
     return model.train(), task.features(examples, word_tokenizer(), LengthSettings())
 
@@ -57,7 +56,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
-@pytest.mark.parametrize("task", sorted(DIVERGENCES))
+@pytest.mark.parametrize("task", sorted(n for n, k in TASKS.items() if k.divergence))
 def test_without_dropout_the_loss_is_that_of_one_pass(task: str) -> None:
     model, features = model_and_features(task)
     batch = task_batch(features)
@@ -67,7 +66,7 @@ def test_without_dropout_the_loss_is_that_of_one_pass(task: str) -> None:
     assert twice.count == once.count == model.task.count(batch)
 
 
-@pytest.mark.parametrize("task", sorted(DIVERGENCES))
+@pytest.mark.parametrize("task", sorted(n for n, k in TASKS.items() if k.divergence))
 def test_two_passes_cost_their_mean_and_their_divergence(task: str) -> None:
     model, features = model_and_features(task, dropout=0.3)
     batch = task_batch(features)
@@ -75,7 +74,7 @@ def test_two_passes_cost_their_mean_and_their_divergence(task: str) -> None:
     torch.manual_seed(5)
     first, second = model(batch), model(batch)
     mean = (loss(first, batch).sum + loss(second, batch).sum) / 2
-    divergence = DIVERGENCES[task](first, second)
+    divergence = TASKS[task].divergence(first, second)
     assert divergence > 0
     torch.manual_seed(5)
     found = RDrop(3.0)(model, batch, loss)
@@ -92,10 +91,10 @@ def test_differences_are_those_of_the_paper() -> None:
         one, two = kind(logits=first), kind(logits=other)
         return (kl_divergence(one, two) + kl_divergence(two, one)).sum() / 2
 
-    torch.testing.assert_close(DIVERGENCES["classify"](first, other), both(Categorical))
-    torch.testing.assert_close(DIVERGENCES["multilabel"](first, other), both(Bernoulli) / 3)
+    torch.testing.assert_close(TASKS["classify"].divergence(first, other), both(Categorical))
+    torch.testing.assert_close(TASKS["multilabel"].divergence(first, other), both(Bernoulli) / 3)
     squares = sum((a - b) ** 2 for a, b in zip(first.flatten(), other.flatten(), strict=True))
-    torch.testing.assert_close(DIVERGENCES["regress"](first, other), squares)
+    torch.testing.assert_close(TASKS["regress"].divergence(first, other), squares)
 
 
 def test_a_run_learns_and_goes_on_to_the_same_bits(source: str, tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_a_frozen_encoder_and_auxiliary_targets_are_refused() -> None:
         )
     with pytest.raises(ValueError, match=r"regularization\.r_drop compares .* leave it out"):
         FinetuneRecipe.model_validate(
-            {"regularization": {"r_drop": 1.0}, "auxiliary": {"stars": {"kind": "regress"}}}
+            {"regularization": {"r_drop": 1.0}, "auxiliary": {"stars": {"kind": "number"}}}
         )
 
 

@@ -13,11 +13,11 @@ from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Label
 from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.classify import Classify
+from bertsmith.tasks.classify import Classify, classify_from
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.kinds import classify_from
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune.finetune import finetune
@@ -47,7 +47,7 @@ class OneOf(SingleRank):
 
 def task_and_features(texts: list[str]) -> tuple[Classify, list[Feature]]:
     examples = [row(n, [text], Label("ab"[n % 2])) for n, text in enumerate(texts)]
-    task = classify_from(examples, CrossEntropySettings())
+    task = classify_from(examples, TaskOptions(loss=CrossEntropySettings()))
     return task, task.features(examples, TOKENIZER, LengthSettings(max_length=512))
 
 

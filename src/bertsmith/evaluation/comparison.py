@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,8 +12,7 @@ from numpy.typing import NDArray
 from bertsmith.errors import ConfigError
 from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
-from bertsmith.metrics import LOWER_IS_BETTER, METRICS, Decisions
-from bertsmith.metrics.answers import answer_scores, rules_for
+from bertsmith.metrics import LOWER_IS_BETTER
 from bertsmith.metrics.significance import Difference, mcnemar, paired_bootstrap
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Task
@@ -95,7 +93,7 @@ def compare(
             f"{len(examples)} rows, {len(first)} and {len(second)} answers: compare takes an "
             "answer of each model for each row"
         )
-    metric = METRICS[task.name]
+    metric = task.kind.metric
     truth, one = task.compared(examples, first)
     _, two = task.compared(examples, second)
     name = figure or metric.main
@@ -113,23 +111,15 @@ def compare(
         only_first=int(ahead.sum()),
         only_second=int(behind.sum()),
         rows_p=mcnemar(ahead, behind),
-        binary=task.name in ("classify", "choose"),
+        binary=task.kind.row_score is None,
     )
 
 
-def row_scores(task: Task, truth: Any, said: Any) -> NDArray[np.float64]:
-    """(N,): how well each row was answered, more being better; rows compare, tasks do not."""
-    if task.name == "regress":
-        return np.asarray(-np.abs(np.asarray(truth) - np.asarray(said)))
-    if task.name == "tag":
-        pairs = zip(truth, said, strict=True)
-        return np.array([sum(map(operator.eq, tags, given)) for tags, given in pairs], dtype=float)
-    if task.name == "answer":
-        scores: NDArray[np.float64] = answer_scores(truth, said, rules_for(truth))[:, 1]
-        return scores
-    if isinstance(said, Decisions):
-        return np.asarray((np.asarray(truth) == said.chosen).mean(axis=1))
-    return np.asarray(np.asarray(truth) == np.asarray(said), dtype=np.float64)
+def row_scores(task: Task, truth: Any, predicted: Any) -> NDArray[np.float64]:
+    """(N,): the score of each row, more being better; comparable within a task only."""
+    if task.kind.row_score is not None:
+        return task.kind.row_score(truth, predicted)
+    return np.asarray(np.asarray(truth) == np.asarray(predicted), dtype=np.float64)
 
 
 def _share(p: float) -> str:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from bertsmith.config import Settings
 from bertsmith.files.faults import shown
+from bertsmith.labeled.targets import TargetKind, target_kind
 
-Task = Literal["classify", "multilabel", "regress", "tag", "answer", "choose"]
 Form = Literal[
     "delimited",
     "swag",
@@ -26,7 +26,6 @@ Form = Literal[
 ]
 Scheme = Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"]
 Column = str | Annotated[int, Field(ge=1)]
-TASKS: tuple[str, ...] = get_args(Task)
 FORMS: tuple[str, ...] = get_args(Form)
 
 NAMED_CHARACTERS = {"\t": "tab", " ": "space", "": "nothing", ",": "comma", ";": "semicolon"}
@@ -39,7 +38,9 @@ class DataSpec(Settings):
     """
 
     format: Form | None = None
-    task: Task | None = None
+    task: str | None = None
+    target: str | None = None
+    """The kind of target in `TARGETS`; None: the one that `task` is trained on by default."""
     language: str | None = None
     encoding: str | None = None
 
@@ -79,6 +80,17 @@ class DataSpec(Settings):
 
     why: Mapping[str, str] = Field(default_factory=dict)
     """For each setting that was guessed: the reason."""
+
+    @property
+    def target_kind(self) -> TargetKind | None:
+        """What the label column holds; None: not decided yet."""
+        return target_kind(self.target, self.task)
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether the texts of a row are a context and its choices."""
+        kind = self.target_kind
+        return kind is not None and kind.choices
 
     @property
     def given(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""A number a text: how well two columns of numbers go together, and how far apart they are.
+"""Regression: correlations of two columns of numbers, squared error, residuals.
 
 A correlation is nan where it does not exist: fewer than two rows, a side that never varies (a
 model that answers every text alike), or a number that is not finite. nan is no score: `better`
@@ -8,11 +8,15 @@ of this package never prefers it.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bertsmith.metrics.arrays import Floats, check_rows, floats
+
+MOST_POINTS = 800
+BINS = 21
 
 
 def pearson(targets: ArrayLike, predictions: ArrayLike) -> float:
@@ -62,3 +66,24 @@ def _unit(values: Floats) -> Floats:
     centered = centered / np.abs(centered).max()
     result: Floats = centered / np.sqrt(centered @ centered)
     return result
+
+
+def residual_report(targets: ArrayLike, predictions: ArrayLike) -> dict[str, Any]:
+    """Up to 800 (target, prediction) points; bias, spread, absolute error and bins of residuals."""
+    truth, given = np.asarray(targets, float), np.asarray(predictions, float)
+    away = given - truth
+    step = -(-len(truth) // MOST_POINTS)
+    reach = float(np.abs(away).max()) or 1.0
+    counts, borders = np.histogram(away, bins=BINS, range=(-reach, reach))
+    return {
+        "points": np.column_stack([truth, given])[::step].round(6),
+        "points_of": len(truth),
+        "bias": away.mean(),
+        "spread": away.std(),
+        "mean_absolute_error": np.abs(away).mean(),
+        "p90_absolute_error": np.quantile(np.abs(away), 0.9),
+        "bins": [
+            {"low": low, "high": high, "count": count}
+            for low, high, count in zip(borders[:-1], borders[1:], counts, strict=True)
+        ],
+    }

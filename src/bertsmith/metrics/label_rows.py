@@ -1,15 +1,16 @@
-"""Tasks that ask for a label or a number: what a row contributes, and the figures of rows."""
+"""Metrics of labels, numbers and choices: the part of each row, and the figures of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bertsmith.errors import ConfigError
 from bertsmith.metrics import classification, correlation, multilabel
-from bertsmith.metrics.arrays import Floats, check_rows, classes_of, floats, marks
+from bertsmith.metrics.arrays import Floats, Ints, check_rows, classes_of, floats, marks
+from bertsmith.metrics.metric import Metric
 
 
 def classify_rows(targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]) -> Floats:
@@ -101,3 +102,17 @@ def choose_rows(targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str
 def choose_figures(rows: Floats, labels: Sequence[str]) -> dict[str, float]:
     """The share of rows with the right choice."""
     return {"accuracy": float(rows.mean())}
+
+
+def _drawn_micro_f1(rows: Floats, labels: Sequence[str]) -> Callable[[Ints], float]:
+    """Micro F1 of drawn rows as two sums, without counts per label."""
+    wanted, given, _ = np.split(rows, 3, axis=1)
+    both = (wanted * given).sum(axis=1)
+    either = wanted.sum(axis=1) + given.sum(axis=1)
+    return lambda drawn: float(2 * both[drawn].sum() / max(1, either[drawn].sum()))
+
+
+CLASSIFICATION = Metric("accuracy", classify_rows, classify_figures)
+MULTILABEL = Metric("f1_micro", multilabel_rows, multilabel_figures, _drawn_micro_f1)
+REGRESSION = Metric("spearman", regress_rows, regress_figures)
+CHOICES = Metric("accuracy", choose_rows, choose_figures)

@@ -1,4 +1,4 @@
-"""A task's metric: what each row contributes, and the figures of any set of rows."""
+"""A metric: the part of each row, and the figures of any set of rows."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class Metric:
     """Targets, predictions, labels -> (N, S): what each row adds."""
     figures: Callable[[Floats, Sequence[str]], dict[str, float]]
     """(any number of those rows, S), labels -> the figures."""
+    drawn: Callable[[Floats, Sequence[str]], Callable[[Ints], float]] | None = None
+    """Rows, labels -> the main figure of row numbers, where there is a faster way to it."""
 
     def score(self, targets: Any, predictions: Any, labels: Sequence[str] = ()) -> dict[str, float]:
         """Every figure of all rows; `next(iter(...))` is the main one."""

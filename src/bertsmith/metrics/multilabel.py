@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,6 +86,28 @@ def average_precision(targets: ArrayLike, probabilities: ArrayLike) -> Floats:
     total = wanted.sum(axis=0)
     result: Floats = np.where(total > 0, share(steps, total), np.nan)
     return result
+
+
+def label_report(
+    targets: ArrayLike, given: Decisions, labels: Sequence[str], thresholds: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Precision, recall, F1, support, predictions, average precision and threshold per label."""
+    counts = label_counts(targets, given.chosen)
+    precision, recall = share(counts.right, counts.given), share(counts.right, counts.wanted)
+    average = average_precision(targets, given.probabilities)
+    return [
+        {
+            "label": name,
+            "precision": precision[n],
+            "recall": recall[n],
+            "f1": counts.f1[n],
+            "support": counts.wanted[n],
+            "predicted": counts.given[n],
+            "average_precision": average[n],
+            "threshold": thresholds[n],
+        }
+        for n, name in enumerate(labels)
+    ]
 
 
 def tune_thresholds(probabilities: ArrayLike, targets: ArrayLike) -> Floats:

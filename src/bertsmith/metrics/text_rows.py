@@ -1,4 +1,4 @@
-"""Tasks that ask for parts of a text: what a row contributes, and the figures of rows."""
+"""Metrics of tags and answers: the part of each row, and the figures of rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.metrics.answers import answer_scores, rules_for
 from bertsmith.metrics.arrays import Floats, check_rows
 from bertsmith.metrics.entities import Span, entity_counts, entity_figures, spans, split_tag
+from bertsmith.metrics.metric import Metric
 
 Tags = Sequence[Sequence[str]]
 
@@ -72,3 +73,7 @@ def _entities(tags: set[str]) -> bool:
 
 def _units(tags: Sequence[str]) -> list[Span]:
     return [(tag, place, place + 1) for place, tag in enumerate(tags)]
+
+
+TAGS = Metric("f1", tag_rows, tag_figures)
+ANSWERS = Metric("f1", answer_rows, answer_figures)

@@ -9,9 +9,9 @@ from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.engines.selection import Precision
 from bertsmith.runtime.predictor import Predictor, Row, load_predictor
+from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import Answered
-from bertsmith.tasks.model.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.task import Task
 
 RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder

@@ -104,7 +104,7 @@ def predict_file(
     The same call again goes on after the last rows that are safe on disk; what comes out in the
     end has the same bytes as that of a run that nobody stopped.
     """
-    lines = PredictionLines(kind_of(out), predictor.task.name, source.columns)
+    lines = PredictionLines(kind_of(out), predictor.task.kind, source.columns)
     total = source.account.rows_ok
     way = predictor.settle(source.path.stat().st_size // BYTES_A_TOKEN)
     with GrowingFile(out, _key(source, out, f"{model} by {way}")) as file:
@@ -132,7 +132,7 @@ def predict_file(
 
 def predicted_lines(predictor: Predictor, source: Source) -> Iterator[str]:
     """The rows with what the model says of them as JSONL, for a pipe."""
-    lines = PredictionLines("jsonl", predictor.task.name, source.columns)
+    lines = PredictionLines("jsonl", predictor.task.kind, source.columns)
     for chunk in _answered(predictor, source.rows()):
         yield lines.lines(chunk)
 

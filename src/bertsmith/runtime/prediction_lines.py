@@ -12,20 +12,12 @@ from bertsmith.labeled.example import Example
 from bertsmith.labeled.guess.column_names import OWN_ID
 from bertsmith.labeled.read.source_rows import LINE_BREAKS, Kept
 from bertsmith.labeled.read.write import csv_line, tsv_line
-from bertsmith.tasks.prediction import Answer, Prediction, Span
+from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
+from bertsmith.tasks.task import TaskKind
 
 Kind = Literal["jsonl", "csv", "tsv"]
 KINDS: tuple[Kind, ...] = ("jsonl", "csv", "tsv")
 OWN = ("prediction", "confidence", "probabilities", "tags", "others", "tokens_cut")
-LABELED = ("prediction", "confidence", "probabilities", "tokens_cut")
-IN_TABLES: dict[str, tuple[str, ...]] = {
-    "classify": LABELED,
-    "multilabel": ("prediction", "probabilities", "tokens_cut"),
-    "choose": LABELED,
-    "regress": ("prediction", "tokens_cut"),
-    "tag": ("prediction", "confidence", "tags", "tokens_cut"),
-    "answer": ("prediction", "confidence", "others", "tokens_cut"),
-}
 LABELS_JOINED = "|"
 SHOWN_OTHERS = 5  # further answers of a question that a line holds
 
@@ -41,9 +33,9 @@ def kind_of(path: Path) -> Kind:
 class PredictionLines:
     """Lines of one result; `columns` are those of the input, in order, for tables."""
 
-    def __init__(self, kind: Kind, task: str, columns: Sequence[str]) -> None:
+    def __init__(self, kind: Kind, task: TaskKind, columns: Sequence[str]) -> None:
         self.kind = kind
-        self._own = IN_TABLES[task]
+        self._own = task.columns
         taken = set(columns)
         self._named = {name: _free(name, taken) for name in OWN}
         marked = kind == "csv" and OWN_ID not in taken
@@ -97,10 +89,10 @@ def _cell(name: str, value: Any, said: Prediction) -> str:
 def _value(said: Prediction) -> str:
     """The answer in one cell."""
     value = said.value
-    if isinstance(value, Answer):
+    if isinstance(value, PredictedAnswer):
         return value.text
     if isinstance(value, tuple):
-        if said.tags or any(isinstance(one, Span) for one in value):
+        if said.tags or any(isinstance(one, PredictedSpan) for one in value):
             return json.dumps(said.to_json()["prediction"], ensure_ascii=False)
         return LABELS_JOINED.join(str(one) for one in value)
     return str(value)

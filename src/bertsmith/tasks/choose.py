@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,42 +12,49 @@ from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Choice, Example
+from bertsmith.metrics import CHOICES
+from bertsmith.metrics.baselines import majority, words
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.classify import softmax
+from bertsmith.tasks.classify import log_mean, softmax
+from bertsmith.tasks.excerpts import shortened
 from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits
+from bertsmith.tasks.task import ClassPairs, Logits, ScoredRows, Task, TaskKind
 from bertsmith.tasks.whole_text import WholeText
 from bertsmith.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose(WholeText):
-    """Multiple choice: each choice is a passage with the context; one number says how it fits.
+    """Multiple choice: each choice is a passage with the context; one logit scores it.
 
-    Examples may have different numbers of choices, K. The head's numbers stay one a passage,
-    (B, 1), those of an example side by side.
+    Examples may have different numbers of choices, K. Logits are one per passage, (B, 1), those of
+    an example one after another.
     """
 
-    name: Literal["choose"] = "choose"
     labels: tuple[str, ...] = ()
 
     @property
+    def kind(self) -> TaskKind:
+        """Multiple choice."""
+        return KIND
+
+    @property
     def outputs(self) -> int:
-        """How well a choice fits."""
+        """The score of a choice."""
         return 1
 
     def features(
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:
-        """K passages (context, choice) an example, each with the number of the right one."""
+        """K passages (context, choice) per example, each with the number of the right one."""
         if lengths.stride is not None:
             raise ConfigError(
                 "choose reads each choice in one passage, after its context; leave length.stride "
-                "out; length.max_length and length.keep say what is read"
+                "out; length.max_length and length.keep set what is truncated"
             )
         pairs = [pair for example in examples for pair in _pairs(example)]
         owners = [number for number, example in enumerate(examples) for _ in example.texts[1:]]
@@ -66,8 +73,8 @@ class Choose(WholeText):
     def decode(
         self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
     ) -> list[Prediction]:
-        """The choice that fits best: one entry an example, (K, 1), the rows of its passages."""
-        found = []
+        """The choice with the highest score; one entry per example, (K, 1)."""
+        predictions = []
         cuts = tokens_cut(features, len(examples))
         for scores, example, cut in zip(logits, examples, cuts, strict=True):
             if scores.size != len(example.texts) - 1:
@@ -77,7 +84,7 @@ class Choose(WholeText):
                 )
             odds = softmax(scores.reshape(-1))
             best = int(scores.argmax())  # of the scores: odds may round to the same
-            found.append(
+            predictions.append(
                 Prediction(
                     value=best,
                     probabilities={
@@ -87,13 +94,13 @@ class Choose(WholeText):
                     cut=cut,
                 )
             )
-        return found
+        return predictions
 
     def truth(self, examples: Sequence[Example]) -> NDArray[np.int64]:
         """(N,) numbers of choices."""
         return np.array([_index(example) for example in examples])
 
-    def said(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
+    def predicted(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
         """(N,) numbers of choices."""
         return np.array([_chosen(one) for one in predictions])
 
@@ -124,3 +131,49 @@ def _chosen(prediction: Prediction) -> int:
     if not isinstance(prediction.value, int):
         raise TypeError(f"not a predicted choice: {prediction.value!r}")
     return prediction.value
+
+
+def _joint_logits(
+    tasks: Sequence[Task], entry: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    return log_mean([softmax(one.reshape(-1)).reshape(one.shape) for one in entry])
+
+
+def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
+    sides = (
+        f"{index + 1}: {shortened(example.texts[index + 1], 120)}"
+        for index in (_index(example), _chosen(prediction))
+    )
+    return next(sides), next(sides)
+
+
+def _class_pairs(rows: ScoredRows, by_type: bool) -> ClassPairs:
+    """Classes are the places of choices."""
+    most = max(len(example.texts) - 1 for example in rows.examples)
+    return [f"choice {place + 1}" for place in range(most)], rows.truth, rows.predicted
+
+
+def _check_texts(given: int, trained: int) -> None:
+    if given < 3:
+        raise ConfigError("the model chooses: give each choice with --pair TEXT, two or more")
+
+
+KIND = TaskKind(
+    name="choose",
+    title="multiple choice",
+    target="choice",
+    metric=CHOICES,
+    from_data=lambda examples, options: Choose(),
+    from_json=lambda values: Choose(),
+    pools_passages=False,
+    windows="never",
+    majority=majority.choose,
+    words=words.choose_words,
+    joint_logits=_joint_logits,
+    sides=_sides,
+    class_pairs=_class_pairs,
+    scores_classes=True,
+    pipeline="multiple-choice",
+    sample_call='[("a context", "a choice", "another choice")]',
+    check_texts=_check_texts,
+)

@@ -1,26 +1,45 @@
-"""One of several classes for a text, a pair, or several fields."""
+"""Single-label classification of a text, a pair, or several fields."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertsmith.errors import TextError
+from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label
+from bertsmith.metrics import CLASSIFICATION
+from bertsmith.metrics.baselines import majority, words
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature, tokens_cut
-from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, class_loss, weights_tensor
+from bertsmith.tasks.losses import (
+    CrossEntropySettings,
+    LossSettings,
+    class_loss,
+    class_weights,
+    weights_tensor,
+)
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits
+from bertsmith.tasks.task import (
+    ClassPairs,
+    Logits,
+    PublishedHead,
+    ScoredRows,
+    Task,
+    TaskKind,
+)
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.tasks.whole_text import WholeText
 
 Real = TypeVar("Real", bound=np.floating[Any])
+FEWEST_CLASSES = 2
+LEAST = 1e-12  # probabilities are clipped to this before a logarithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +50,14 @@ class Classify(WholeText):
     settings: LossSettings = field(default_factory=CrossEntropySettings)
     weights: tuple[float, ...] | None = None  # of the classes, in training
 
-    name: Literal["classify"] = "classify"
+    @property
+    def kind(self) -> TaskKind:
+        """Single-label classification."""
+        return KIND
 
     @property
     def outputs(self) -> int:
-        """One a class."""
+        """One per class."""
         return len(self.labels)
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
@@ -47,11 +69,11 @@ class Classify(WholeText):
     ) -> list[Prediction]:
         """The most probable class of each example."""
         cuts = tokens_cut(features, len(examples))
-        found = []
+        predictions = []
         for row, cut in zip(logits, cuts, strict=True):
             odds = softmax(row)
             best = int(odds.argmax())
-            found.append(
+            predictions.append(
                 Prediction(
                     value=self.labels[best],
                     probabilities=dict(zip(self.labels, odds.tolist(), strict=True)),
@@ -59,28 +81,37 @@ class Classify(WholeText):
                     cut=cut,
                 )
             )
-        return found
+        return predictions
 
     def truth(self, examples: Sequence[Example]) -> NDArray[np.int64]:
         """(N,) class numbers."""
         place = self._places()
         return np.array([number_of(example, place) for example in examples])
 
-    def said(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
+    def predicted(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
         """(N,) class numbers."""
         place = self._places()
         return np.array([place[str(one.value)] for one in predictions])
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Plain values."""
-        return {"labels": list(self.labels)}
 
     def _places(self) -> dict[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
 
 
+def classify_from(examples: Sequence[Example], options: TaskOptions) -> Classify:
+    """Classes in the order of their names."""
+    counts = Counter(e.target.name for e in examples if isinstance(e.target, Label))
+    labels = tuple(sorted(counts))
+    if len(labels) < FEWEST_CLASSES:
+        raise ConfigError(
+            f"the training rows have {'one label' if labels else 'no label'}"
+            f"{f' ({labels[0]!r})' if labels else ''}; a classifier needs two or more"
+        )
+    weights = class_weights(options.loss, labels, [counts[label] for label in labels])
+    return Classify(labels=labels, settings=options.loss, weights=weights)
+
+
 def number_of(example: Example, place: Mapping[str, int]) -> int:
-    """The number of an example's class, or an error that says where it stands."""
+    """The number of an example's class, or an error with its place."""
     target = example.target
     if not isinstance(target, Label) or target.name not in place:
         raise TextError(
@@ -94,3 +125,44 @@ def softmax(logits: NDArray[Real]) -> NDArray[Real]:
     odds: NDArray[Real] = np.exp(logits - logits.max(axis=-1, keepdims=True))
     odds /= odds.sum(axis=-1, keepdims=True)
     return odds
+
+
+def log_mean(probabilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Distributions of several models, alike in shape -> the logarithm of their mean."""
+    logs: NDArray[np.float64] = np.log(np.maximum(np.mean(probabilities, axis=0), LEAST))
+    return logs
+
+
+def class_divergence(first: Tensor, second: Tensor) -> Tensor:
+    """(E, C), (E, C) -> (): both KL divergences of the class distributions, halved."""
+    one, other = first.log_softmax(dim=1), second.log_softmax(dim=1)
+    return ((one.exp() - other.exp()) * (one - other)).sum() / 2
+
+
+def _joint_logits(
+    tasks: Sequence[Task], entry: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    return log_mean([softmax(one) for one in entry])
+
+
+def _class_pairs(rows: ScoredRows, by_type: bool) -> ClassPairs:
+    return list(rows.labels), rows.truth, rows.predicted
+
+
+KIND = TaskKind(
+    name="classify",
+    title="single-label classification",
+    target="label",
+    metric=CLASSIFICATION,
+    from_data=classify_from,
+    from_json=lambda values: Classify(labels=tuple(values["labels"])),
+    head=PublishedHead(problem="single_label_classification"),
+    loss_selectable=True,
+    divergence=class_divergence,
+    majority=majority.classify,
+    words=words.classify_words,
+    joint_logits=_joint_logits,
+    class_pairs=_class_pairs,
+    scores_classes=True,
+    figures=("accuracy", "f1_macro", "mcc"),
+)

@@ -1,28 +1,47 @@
-"""Any number of classes for a text, each with a threshold of its own."""
+"""Multi-label classification: any number of classes per text, each with its own threshold."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertsmith.errors import TextError
+from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Labels
-from bertsmith.metrics import Decisions
-from bertsmith.metrics.multilabel import tune_thresholds
+from bertsmith.metrics import MULTILABEL, Decisions
+from bertsmith.metrics.arrays import Bools, Floats
+from bertsmith.metrics.baselines import majority, words
+from bertsmith.metrics.multilabel import label_report, tune_thresholds
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature, tokens_cut
-from bertsmith.tasks.losses import CrossEntropySettings, LossSettings, labels_loss, weights_tensor
+from bertsmith.tasks.losses import (
+    CrossEntropySettings,
+    LossSettings,
+    class_weights,
+    labels_loss,
+    weights_tensor,
+)
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits
+from bertsmith.tasks.task import (
+    Logits,
+    Outcomes,
+    PublishedHead,
+    ScoredRows,
+    Task,
+    TaskKind,
+)
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.tasks.whole_text import WholeText
 
 HALF = 0.5
+LEAST = 1e-12  # a probability this close to 0 or 1 is clipped
+NOTHING = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +49,23 @@ class Multilabel(WholeText):
     """Multi-label classification; thresholds are tuned on held-out rows and stored."""
 
     labels: tuple[str, ...]
-    thresholds: tuple[float, ...] = ()  # one a label; () for one half each
+    thresholds: tuple[float, ...] = ()  # one per label; (): one half each
     settings: LossSettings = field(default_factory=CrossEntropySettings)
     weights: tuple[float, ...] | None = None
 
-    name: Literal["multilabel"] = "multilabel"
+    @property
+    def kind(self) -> TaskKind:
+        """Multi-label classification."""
+        return KIND
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The threshold of each label."""
+        return self.thresholds or (HALF,) * len(self.labels)
 
     @property
     def outputs(self) -> int:
-        """One a class."""
+        """One per class."""
         return len(self.labels)
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
@@ -51,29 +78,28 @@ class Multilabel(WholeText):
         self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
     ) -> list[Prediction]:
         """The classes whose probability reaches their threshold."""
-        limits = self.thresholds or (HALF,) * len(self.labels)
-        found = []
+        predictions = []
         for row, cut in zip(logits, tokens_cut(features, len(examples)), strict=True):
             odds = (1.0 / (1.0 + np.exp(-row.astype(np.float64)))).tolist()
             chosen = tuple(
                 label
-                for label, chance, limit in zip(self.labels, odds, limits, strict=True)
+                for label, chance, limit in zip(self.labels, odds, self.limits, strict=True)
                 if chance >= limit
             )
             named = dict(zip(self.labels, odds, strict=True))
-            found.append(Prediction(value=chosen, probabilities=named, cut=cut))
-        return found
+            predictions.append(Prediction(value=chosen, probabilities=named, cut=cut))
+        return predictions
 
     def truth(self, examples: Sequence[Example]) -> NDArray[np.bool_]:
         """(N, C) wanted."""
         return np.stack([self._row(example) for example in examples])
 
-    def learned(self, truth: NDArray[np.bool_]) -> NDArray[np.float32]:
+    def loss_targets(self, truth: NDArray[np.bool_]) -> NDArray[np.float32]:
         """0 and 1."""
         return truth.astype(np.float32)
 
-    def said(self, predictions: Sequence[Prediction]) -> Decisions:
-        """What was given, with which probabilities."""
+    def predicted(self, predictions: Sequence[Prediction]) -> Decisions:
+        """Chosen labels and probabilities."""
         given = np.array([[label in _names(one) for label in self.labels] for one in predictions])
         return Decisions(self._odds(predictions), given)
 
@@ -100,7 +126,104 @@ class Multilabel(WholeText):
         return np.array([label in chosen for label in self.labels])
 
 
+def multilabel_from(examples: Sequence[Example], options: TaskOptions) -> Multilabel:
+    """Classes in the order of their names."""
+    given = [e.target.names for e in examples if isinstance(e.target, Labels)]
+    counts = Counter(name for names in given for name in names)
+    labels = tuple(sorted(counts))
+    if not labels:
+        raise ConfigError("no training row has a label")
+    weights = class_weights(options.loss, labels, [counts[label] for label in labels])
+    return Multilabel(labels=labels, settings=options.loss, weights=weights)
+
+
 def _names(prediction: Prediction) -> tuple[str, ...]:
     if not isinstance(prediction.value, tuple):
         raise TypeError(f"not a prediction of labels: {prediction.value!r}")
     return tuple(str(name) for name in prediction.value)
+
+
+def _own(tasks: Sequence[Task]) -> list[Multilabel]:
+    return [one for one in tasks if isinstance(one, Multilabel)]
+
+
+def _joint_task(tasks: Sequence[Task]) -> Multilabel:
+    """With the mean of the thresholds."""
+    limits = np.array([one.limits for one in _own(tasks)]).mean(axis=0)
+    return replace(_own(tasks)[0], thresholds=tuple(limits.tolist()))
+
+
+def _joint_logits(
+    tasks: Sequence[Task], entry: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Logits of the mean probabilities."""
+    given = [1.0 / (1.0 + np.exp(-one)) for one in entry]
+    mean = np.clip(np.mean(given, axis=0), LEAST, 1 - LEAST)
+    logits: NDArray[np.float64] = np.log(mean / (1 - mean))
+    return logits
+
+
+def _divergence(first: Tensor, second: Tensor) -> Tensor:
+    """(E, C), (E, C) -> (): both binary KL divergences, halved, averaged over labels."""
+    apart = (first.sigmoid() - second.sigmoid()) * (first - second)
+    return apart.sum() / (2 * first.shape[1])
+
+
+def _right(rows: ScoredRows) -> Bools:
+    return np.asarray((rows.truth == rows.predicted.chosen).all(axis=1))
+
+
+def _error_weight(rows: ScoredRows) -> Floats:
+    """(N,) the confidence of the worst wrong decision."""
+    chosen, probabilities = rows.predicted.chosen, rows.predicted.probabilities
+    sure = np.where(chosen, probabilities, 1 - probabilities)
+    worst: Floats = np.where(chosen != rows.truth, sure, 0.0).max(axis=1, initial=0.0)
+    return worst
+
+
+def _row_score(truth: Any, predicted: Any) -> Floats:
+    """(N,) the share of labels that are right."""
+    return np.asarray((np.asarray(truth) == predicted.chosen).mean(axis=1))
+
+
+def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
+    names = example.target.names if isinstance(example.target, Labels) else ()
+    return ", ".join(names) or NOTHING, ", ".join(_names(prediction)) or NOTHING
+
+
+def _class_rows(rows: ScoredRows) -> list[dict[str, Any]]:
+    limits = next(one.limits for one in _own([rows.task]))
+    return label_report(rows.truth, rows.predicted, rows.labels, limits)
+
+
+def _outcomes(rows: ScoredRows) -> Outcomes:
+    return rows.predicted.probabilities.reshape(-1), rows.truth.reshape(-1), "labels of rows"
+
+
+KIND = TaskKind(
+    name="multilabel",
+    title="multi-label classification",
+    target="labels",
+    metric=MULTILABEL,
+    from_data=multilabel_from,
+    from_json=lambda values: Multilabel(
+        labels=tuple(values["labels"]), thresholds=tuple(values["thresholds"])
+    ),
+    head=PublishedHead(problem="multi_label_classification"),
+    loss_selectable=True,
+    divergence=_divergence,
+    majority=majority.multilabel,
+    words=words.multilabel_words,
+    joint_task=_joint_task,
+    joint_logits=_joint_logits,
+    right=_right,
+    error_weight=_error_weight,
+    weight_is_confidence=True,
+    row_score=_row_score,
+    sides=_sides,
+    class_rows=_class_rows,
+    outcomes=_outcomes,
+    columns=("prediction", "probabilities", "tokens_cut"),
+    figures=("f1_micro", "f1_macro", "subset_accuracy"),
+    main_title="micro F1",
+)

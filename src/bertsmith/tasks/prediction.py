@@ -1,4 +1,4 @@
-"""What a model says of one example."""
+"""Predictions: what a model returns for one example."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PredictedSpan:
     """A labeled piece of the text: `text == input[start:end]`.
 
-    The confidence is the chance of its least certain tag: it cannot be right more often than that.
-    Spans are equal if they say the same, however certainly.
+    The confidence is the probability of its least certain tag, an upper bound of its own. Equality
+    ignores it.
     """
 
     start: int
@@ -22,17 +22,17 @@ class Span:
     confidence: float | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; a span that nobody predicted has no confidence."""
-        found = asdict(self)
+        """Plain values; a gold span has no confidence."""
+        values = asdict(self)
         if self.confidence is None:
-            del found["confidence"]
+            del values["confidence"]
         else:
-            found["confidence"] = round(self.confidence, 6)
-        return found
+            values["confidence"] = round(self.confidence, 6)
+        return values
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PredictedAnswer:
     """A piece of the context that answers a question; `text` is "" when there is no answer."""
 
     text: str
@@ -41,16 +41,16 @@ class Answer:
     score: float
 
 
-Value = str | float | int | tuple[str, ...] | tuple[Span, ...] | Answer
+Value = str | float | int | tuple[str, ...] | tuple[PredictedSpan, ...] | PredictedAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The answer of a task for one example.
+    """The prediction of a task for one example.
 
-    `value` is a label, a tuple of labels, a number, spans, an Answer or the number of a choice.
-    `probabilities` go by label where the task has some. `cut` tokens of the example were not read.
-    `tags` are those of the units (tagging); `others` further answers, best first (questions).
+    `value` is a label, a tuple of labels, a number, spans, an answer or the number of a choice.
+    `probabilities` are keyed by label where the task has labels. `cut` tokens were truncated.
+    `tags` are those of the units (tagging); `others` are further answers, best first (questions).
     """
 
     value: Value
@@ -58,24 +58,24 @@ class Prediction:
     confidence: float | None = None
     cut: int = 0
     tags: tuple[str, ...] = ()
-    others: tuple[Answer, ...] = ()
+    others: tuple[PredictedAnswer, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what a task does not have is left out."""
         value: Any = self.value
-        if isinstance(value, Answer):
+        if isinstance(value, PredictedAnswer):
             value = asdict(value)
         elif isinstance(value, tuple):
-            value = [one.to_json() if isinstance(one, Span) else one for one in value]
-        found: dict[str, Any] = {"prediction": value}
+            value = [one.to_json() if isinstance(one, PredictedSpan) else one for one in value]
+        values: dict[str, Any] = {"prediction": value}
         if self.confidence is not None:
-            found["confidence"] = round(self.confidence, 6)
+            values["confidence"] = round(self.confidence, 6)
         if self.probabilities:
-            found["probabilities"] = {k: round(v, 6) for k, v in self.probabilities.items()}
+            values["probabilities"] = {k: round(v, 6) for k, v in self.probabilities.items()}
         if self.tags:
-            found["tags"] = list(self.tags)
+            values["tags"] = list(self.tags)
         if self.others:
-            found["others"] = [asdict(one) for one in self.others]
+            values["others"] = [asdict(one) for one in self.others]
         if self.cut:
-            found["tokens_cut"] = self.cut
-        return found
+            values["tokens_cut"] = self.cut
+        return values

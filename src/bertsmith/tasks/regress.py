@@ -1,32 +1,43 @@
-"""A number for a text or a pair; it is learned on a scale of mean 0 and standard deviation 1."""
+"""Regression on a text or a pair; numbers are standardized for training."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
-from bertsmith.errors import TextError
+from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Score
+from bertsmith.metrics import REGRESSION
+from bertsmith.metrics.arrays import Floats
+from bertsmith.metrics.baselines import majority, words
+from bertsmith.metrics.correlation import residual_report
 from bertsmith.nn.loss import LossSum, squared_error
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature, text_features, tokens_cut
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Logits
+from bertsmith.tasks.task import (
+    Logits,
+    PublishedHead,
+    ScoredRows,
+    Task,
+    TaskKind,
+)
+from bertsmith.tasks.task_settings import Pair, TaskOptions
 from bertsmith.tasks.whole_text import WholeText
 from bertsmith.text.tokenizer import Tokenizer
-
-Pair = Literal["cross-encoder", "bi-encoder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regress(WholeText):
-    """Regression on numbers whose mean and spread in training were these.
+    """Regression on numbers with this mean and standard deviation (`spread`) in training.
 
     `pair`: a cross-encoder reads the texts of an example together; a bi-encoder reads each of two
     texts by itself and compares their vectors.
@@ -37,7 +48,15 @@ class Regress(WholeText):
     labels: tuple[str, ...] = ()
     pair: Pair = "cross-encoder"
 
-    name: Literal["regress"] = "regress"
+    @property
+    def kind(self) -> TaskKind:
+        """Regression."""
+        return KIND
+
+    @property
+    def bi_encoder(self) -> bool:
+        """Whether the texts of a pair are encoded separately."""
+        return self.pair == "bi-encoder"
 
     @property
     def outputs(self) -> int:
@@ -53,7 +72,7 @@ class Regress(WholeText):
             tokenizer,
             lengths,
             self.targets(examples),
-            bi_encoder=self.pair == "bi-encoder",
+            bi_encoder=self.bi_encoder,
         )
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
@@ -74,17 +93,31 @@ class Regress(WholeText):
         """(N,) numbers."""
         return np.array([_value(example) for example in examples])
 
-    def learned(self, truth: NDArray[np.float64]) -> NDArray[np.float32]:
-        """On the scale of learning."""
+    def loss_targets(self, truth: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Standardized."""
         return ((truth - self.mean) / self.spread).astype(np.float32)
 
-    def said(self, predictions: Sequence[Prediction]) -> NDArray[np.float64]:
+    def predicted(self, predictions: Sequence[Prediction]) -> NDArray[np.float64]:
         """(N,) numbers."""
         return np.array([_number(one) for one in predictions])
 
     def to_json(self) -> Mapping[str, Any]:
         """Plain values."""
         return {"mean": self.mean, "spread": self.spread, "pair": self.pair}
+
+
+def regress_from(examples: Sequence[Example], options: TaskOptions) -> Regress:
+    """With the mean and the standard deviation of the numbers."""
+    values = [e.target.value for e in examples if isinstance(e.target, Score)]
+    if not values:
+        raise ConfigError("no training row has a number")
+    mean = math.fsum(values) / len(values)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+    if spread == 0.0:
+        raise ConfigError(
+            f"all training rows have the number {values[0]:g}; nothing can be learned"
+        )
+    return Regress(mean=mean, spread=spread, pair=options.pair)
 
 
 def _value(example: Example) -> float:
@@ -97,3 +130,60 @@ def _number(prediction: Prediction) -> float:
     if not isinstance(prediction.value, float):
         raise TypeError(f"not a predicted number: {prediction.value!r}")
     return prediction.value
+
+
+def _joint_logits(
+    tasks: Sequence[Task], entry: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """The mean of the numbers on the scale of the data: models may standardize differently."""
+    scaled = [
+        one * task.spread + task.mean
+        for one, task in zip(entry, tasks, strict=True)
+        if isinstance(task, Regress)
+    ]
+    return np.asarray(np.mean(scaled, axis=0))
+
+
+def _difference(first: Tensor, second: Tensor) -> Tensor:
+    return F.mse_loss(first, second, reduction="sum")
+
+
+def _error_weight(rows: ScoredRows) -> Floats:
+    """(N,) absolute errors."""
+    away: Floats = np.abs(rows.predicted - rows.truth)
+    return away
+
+
+def _row_score(truth: Any, predicted: Any) -> Floats:
+    return np.asarray(-np.abs(np.asarray(truth) - np.asarray(predicted)))
+
+
+def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
+    return f"{_value(example):.4g}", f"{_number(prediction):.4g}"
+
+
+KIND = TaskKind(
+    name="regress",
+    title="regression",
+    target="number",
+    metric=REGRESSION,
+    from_data=regress_from,
+    from_json=lambda values: Regress(
+        mean=values["mean"], spread=values["spread"], pair=values.get("pair", "cross-encoder")
+    ),
+    head=PublishedHead(problem="regression"),
+    bi_encoder=True,
+    labels_from_all=False,
+    divergence=_difference,
+    majority=majority.regress,
+    words=words.regress_words,
+    joint_task=lambda tasks: Regress(),  # `_joint_logits` is on the scale of the data
+    joint_logits=_joint_logits,
+    right=lambda rows: None,
+    error_weight=_error_weight,
+    row_score=_row_score,
+    sides=_sides,
+    sections=lambda rows: {"numbers": residual_report(rows.truth, rows.predicted)},
+    columns=("prediction", "tokens_cut"),
+    figures=("spearman", "pearson", "mse"),
+)

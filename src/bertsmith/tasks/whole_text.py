@@ -1,10 +1,10 @@
-"""What tasks with one answer for a whole example have in common."""
+"""Defaults for tasks with one prediction per example."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +14,33 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature, Targets, text_features
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer
 
 Array = NDArray[Any]
 
 
-class WholeText(Protocol):
-    """One class, several, a number or a choice for an example: the defaults of `Task`."""
+class WholeText(Task, Protocol):
+    """One class, several, a number or a choice per example."""
 
     __slots__ = ()
 
-    @property
-    def reads(self) -> Literal["text"]:
-        """A vector of the whole text."""
-        return "text"
-
     @abstractmethod
     def truth(self, examples: Sequence[Example]) -> Array:
-        """(N,) or (N, C): what labeled examples ask for, as the task's metric takes it."""
+        """(N,) or (N, C): targets of labeled examples, as the task's metric takes them."""
 
     @abstractmethod
-    def said(self, predictions: Sequence[Prediction]) -> Any:
-        """What predictions say, as the task's metric takes it."""
+    def predicted(self, predictions: Sequence[Prediction]) -> Any:
+        """Predictions as the task's metric takes them."""
 
-    def learned(self, truth: Array) -> Array:
-        """The truth as the loss takes it: (N, ...) -> (N, ...)."""
+    def loss_targets(self, truth: Array) -> Array:
+        """Targets as the loss takes them: (N, ...) -> (N, ...)."""
         return truth
 
     def targets(self, examples: Sequence[Example]) -> Targets:
-        """What the loss takes for each example, None for those without a label."""
+        """The loss's target of each example, None for those without a label."""
         labeled = [example for example in examples if example.target is not None]
-        wanted = iter(self.learned(self.truth(labeled)) if labeled else ())
+        wanted = iter(self.loss_targets(self.truth(labeled)) if labeled else ())
         return [
             None if example.target is None else np.asarray(next(wanted)) for example in examples
         ]
@@ -52,19 +48,15 @@ class WholeText(Protocol):
     def features(
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:
-        """One passage an example, or its windows."""
+        """One passage per example, or its windows."""
         return text_features(examples, tokenizer, lengths, self.targets(examples))
 
     def count(self, batch: TaskBatch) -> int:
-        """One an example."""
+        """One per example."""
         return batch.examples
 
     def compared(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> tuple[Any, Any]:
-        """Truth and answers of labeled examples."""
-        return self.truth(examples), self.said(predictions)
-
-    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Self:
-        """There is nothing to tune."""
-        return self
+        """Targets and predictions of labeled examples."""
+        return self.truth(examples), self.predicted(predictions)

@@ -29,7 +29,6 @@ Figure = Annotated[
 Samples = Annotated[int, typer.Option("--samples", min=100, help="Draws of the bootstrap.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
-BY_NAME = ("classify", "multilabel")  # tasks whose models must know the same labels
 
 
 @spread
@@ -98,6 +97,8 @@ def _loaded(folders: list[str], computing: ExactComputing, *, quiet: bool) -> li
 
 
 def _check(first: Predictor, second: Predictor, folders: list[str]) -> None:
+    from bertsmith.labeled.targets import TARGETS
+
     one, two = first.task, second.task
     if one.name != two.name:
         raise ConfigError(
@@ -105,7 +106,7 @@ def _check(first: Predictor, second: Predictor, folders: list[str]) -> None:
             "task can be compared"
         )
     odd = sorted(set(one.labels) ^ set(two.labels))
-    if one.name in BY_NAME and odd:
+    if TARGETS[one.kind.target].named and odd:
         raise ConfigError(
             f"only one of {folders[0]} and {folders[1]} knows the label {odd[0]!r}; only models "
             "with the same labels can be compared"

@@ -118,7 +118,12 @@ def rows_for(
     from bertsmith.runtime.trained_spec import trained_spec
 
     spec = spec_like(
-        path, reading.labeled(), trained_spec(Path(folder)), predictor.task.name, labeled=True
+        path,
+        reading.labeled(),
+        trained_spec(Path(folder)),
+        predictor.task.name,
+        labeled=True,
+        target=predictor.task.kind.target,
     )
     if predictor.meta_columns:
         spec = spec.model_copy(update={"extra": (*(spec.extra or ()), *predictor.meta_columns)})
@@ -129,8 +134,10 @@ def rows_for(
 
 def _with_labels(spec: Any, predictor: Predictor) -> Any:
     """Labels that the model does not know make a row unusable, and are named with their place."""
+    from bertsmith.labeled.targets import TARGETS
+
     labels = predictor.task.labels
-    if spec.label == () or not labels or predictor.task.name not in ("classify", "multilabel"):
+    if spec.label == () or not labels or not TARGETS[predictor.task.kind.target].named:
         return spec
     why = {**spec.why, "labels": "what the model can say"}
     return spec.model_copy(update={"labels": tuple(labels), "why": why})

@@ -144,6 +144,7 @@ def _compared(
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
+    from bertsmith.tasks.kinds import task_kind
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import length_choices, window_cost
     from bertsmith.training.studies.trials import finetune_trial
@@ -170,7 +171,7 @@ def _compared(
         train=some_rows(splits.train, comparing.rows, seed=recipe.run.seed),
         dev=some_rows(splits.dev, comparing.dev_rows, seed=recipe.run.seed),
         out=folder / RUNS,
-        known=() if task == "regress" else splits.train,
+        known=task_kind(task).known(splits.train),
     )
     with computing(recipe, folder, settings.device) as place:
         trials = [
@@ -194,12 +195,11 @@ def _compared(
 
 def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], list[str]]:
     """Which run wins, as JSON and as lines."""
-    from bertsmith.tasks.kinds import task_from_data
+    from bertsmith.training.finetune.finetune import job_task
     from bertsmith.training.studies.lengths import verdict
 
     recipe, limit = job.recipe, job.recipe.length.max_length
-    task = task_from_data(job.task, [*job.train, *job.known], loss=recipe.loss)
-    result = verdict(task, job.dev, tried, figure=recipe.best.figure)
+    result = verdict(job_task(job), job.dev, tried, figure=recipe.best.figure)
     record = {
         "max_length": limit,
         "rows": {"train": len(job.train), "dev": len(job.dev)},

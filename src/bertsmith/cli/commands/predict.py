@@ -142,7 +142,12 @@ def _file(
             )
     else:
         spec = spec_like(
-            path, reading.spec(), trained_spec(Path(folder)), predictor.task.name, labeled=False
+            path,
+            reading.spec(),
+            trained_spec(Path(folder)),
+            predictor.task.name,
+            labeled=False,
+            target=predictor.task.kind.target,
         )
     say_spec(path, spec, quiet=quiet)
     source = look_over(
@@ -214,7 +219,7 @@ def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: 
         told = {"texts": list(texts), **said.to_json()}
         text = json.dumps(told, ensure_ascii=False, indent=2)
     else:
-        choices = texts[1:] if predictor.task.name == "choose" else ()
+        choices = () if predictor.task.kind.pools_passages else texts[1:]
         text = "\n".join(prediction_lines(said, most=SHOWN_LABELS, choices=choices))
     sys.stdout.write(text + "\n")
 
@@ -223,14 +228,4 @@ def _check_count(predictor: Predictor, texts: tuple[str, ...], trained: int) -> 
     """Refuse another number of texts than the model was trained on."""
     if not texts[0].strip():
         raise ConfigError("the text is empty; give one in quotes")
-    name, count = predictor.task.name, len(texts)
-    if name == "answer" and count != 2:
-        raise ConfigError("the model answers questions: give the context with --pair TEXT")
-    if name == "choose" and count < 3:
-        raise ConfigError("the model chooses: give each choice with --pair TEXT, two or more")
-    if name not in ("answer", "choose") and trained and count != trained:
-        counted = "1 text" if trained == 1 else f"{trained} texts"
-        raise ConfigError(
-            f"the model was trained on {counted} a row, and {count} were given; "
-            "--pair TEXT adds one"
-        )
+    predictor.task.kind.check_texts(len(texts), trained)

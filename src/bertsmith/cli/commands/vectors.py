@@ -138,12 +138,14 @@ def _job(
 ) -> FinetuneJob:
     from bertsmith.cli.shared.trials_run import read_splits, task_of
     from bertsmith.labeled.split.folds import some_rows
+    from bertsmith.tasks.kinds import task_kind
     from bertsmith.training.finetune.finetune import FinetuneJob
 
     recipe = settings.read(reading.task, epochs=choosing.epochs)  # mistakes come before reading
     splits = read_splits(data, reading, recipe, folder, dev=choosing.dev, quiet=quiet)
     task = task_of(splits, data)
-    if task in ("tag", "answer"):
+    kind = task_kind(task)
+    if kind.reads == "rows":
         raise ConfigError(f"{task} reads single tokens: there is no vector of a text to choose")
     recipe = settings.read(task, epochs=choosing.epochs)
     return FinetuneJob(
@@ -153,7 +155,7 @@ def _job(
         train=some_rows(splits.train, choosing.rows, seed=recipe.run.seed),
         dev=some_rows(splits.dev, choosing.dev_rows, seed=recipe.run.seed),
         out=folder / RUNS,
-        known=() if task == "regress" else splits.train,
+        known=kind.known(splits.train),
     )
 
 
@@ -191,9 +193,10 @@ def _trials(
 
 def _told(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
     """All rows, the best first."""
-    from bertsmith.metrics import LOWER_IS_BETTER, METRICS
+    from bertsmith.metrics import LOWER_IS_BETTER
+    from bertsmith.tasks.kinds import task_kind
 
-    figure = job.recipe.best.figure or METRICS[job.task].main
+    figure = job.recipe.best.figure or task_kind(job.task).metric.main
     sign = 1 if figure in LOWER_IS_BETTER else -1
 
     def place_of(one: Tried) -> tuple[bool, float]:

@@ -23,8 +23,13 @@ Label = Annotated[
     Names, typer.Option("--label", metavar="COLUMN", help="The column with the label; repeat.")
 ]
 Task = Annotated[
-    Literal["classify", "multilabel", "regress", "tag", "answer", "choose"] | None,
-    typer.Option("--task", help="What is asked; guessed from the labels if unset."),
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="TASK",
+        help="classify, multilabel, regress, tag, answer or choose; guessed from the labels if "
+        "unset.",
+    ),
 ]
 Form = Annotated[
     str | None,
@@ -149,6 +154,11 @@ class Reading:
         if self.by_lines:
             values["format"] = None
         given = {name: _value(name, value) for name, value in values.items() if value is not None}
+        if self.task is not None:
+            from bertsmith.labeled.targets import target_setting
+            from bertsmith.tasks.kinds import task_kind
+
+            given |= target_setting(self.task, task_kind(self.task).target)
         return validated(DataSpec, given, "the options of the data")
 
 

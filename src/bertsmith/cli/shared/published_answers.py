@@ -24,7 +24,7 @@ def score_answers(
     from bertsmith.cli.shared.console import note
     from bertsmith.labeled.example import Answers
     from bertsmith.labeled.read.reader import read_examples
-    from bertsmith.metrics import METRICS
+    from bertsmith.metrics import ANSWERS
     from bertsmith.metrics.answers import rules_for
 
     said = _read(answers)
@@ -46,7 +46,7 @@ def score_answers(
             some = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
             note(f"{len(names):,} {what} ({some})", quiet=quiet)
     rules = rules_for(golds)
-    figures = METRICS["answer"].score(golds, [said.get(e.id) for e in asked], (rules,))
+    figures = ANSWERS.score(golds, [said.get(e.id) for e in asked], (rules,))
     return {
         "answers": str(answers),
         "file": str(questions),

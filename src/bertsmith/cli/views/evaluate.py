@@ -37,10 +37,12 @@ def figure_lines(
 
 
 def shown(value: float | None, *, task: str) -> str:
-    """A figure as it is usually printed: questions times 100, all others as they are."""
+    """A figure as the official programs print it: times 100, or as a fraction."""
+    from bertsmith.tasks.kinds import task_kind
+
     if value is None:
         return "does not exist here"
-    return f"{100 * value:.3f}" if task == "answer" else f"{value:.4f}"
+    return f"{100 * value:.3f}" if task_kind(task).percent else f"{value:.4f}"
 
 
 def class_lines(classes: Sequence[Mapping[str, Any]], *, most: int) -> list[str]:

@@ -11,16 +11,18 @@ if TYPE_CHECKING:
 
 def prediction_lines(said: Prediction, *, most: int, choices: Sequence[str] = ()) -> list[str]:
     """The answer first, then what else was likely; `choices` are the texts to choose from."""
-    from bertsmith.tasks.prediction import Answer, Span
+    from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan
 
     value = said.value
-    if isinstance(value, Answer):
+    if isinstance(value, PredictedAnswer):
         lines = _answer(said, value, most)
-    elif isinstance(value, tuple) and (said.tags or any(isinstance(one, Span) for one in value)):
+    elif isinstance(value, tuple) and (
+        said.tags or any(isinstance(one, PredictedSpan) for one in value)
+    ):
         lines = [
             f"{one.label}\t{one.text}\t{one.start}-{one.end}" + _sure(one.confidence)
             for one in value
-            if isinstance(one, Span)
+            if isinstance(one, PredictedSpan)
         ] or ["no span was found"]
     elif isinstance(value, tuple):
         lines = [", ".join(str(one) for one in value) or "no label", *_odds(said, most)]
@@ -46,9 +48,9 @@ def _odds(said: Prediction, most: int) -> list[str]:
 
 
 def _answer(said: Prediction, value: object, most: int) -> list[str]:
-    from bertsmith.tasks.prediction import Answer
+    from bertsmith.tasks.prediction import PredictedAnswer
 
-    if not isinstance(value, Answer):
+    if not isinstance(value, PredictedAnswer):
         raise TypeError(f"not an answer: {value!r}")
     lines = [f"{value.text or 'no answer'}{_sure(said.confidence)}"]
     lines += [f"  or: {one.text or 'no answer'}" for one in said.others[: most - 1]]

@@ -14,15 +14,6 @@ from bertsmith.cli.views.pretrain import progress_bar, whereabouts
 if TYPE_CHECKING:
     from bertsmith.training.studies.trials import Look
 
-SHOWN = {
-    "classify": ("accuracy", "f1_macro", "mcc"),
-    "multilabel": ("f1_micro", "f1_macro", "subset_accuracy"),
-    "regress": ("spearman", "pearson", "mse"),
-    "tag": ("f1", "precision", "recall"),
-    "answer": ("f1", "exact"),
-    "choose": ("accuracy",),
-}
-
 
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Callable[[Look], None] | None]:
@@ -76,5 +67,8 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 def shown_figures(task: str, figures: Mapping[str, float | None], first: str | None) -> list[str]:
     """The names of the figures that a table has room for, the deciding one first."""
-    names = [name for name in SHOWN[task] if name in figures]
+    from bertsmith.tasks.kinds import task_kind
+
+    kind = task_kind(task)
+    names = [name for name in kind.figures or (kind.metric.main,) if name in figures]
     return names if first is None or first not in figures else list(dict.fromkeys([first, *names]))

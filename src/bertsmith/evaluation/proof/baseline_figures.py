@@ -1,4 +1,4 @@
-"""What the commonest answer and a bag of words score on the rows that a model was scored on."""
+"""Figures of the baselines (majority, bag of words) on the rows that a model is scored on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.errors import ConfigError, TextError, unknown
+from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
-from bertsmith.metrics import METRICS
-from bertsmith.metrics.baselines import MAJORITY, WORDS
+from bertsmith.tasks.kinds import task_kind
 
 Sides = tuple[list[Sequence[str]], Any]
 
@@ -23,25 +22,24 @@ def baselines(
 
     A figure that does not exist (a constant has no correlation) is left out.
     """
-    if task not in METRICS:
-        raise unknown("task", task, METRICS)
+    kind = task_kind(task)
     known = [example for example in train if example.target is not None]
     asked = [example for example in examples if example.target is not None]
     if not known or not asked:
         what = "training rows" if not known else "rows to score"
         raise ConfigError(f"there are no labeled {what}; a baseline needs both kinds")
-    labels = _labels(task, [*known, *asked])
+    labels = _labels([*known, *asked])
     texts, targets = _sides(known, labels)
     new, truth = _sides(asked, labels)
-    found = {}
-    for name, table in (("majority", MAJORITY), ("words", WORDS)):
-        said = table[task](texts, targets, new, labels)
-        figures = METRICS[task].score(truth, said, labels)
-        found[name] = {key: value for key, value in figures.items() if math.isfinite(value)}
-    return found
+    result = {}
+    for name, baseline in (("majority", kind.majority), ("words", kind.words)):
+        if baseline is not None:
+            figures = kind.metric.score(truth, baseline(texts, targets, new, labels), labels)
+            result[name] = {key: value for key, value in figures.items() if math.isfinite(value)}
+    return result
 
 
-def _labels(task: str, examples: Sequence[Example]) -> tuple[str, ...]:
+def _labels(examples: Sequence[Example]) -> tuple[str, ...]:
     """Every label of these rows by name; () where the metric asks for none."""
     found: set[str] = set()
     for example in examples:
@@ -55,7 +53,7 @@ def _labels(task: str, examples: Sequence[Example]) -> tuple[str, ...]:
 
 
 def _sides(examples: Sequence[Example], labels: tuple[str, ...]) -> Sides:
-    """Texts and targets as `MAJORITY`, `WORDS` and `METRICS` take them."""
+    """Texts and targets as baselines and metrics take them."""
     place = {label: number for number, label in enumerate(labels)}
     texts: list[Sequence[str]] = []
     targets: list[Any] = []

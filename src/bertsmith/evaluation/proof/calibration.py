@@ -1,4 +1,4 @@
-"""Whether confidence can be believed: in bins, and as one error."""
+"""Calibration: bins of confidence against accuracy, Brier score, negative log likelihood."""
 
 from __future__ import annotations
 
@@ -6,63 +6,57 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.evaluation.proof.rows import Rows, right_rows
-from bertsmith.metrics.arrays import Bools, Floats
+from bertsmith.metrics.arrays import Floats
 from bertsmith.metrics.calibration import brier, negative_log_likelihood, reliability
+from bertsmith.tasks.task import Outcomes, ScoredRows
 
 BINS = 15
 
 
-def calibration(rows: Rows) -> dict[str, Any] | None:
-    """Bins of confidence against the share that was right, their error, Brier score and surprise.
+def calibration(rows: ScoredRows) -> dict[str, Any] | None:
+    """Bins of confidence against the share that was right, their error, Brier score and NLL.
 
-    What is counted: rows; of several labels, every single label of every row; of tags, every unit
-    with the mean confidence of its text. None where there is no confidence.
+    What is counted depends on the task: rows; every label of every row; every unit with the mean
+    confidence of its text. None where there is no confidence.
     """
-    if rows.task == "regress":
+    pairs = _outcomes(rows)
+    if pairs is None:
         return None
-    sure, right, counted = _pairs(rows)
-    known = np.isfinite(sure)
+    confidence, right, counted = pairs
+    known = np.isfinite(confidence)
     if not known.any():
         return None
-    found = reliability(_as_scores(sure[known]), (~right[known]).astype(np.int64), bins=BINS)
-    columns = (found.low, found.high, found.confidence, found.accuracy, found.count)
+    bins = reliability(_as_scores(confidence[known]), (~right[known]).astype(np.int64), bins=BINS)
+    columns = (bins.low, bins.high, bins.confidence, bins.accuracy, bins.count)
     names = ("low", "high", "confidence", "right", "count")
-    told: dict[str, Any] = {
-        "ece": found.error,
+    record: dict[str, Any] = {
+        "ece": bins.error,
         "counted": counted,
-        "confidence": float(sure[known].mean()),
+        "confidence": float(confidence[known].mean()),
         "right": float(right[known].mean()),
         "bins": [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)],
     }
-    if rows.task in ("classify", "choose"):
+    if rows.task.kind.scores_classes:
         chances = _table(rows)
-        told["brier"] = brier(chances, rows.truth)
-        told["nll"] = negative_log_likelihood(chances, rows.truth)
-    return told
+        record["brier"] = brier(chances, rows.truth)
+        record["nll"] = negative_log_likelihood(chances, rows.truth)
+    return record
 
 
-def _pairs(rows: Rows) -> tuple[Floats, Bools, str]:
-    """(M,) confidences, (M,) whether that was right, and what M counts."""
-    if rows.task == "multilabel":
-        return rows.said.probabilities.reshape(-1), rows.truth.reshape(-1), "labels of rows"
-    if rows.task == "tag":
-        pairs = list(zip(rows.truth, rows.said, strict=True))
-        right = [
-            one == two for wanted, given in pairs for one, two in zip(wanted, given, strict=True)
-        ]
-        sure = np.repeat(rows.confidence, [len(wanted) for wanted, _ in pairs])
-        return sure, np.array(right, dtype=bool), "units"
-    exact = right_rows(rows)
-    return rows.confidence, np.zeros(len(rows), bool) if exact is None else exact, "rows"
+def _outcomes(rows: ScoredRows) -> Outcomes | None:
+    kind = rows.task.kind
+    if kind.outcomes is not None:
+        return kind.outcomes(rows)
+    right = kind.right(rows)
+    return None if right is None else (rows.confidence, right, "rows")
 
 
-def _as_scores(sure: Floats) -> Floats:
-    """(M, 2): the answer given, and one for "anything else" that can never be the highest."""
-    return np.column_stack([sure, np.full(len(sure), -1.0)])
+def _as_scores(confidence: Floats) -> Floats:
+    """(M, 2): the prediction, and an alternative that never has the highest score."""
+    return np.column_stack([confidence, np.full(len(confidence), -1.0)])
 
 
-def _table(rows: Rows) -> Floats:
+def _table(rows: ScoredRows) -> Floats:
     """(N, C) probabilities; choices that a row does not have are impossible."""
     widest = max(len(one.probabilities) for one in rows.predictions)
     chances = np.zeros((len(rows), widest))

@@ -9,27 +9,21 @@ from typing import Any
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.proof.calibration import calibration
 from bertsmith.evaluation.proof.classes import classes, confusion
-from bertsmith.evaluation.proof.entity_errors import entity_errors
-from bertsmith.evaluation.proof.figures import main_interval, numbers, truncation
-from bertsmith.evaluation.proof.questions import questions, silence
-from bertsmith.evaluation.proof.rows import Rows, right_rows
+from bertsmith.evaluation.proof.figures import main_interval, truncation
 from bertsmith.evaluation.proof.worst_errors import errors
 from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
-from bertsmith.metrics import METRICS
 from bertsmith.metrics.significance import Interval
-from bertsmith.tasks.multilabel import Multilabel
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Task
+from bertsmith.tasks.task import ScoredRows, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
     """The figures of labeled rows, the main one first, and what stands behind them.
 
-    `interval` is that of the main figure over draws of the rows (95 %). `sections` has what fits
-    the task: classes, confusion, calibration, errors, truncation, numbers, entity_errors,
-    questions, silence.
+    `interval` is the 95 % bootstrap interval of the main figure. `sections` has what fits the task:
+    classes, confusion, calibration, errors, truncation, and those of its descriptor.
     """
 
     task: str
@@ -47,7 +41,7 @@ class Proof:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; a figure that does not exist is null."""
-        told = {
+        record = {
             "task": self.task,
             "rows": self.rows,
             "unlabeled": self.unlabeled,
@@ -57,59 +51,41 @@ class Proof:
             "interval": {"low": self.interval.low, "high": self.interval.high},
             **{name: part for name, part in self.sections.items() if part is not None},
         }
-        return dict(json_values(told))
+        return dict(json_values(record))
 
 
 def prove(task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Proof:
-    """What labeled examples say of these predictions; rows without a label are only counted."""
+    """Score predictions on labeled examples; rows without a label are only counted."""
     if len(examples) != len(predictions):
         raise ConfigError(
-            f"{len(examples)} examples stand against {len(predictions)} predictions; "
-            "prove takes one prediction an example"
+            f"{len(examples)} examples, but {len(predictions)} predictions; prove takes one "
+            "prediction per example"
         )
     rows = _rows(task, examples, predictions)
-    figures = METRICS[task.name].figures(rows.table, rows.labels)
-    right = right_rows(rows)
-    thresholds = task.thresholds if isinstance(task, Multilabel) else ()
+    right = task.kind.right(rows)
+    own = {} if task.kind.sections is None else task.kind.sections(rows)
     return Proof(
         task=task.name,
         rows=len(rows),
         unlabeled=len(examples) - len(rows),
         right=None if right is None else int(right.sum()),
-        figures=figures,
+        figures=rows.figures(),
         interval=main_interval(rows),
         sections={
-            "classes": classes(rows, thresholds),
+            "classes": classes(rows),
             "confusion": confusion(rows),
             "calibration": calibration(rows),
-            "numbers": numbers(rows),
-            "entity_errors": entity_errors(rows),
-            "questions": questions(rows),
-            "silence": silence(rows),
+            **own,
             "errors": errors(rows),
             "truncation": truncation(rows),
         },
     )
 
 
-def _rows(task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Rows:
-    labeled = [
-        (example, said)
-        for example, said in zip(examples, predictions, strict=True)
-        if example.target is not None
-    ]
+def _rows(task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]) -> ScoredRows:
+    labeled = [number for number, example in enumerate(examples) if example.target is not None]
     if not labeled:
         raise ConfigError(
             f"none of the {len(examples)} rows has a label; give labeled rows to prove a model by"
         )
-    kept, given = [example for example, _ in labeled], [said for _, said in labeled]
-    truth, said = task.compared(kept, given)
-    return Rows(
-        task=task.name,
-        labels=task.labels,
-        examples=kept,
-        predictions=given,
-        truth=truth,
-        said=said,
-        table=METRICS[task.name].rows(truth, said, task.labels),
-    )
+    return ScoredRows.of(task, [examples[n] for n in labeled], [predictions[n] for n in labeled])

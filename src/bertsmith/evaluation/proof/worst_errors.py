@@ -1,4 +1,4 @@
-"""The worst errors, with the text and where it stands."""
+"""The worst errors, with the text and where it is in the data."""
 
 from __future__ import annotations
 
@@ -6,49 +6,48 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.evaluation.proof.presentation import LONGEST, around, shortened
-from bertsmith.evaluation.proof.rows import Rows, both_sides, right_rows, weight_of_errors
 from bertsmith.labeled.example import Answers, Example, Label
-from bertsmith.tasks.prediction import Answer, Prediction
+from bertsmith.tasks.excerpts import LONGEST, around, shortened
+from bertsmith.tasks.prediction import PredictedAnswer, Prediction
+from bertsmith.tasks.task import ScoredRows
 
 MOST = 50
 FIELDS = 8  # shown of one row
 
 
-def errors(rows: Rows) -> dict[str, Any]:
-    """How many rows are wrong, and the worst of them; of numbers, the farthest."""
-    weights = weight_of_errors(rows)
-    right = right_rows(rows)
+def errors(rows: ScoredRows) -> dict[str, Any]:
+    """How many rows are wrong, and the worst of them; of numbers, those with the largest error."""
+    weights = rows.task.kind.error_weight(rows)
+    right = rows.task.kind.right(rows)
     wrong = weights > 0 if right is None else ~right
     order = [n for n in np.argsort(-weights, kind="stable").tolist() if wrong[n]][:MOST]
     return {
         "wrong": None if right is None else int(wrong.sum()),
-        "shown": [_told(rows, n, float(weights[n])) for n in order],
+        "shown": [_record(rows, n, float(weights[n])) for n in order],
     }
 
 
-def _told(rows: Rows, number: int, weight: float) -> dict[str, Any]:
-    example, said = rows.examples[number], rows.predictions[number]
-    truth, answer = both_sides(example, said, rows.labels)
-    told: dict[str, Any] = {
+def _record(rows: ScoredRows, number: int, weight: float) -> dict[str, Any]:
+    example, prediction, kind = rows.examples[number], rows.predictions[number], rows.task.kind
+    truth, answer = kind.sides(example, prediction, rows.task)
+    record: dict[str, Any] = {
         "place": f"{example.source}:{example.line}",
         "id": example.id,
-        "texts": _texts(example, said),
+        "texts": _texts(example, prediction),
         "truth": truth,
         "answer": answer,
-        # Of several labels there is a confidence for each; the weight is that of the worst.
-        "confidence": weight if rows.task == "multilabel" else said.confidence,
-        "tokens_cut": said.cut,
+        "confidence": weight if kind.weight_is_confidence else prediction.confidence,
+        "tokens_cut": prediction.cut,
     }
     if isinstance(example.target, Label):
-        told["truth_confidence"] = said.probabilities.get(example.target.name)
-    return told
+        record["truth_confidence"] = prediction.probabilities.get(example.target.name)
+    return record
 
 
-def _texts(example: Example, said: Prediction) -> list[str]:
+def _texts(example: Example, prediction: Prediction) -> list[str]:
     """The fields, long ones cut; of a context, the part around its answers."""
-    target, value = example.target, said.value
-    if isinstance(target, Answers) and isinstance(value, Answer):
+    target, value = example.target, prediction.value
+    if isinstance(target, Answers) and isinstance(value, PredictedAnswer):
         places = [(start, start + len(text)) for text, start in target.found[:1]]
         if value.text:
             places.append((value.start, value.end))

@@ -34,19 +34,19 @@ class Reader(Protocol):
         """Every row as an example or a reject; `piece`: the lines are a part of a file."""
 
 
-COLUMNS = ("classify", "multilabel", "regress", "choose")
-TASKS_OF: Mapping[str, tuple[str, ...]] = {
+COLUMNS = ("label", "labels", "number", "choice")
+TARGETS_OF: Mapping[str, tuple[str, ...]] = {
     "delimited": COLUMNS,
-    "swag": ("choose",),
+    "swag": ("choice",),
     "jsonl": COLUMNS,
-    "spans": ("tag",),
-    "words": ("tag",),
-    "cluener": ("tag",),
-    "cluewsc": ("classify",),
-    "answers": ("answer",),
-    "conll": ("tag",),
-    "squad": ("answer",),
-    "c3": ("choose",),
+    "spans": ("tags",),
+    "words": ("tags",),
+    "cluener": ("tags",),
+    "cluewsc": ("label",),
+    "answers": ("answers",),
+    "conll": ("tags",),
+    "squad": ("answers",),
+    "c3": ("choice",),
 }
 FORMATS: Mapping[str, Reader] = {
     "delimited": delimited.read,

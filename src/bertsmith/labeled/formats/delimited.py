@@ -78,7 +78,7 @@ def _builder(
     source: str, spec: DataSpec, where: Places, account: Account
 ) -> Callable[[int, Cells], Example]:
     """A function from the cells of a row to its example."""
-    if spec.task == "choose" and where.label and len(where.text) < 3:
+    if spec.has_choices and where.label and len(where.text) < 3:
         raise ConfigError(
             f"{source}: multiple choice needs the column of a context, then one for each choice; "
             "set --text"

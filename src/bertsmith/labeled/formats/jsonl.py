@@ -36,7 +36,7 @@ def _builder(source: str, spec: DataSpec, account: Account) -> Build:
     fields = _names(spec.text, "text", source)
     if not fields:
         raise ConfigError(f"{source}: no key for the text was chosen; set --text NAME")
-    if spec.task == "choose" and len(fields) < 2:
+    if spec.has_choices and len(fields) < 2:
         raise ConfigError(
             f"{source}: multiple choice needs the key of a context or a question, then that of the "
             "choices; set --text"
@@ -45,7 +45,7 @@ def _builder(source: str, spec: DataSpec, account: Account) -> Build:
     if spec.group is not None and str(spec.group) not in extra:
         extra.append(str(spec.group))
     keep_empty = spec.empty == "keep"
-    texts_of = _choices if spec.task == "choose" else _texts
+    texts_of = _choices if spec.has_choices else _texts
     target = _target_reader(spec, _names(spec.label, "label", source), account)
 
     def build(line: int, row: Row) -> Example:

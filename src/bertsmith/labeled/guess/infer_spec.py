@@ -1,4 +1,4 @@
-"""How to read a file for a model that is there: like the file it was trained on, if it can be."""
+"""Infers the data spec of a new file from the model's training data."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.targets import TargetKind, target_kind, target_setting
 
 WHOLE_LINES = {"format": "delimited", "delimiter": "\n", "quoting": "none", "header": False}
 WHOLE_LINES |= {"columns": 1, "text": (1,), "label": (), "empty": "keep"}
-ON_TEXTS = ("classify", "multilabel", "regress")
 ABOUT_TABLES = {"format", "delimiter", "quoting", "header", "columns", "text"}
 
 
 def spec_like(
-    path: Path, given: DataSpec, trained: DataSpec | None, task: str, *, labeled: bool
+    path: Path,
+    given: DataSpec,
+    trained: DataSpec | None,
+    task: str,
+    *,
+    labeled: bool,
+    target: str | None = None,
 ) -> DataSpec:
     """The spec of a file; what the user gave stays, the rest is as in training or guessed.
 
-    Without `labeled`, labels are not read, so wrong ones do no harm.
+    `task` and `target` are the model's; None: the target that the task has by default. Without
+    `labeled`, labels are not read, so wrong ones do no harm.
     """
-    open_task = given if given.task else given.model_copy(update={"task": task})
+    own_task = {"task": task} if target is None else target_setting(task, target)
+    open_task = given if given.task else given.model_copy(update=own_task)
     if trained is not None and given.text is None and _has(path, given, trained):
         open_task = open_task.model_copy(update={"text": trained.text})
     own = _same_table(path, open_task, trained) or guess_spec(path, given=open_task)
@@ -41,7 +49,7 @@ def spec_like(
         why = {**own.why, "label": "not read, as labels are what is predicted"}
         own = own.model_copy(update={"label": (), "labels": None, "why": why})
     if trained is not None:
-        _check_width(path, own, trained, task)
+        _check_width(path, own, trained, target_kind(target, task))
     return own
 
 
@@ -95,9 +103,9 @@ def _is_plain_text(
     return format_suffix(path) == "txt" and table and not labeled and len(trained.text or ()) == 1
 
 
-def _check_width(path: Path, own: DataSpec, trained: DataSpec, task: str) -> None:
+def _check_width(path: Path, own: DataSpec, trained: DataSpec, kind: TargetKind | None) -> None:
     found, wanted = len(own.text or ()), len(trained.text or ())
-    if task in ON_TEXTS and found != wanted:
+    if kind is not None and kind.fixed_texts and found != wanted:
         counted = "1 text" if wanted == 1 else f"{wanted} texts"
         raise InputFileError(
             f"{path}: the model reads {counted} of each row, and {found} columns were found for "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bertsmith.labeled.guess.profile import profile
 from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.targets import target_kind
 
 SEPARATORS = ("|", ";", ", ", ",")
 INFERENCE = {"entailment", "neutral", "contradiction"}
@@ -21,7 +22,7 @@ def guess_task(cells: Sequence[str], draft: Draft) -> None:
     if NO_LABEL in labels and labels & INFERENCE:
         draft.put("no_label", (NO_LABEL,), "its annotators did not agree on these rows")
     if draft.get("task") is not None or not filled:
-        if draft.get("task") == "multilabel":
+        if _many_stated(draft):
             _separator(filled, draft)
         return
     decimals = sum("." in cell for cell in filled)
@@ -42,7 +43,7 @@ def _separator(cells: Sequence[str], draft: Draft) -> bool:
     """
     if draft.is_set("label_separator"):
         return True
-    stated = draft.get("task") == "multilabel"
+    stated = _many_stated(draft)
     wholes = set(cells)
     for separator in SEPARATORS:
         joined = [cell for cell in cells if separator in cell]
@@ -56,6 +57,12 @@ def _separator(cells: Sequence[str], draft: Draft) -> bool:
             draft.put("label_separator", separator, why)
             return True
     return False
+
+
+def _many_stated(draft: Draft) -> bool:
+    """Whether it is decided that a row may have several labels."""
+    kind = target_kind(draft.get("target"), draft.get("task"))
+    return kind is not None and kind.many
 
 
 def _doubt(cells: Sequence[str]) -> str:

@@ -39,7 +39,8 @@ def places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str) 
     if not text:
         raise ConfigError(f"{place}: no text column was chosen; {finder.there_are()}; set --text")
     label = finder.all(spec.label or ())
-    if len(label) > 1 and spec.task not in (None, "multilabel"):
+    kind = spec.target_kind
+    if len(label) > 1 and kind is not None and not kind.many:
         raise ConfigError(
             f"{place}: {len(label)} label columns are for --task multilabel, not {spec.task}"
         )

@@ -10,11 +10,12 @@ from bertsmith.errors import ConfigError, InputFileError, RowsError, unknown
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.formats import FORMATS, TASKS_OF
+from bertsmith.labeled.formats import FORMATS, TARGETS_OF
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reject import Reject, lighter, row_lines
 from bertsmith.labeled.read.rejects_file import RejectsFile, original, read_rejected, rejects_path
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.targets import TARGETS
 
 OnError = Literal["stop", "skip"]
 NAMED_FAULTS = 20
@@ -136,9 +137,10 @@ def read_examples(
 
 def _check_task(path: Path, spec: DataSpec) -> None:
     """Refuse a task whose targets the format cannot hold; without labels any will do."""
-    tasks = TASKS_OF[spec.format or "delimited"]
-    if spec.task is not None and spec.task not in tasks and spec.label != ():
+    kind, held = spec.target_kind, TARGETS_OF[spec.format or "delimited"]
+    if kind is not None and kind.name not in held and spec.label != ():
+        tasks = ", ".join(TARGETS[name].task for name in held)
         raise ConfigError(
-            f"{path} is read as {spec.format}, which holds labels for {', '.join(tasks)}, not "
-            f"{spec.task}; set another --format or --task"
+            f"{path} is read as {spec.format}, which holds labels for {tasks}, not {spec.task}; "
+            "set another --format or --task"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.strict_json import WrittenFloat, type_name
@@ -21,16 +21,9 @@ Read = Callable[[str], Target | None]
 
 def label_reader(spec: DataSpec, column: int | str, choices: int) -> Read:
     """A function from a cell of the label column to its target; None for "not labeled"."""
-    task = spec.task or "classify"
-    if task == "regress":
-        return _with_no_label(lambda cell: Score(_number(cell, column)), spec)
-    if task == "choose":
-        first = spec.first_choice or 0
-        return _with_no_label(lambda cell: Choice(_index(cell, choices, first, column)), spec)
-    if task == "multilabel":
-        separator = spec.label_separator
-        return _with_no_label(lambda cell: labels_of(_parts(cell, separator), spec, column), spec)
-    return _with_no_label(_remembered(spec, column), spec)
+    kind = spec.target_kind
+    make = CELLS.get("label" if kind is None else kind.name, _label_cells)
+    return _with_no_label(make(spec, column, choices), spec)
 
 
 def _with_no_label(read: Callable[[str], Target], spec: DataSpec) -> Read:
@@ -40,7 +33,7 @@ def _with_no_label(read: Callable[[str], Target], spec: DataSpec) -> Read:
     return lambda cell: None if cell in none else read(cell)
 
 
-def _remembered(spec: DataSpec, column: int | str) -> Callable[[str], Target]:
+def _label_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
     known: dict[str, Label] = {}
 
     def read(cell: str) -> Label:
@@ -52,6 +45,28 @@ def _remembered(spec: DataSpec, column: int | str) -> Callable[[str], Target]:
         return label
 
     return read
+
+
+def _number_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
+    return lambda cell: Score(_number(cell, column))
+
+
+def _choice_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
+    first = spec.first_choice or 0
+    return lambda cell: Choice(_index(cell, choices, first, column))
+
+
+def _labels_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
+    separator = spec.label_separator
+    return lambda cell: labels_of(_parts(cell, separator), spec, column)
+
+
+CELLS: Mapping[str, Callable[[DataSpec, int | str, int], Callable[[str], Target]]] = {
+    "label": _label_cells,
+    "labels": _labels_cells,
+    "number": _number_cells,
+    "choice": _choice_cells,
+}
 
 
 def checked(name: str, spec: DataSpec, column: int | str) -> str:
@@ -155,7 +170,8 @@ def json_target(value: object, read: Read, spec: DataSpec, column: str) -> Targe
     if type(value) is str:
         return read(value)
     if isinstance(value, list):
-        if spec.task == "multilabel":
+        kind = spec.target_kind
+        if kind is not None and kind.many:
             return labels_of([_scalar(item, column) for item in value], spec, column)
         raise BadRowError(
             "the label is a list", "write one label, or set --task multilabel", column=column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +23,8 @@ from bertsmith.labeled.example import (
     Target,
 )
 from bertsmith.labeled.guess.column_names import OWN_ID
-from bertsmith.labeled.spec import DataSpec, Form, Task
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.targets import BY_TYPE
 
 _COMPUTED = re.compile(r"'*[=+\-@\t\r]")  # also what is guarded already, so that it comes back
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
@@ -42,15 +43,6 @@ def unguarded(cell: str) -> str:
 Kind = Literal["csv", "tsv", "jsonl"]
 SEPARATOR = "|"
 TO_QUOTE = re.compile(r'[",\r\n]')
-NAMES: Mapping[type, tuple[Task, str]] = {
-    Label: ("classify", "label"),
-    Labels: ("multilabel", "labels"),
-    Score: ("regress", "score"),
-    Choice: ("choose", "label"),
-    Tagged: ("tag", "entities"),
-    Answers: ("answer", "answers"),
-}
-OWN_FORMS: Mapping[type, Form] = {Tagged: "spans", Answers: "answers"}
 
 
 def write_examples(path: Path, examples: Iterable[Example], kind: Kind) -> DataSpec:
@@ -107,10 +99,10 @@ class _Shape:
         self._texts = _text_names(first)
         self._extra = tuple(first.extra)
         self._of = type(first.target)
-        named = NAMES.get(self._of)
-        self._task: Task | None = named[0] if named else None
-        self._label: str | None = named[1] if named else None
-        if self._of in OWN_FORMS and kind != "jsonl":
+        self._target = BY_TYPE.get(self._of)
+        self._label = self._target.column if self._target else None
+        self._form = self._target.form if self._target else None
+        if self._form is not None and kind != "jsonl":
             raise ConfigError(f"tags and answers do not fit into {kind}; write JSONL")
         columns = [self._id, *self._texts, *([self._label] if self._label else []), *self._extra]
         if len(set(columns)) != len(columns):
@@ -124,10 +116,9 @@ class _Shape:
     def spec(self) -> DataSpec:
         """How the file is to be read."""
         table = self._kind != "jsonl"
-        form: Form = "delimited" if table else OWN_FORMS.get(self._of, "jsonl")
         return DataSpec(
-            format=form,
-            task=self._task,
+            format="delimited" if table else self._form or "jsonl",  # type: ignore[arg-type]
+            task=self._target.task if self._target else None,
             encoding="utf-8",
             delimiter={"csv": ",", "tsv": "\t"}.get(self._kind),
             quoting={"csv": "double", "tsv": "none"}.get(self._kind),  # type: ignore[arg-type]
@@ -136,7 +127,7 @@ class _Shape:
             guarded=True if self._kind == "csv" else None,
             text=self._texts,
             label=(self._label,) if self._label else (),
-            label_separator=SEPARATOR if table and self._task == "multilabel" else None,
+            label_separator=SEPARATOR if table and self._of is Labels else None,
             id=self._id,
             extra=self._extra,
             empty="keep",

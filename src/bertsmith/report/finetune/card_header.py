@@ -8,17 +8,10 @@ from typing import Any
 
 from bertsmith.report.elements.values import as_dict, as_float, part
 from bertsmith.report.finetune.figures import name_of
-from bertsmith.report.finetune.overview import TASKS, file_names
+from bertsmith.report.finetune.overview import file_names
 from bertsmith.report.finetune.summary import judged_split
+from bertsmith.tasks.kinds import TASKS
 
-PIPELINES = {
-    "classify": "text-classification",
-    "multilabel": "text-classification",
-    "regress": "text-classification",
-    "tag": "token-classification",
-    "answer": "question-answering",
-    "choose": "multiple-choice",
-}
 METRICS = {
     "accuracy": "accuracy",
     "subset_accuracy": "accuracy",
@@ -45,9 +38,9 @@ def card_header(record: dict[str, Any], name: str) -> dict[str, Any]:
     if record.get("license"):
         found["license"] = str(record["license"])
     found["library_name"] = "bertsmith"
-    found["tags"] = ["bertsmith", "bert", *([task] if task in PIPELINES else [])]
-    if task in PIPELINES:
-        found["pipeline_tag"] = PIPELINES[task]
+    found["tags"] = ["bertsmith", "bert", *([task] if task in TASKS else [])]
+    if task in TASKS:
+        found["pipeline_tag"] = TASKS[task].pipeline
     base = base_model(record)
     if PUBLISHED.fullmatch(base):  # a folder on somebody's disk is no model to link to
         found["base_model"] = base
@@ -61,6 +54,7 @@ def card_header(record: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _results(record: dict[str, Any]) -> list[dict[str, Any]]:
     task = str(record.get("task"))
+    kind = TASKS.get(task)
     found = []
     for split in ("test", "dev"):
         figures = part(record, split, "figures")
@@ -74,7 +68,10 @@ def _results(record: dict[str, Any]) -> list[dict[str, Any]]:
         data = file_names(record) or "local data"
         found.append(
             {
-                "task": {"type": PIPELINES.get(task, "other"), "name": TASKS.get(task, task)},
+                "task": {
+                    "type": kind.pipeline if kind else "other",
+                    "name": kind.title if kind else task,
+                },
                 "dataset": {"name": data, "type": "local", "split": split},
                 "metrics": metrics,
             }

@@ -6,6 +6,7 @@ import math
 
 from bertsmith.report.elements.chart import shown
 from bertsmith.report.elements.values import as_float
+from bertsmith.tasks.kinds import TASKS
 
 NAMES = {
     "accuracy": "accuracy",
@@ -28,13 +29,7 @@ NAMES = {
     "exact_unanswerable": "exact match, questions without one",
     "loss": "loss",
 }
-MAIN = {
-    "multilabel": "F1 over all labels",
-    "tag": "entity F1",
-    "answer": "F1 of answers",
-}
-BASELINES = {"majority": "commonest answer", "words": "word counts"}
-WORDS = {"tag": "commonest tag of a word", "answer": "nearest matching words"}
+BASELINES = {"majority": "majority", "words": "bag of words"}
 NUMBERS = frozenset({"mse", "loss", "nll"})  # without an upper end
 CORRELATIONS = frozenset({"mcc", "spearman", "pearson"})
 NONE = "–"
@@ -47,14 +42,14 @@ def name_of(figure: str) -> str:
 
 def main_name(task: object, figure: str) -> str:
     """The main figure of a task in words."""
-    return MAIN.get(str(task)) or name_of(figure)
+    kind = TASKS.get(str(task))
+    return (kind.main_title if kind else "") or name_of(figure)
 
 
 def baseline_name(task: object, key: str) -> str:
     """What a baseline does, in words."""
-    if key == "words" and str(task) in WORDS:
-        return WORDS[str(task)]
-    return BASELINES.get(key, key)
+    kind = TASKS.get(str(task))
+    return kind.words_title if kind and key == "words" else BASELINES.get(key, key)
 
 
 def said(figure: str, value: object) -> str:

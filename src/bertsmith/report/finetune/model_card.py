@@ -6,13 +6,15 @@ import math
 from pathlib import PurePath
 from typing import Any
 
+from bertsmith.labeled.targets import TARGETS
 from bertsmith.report.elements.markdown import table, words
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.elements.yaml_text import yaml_lines
 from bertsmith.report.finetune.card_header import PUBLISHED, base_model, card_header
 from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, said
-from bertsmith.report.finetune.overview import TASKS, duration, file_names, rounds
+from bertsmith.report.finetune.overview import duration, file_names, rounds
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
+from bertsmith.tasks.kinds import TASKS
 
 SHOWN_LABELS = 50
 
@@ -40,7 +42,8 @@ def _first_words(record: dict[str, Any]) -> list[str]:
     base = base_model(record)
     if not PUBLISHED.fullmatch(base):
         base = PurePath(base).name  # the folders of somebody's disk are nobody's business
-    first = f"A model for {TASKS.get(task, words(task))}"
+    title = TASKS[task].title if task in TASKS else words(task)
+    first = f"A model for {title}"
     first += f", fine-tuned from {words(base)}." if base else "."
     summary = headline(record)
     return [first, f"**{words(summary)}**"] if summary else [first]
@@ -77,7 +80,8 @@ def _labels(record: dict[str, Any]) -> list[str]:
     labels = [
         as_dict(one).get("label") for one in as_list(part(record, split or "").get("classes"))
     ]
-    if not labels or record.get("task") == "choose":
+    kind = TASKS.get(str(record.get("task")))
+    if not labels or (kind and TARGETS[kind.target].choices):
         return []
     shown = ", ".join(words(label) for label in labels[:SHOWN_LABELS])
     more = f" and {len(labels) - SHOWN_LABELS:,} more" if len(labels) > SHOWN_LABELS else ""
@@ -151,7 +155,8 @@ def _limits(record: dict[str, Any]) -> list[str]:
 
 
 def _loading(record: dict[str, Any]) -> list[str]:
-    texts = '[("a question", "a text")]' if record.get("task") == "answer" else '["a text"]'
+    kind = TASKS.get(str(record.get("task")))
+    texts = kind.sample_call if kind else '["a text"]'
     code = f'import bertsmith\n\nmodel = bertsmith.load("DIR")\nprint(model.predict({texts}))'
     return [
         f"```python\n{code}\n```",

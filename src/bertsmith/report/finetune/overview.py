@@ -20,15 +20,7 @@ from bertsmith.report.finetune.figures import (
     said,
 )
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
-
-TASKS = {
-    "classify": "one label a text",
-    "multilabel": "any number of labels a text",
-    "regress": "a number",
-    "tag": "tags of words or characters",
-    "answer": "answers from a text",
-    "choose": "one of several choices",
-}
+from bertsmith.tasks.kinds import TASKS
 
 
 def overview(record: dict[str, Any]) -> list[str]:
@@ -90,7 +82,7 @@ def _interval(record: dict[str, Any]) -> list[str]:
 def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     task = record.get("task")
     if task:
-        yield "task", f"{task}: {TASKS[str(task)]}" if str(task) in TASKS else str(task)
+        yield "task", f"{task}: {TASKS[str(task)].title}" if str(task) in TASKS else str(task)
     model = record.get("model")
     if model:
         yield "started from", str(part(record, "model").get("name") or model)

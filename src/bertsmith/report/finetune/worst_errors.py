@@ -9,6 +9,7 @@ from typing import Any
 from bertsmith.report.elements.page import flowing, folded, paragraph, subheading, text
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent, plural
+from bertsmith.tasks.kinds import TASKS
 
 OPEN = 10  # shown at once; the others on request
 
@@ -28,14 +29,11 @@ def worst_errors(proof: dict[str, Any]) -> list[str]:
 
 
 def _words(proof: dict[str, Any], told: dict[str, Any], shown: int) -> str:
-    if proof.get("task") == "regress":
-        return f"The {shown} rows whose numbers are farthest away."
+    if told.get("wrong") is None:
+        return f"The {shown} rows with the largest absolute error."
     wrong = f"{counted(told.get('wrong'))} of {plural(proof.get('rows'), 'row')} are wrong"
-    orders = {
-        "tag": "those with the most entities that differ come first; only these are named",
-        "answer": "those that are surest and share the least with the truth come first",
-    }
-    return f"{wrong}; {orders.get(str(proof.get('task')), 'the surest come first')}."
+    kind = TASKS.get(str(proof.get("task")))
+    return f"{wrong}; {kind.error_order}." if kind else f"{wrong}."
 
 
 def _card(one: dict[str, Any]) -> str:

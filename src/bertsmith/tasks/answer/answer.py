@@ -1,11 +1,11 @@
-"""The part of a context that answers a question, or the word that there is none."""
+"""Extractive question answering: a span of the context, or no answer."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -13,9 +13,13 @@ from torch import Tensor
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.language import guess_language
+from bertsmith.metrics import ANSWERS
 from bertsmith.metrics.answers import answer_scores, rules_for
+from bertsmith.metrics.baselines import majority
+from bertsmith.metrics.baselines.answer_window import answer_words
 from bertsmith.metrics.no_answer import tune_no_answer
 from bertsmith.nn.loss import LossSum
+from bertsmith.tasks.answer import evaluation
 from bertsmith.tasks.answer.decoding import Spans, best_spans
 from bertsmith.tasks.answer.features import WindowRule, answer_features, answers_of
 from bertsmith.tasks.answer.token_spans import characters_of
@@ -24,8 +28,9 @@ from bertsmith.tasks.classify import softmax
 from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import group_cross_entropy
-from bertsmith.tasks.prediction import Answer, Prediction
-from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.prediction import PredictedAnswer, Prediction
+from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -33,10 +38,11 @@ logger = logging.getLogger(__name__)
 LONGEST = 30
 LONGEST_BY_LANGUAGE = {"zh": 60, "ja": 60}  # where a character is a token
 LOOKED_AT = 200  # contexts
+STORED = ("no_answer", "threshold", "longest", "n_best", "question_limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindAnswer:
+class FindAnswer(Task):
     """Span answers (Rajpurkar et al. 2016; with questions that have none, 2018).
 
     An answer has at most `longest` tokens. With `no_answer`, there is none if the score of the
@@ -50,8 +56,6 @@ class FindAnswer:
     n_best: int = 20
     question_limit: int = 64
 
-    name: Literal["answer"] = "answer"
-    reads: Literal["rows"] = "rows"
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -59,16 +63,10 @@ class FindAnswer:
             if getattr(self, name) < 1:
                 raise ConfigError(f"answer.{name} is {getattr(self, name)}; it must be at least 1")
 
-    @classmethod
-    def for_examples(cls, examples: Sequence[Example], language: str | None = None) -> Self:
-        """As training rows ask for it: some without an answer, answers of their language."""
-        if language is None:
-            contexts = [example.texts[-1] for example in examples[:LOOKED_AT]]
-            language = (guess_language(contexts) or ("", ""))[0]
-        return cls(
-            no_answer=any(_is_impossible(example) for example in examples),
-            longest=LONGEST_BY_LANGUAGE.get(language, LONGEST),
-        )
+    @property
+    def kind(self) -> TaskKind:
+        """Extractive question answering."""
+        return KIND
 
     @property
     def outputs(self) -> int:
@@ -80,13 +78,13 @@ class FindAnswer:
     ) -> list[Feature]:
         """The windows of each example; what is cut or cannot be learned is logged by id."""
         rule = WindowRule.of(tokenizer, lengths, self.question_limit)
-        found, account = answer_features(examples, tokenizer, rule)
+        features, account = answer_features(examples, tokenizer, rule)
         for line in account.lines():
             logger.warning("%s", line)
-        return found
+        return features
 
     def count(self, batch: TaskBatch) -> int:
-        """One a passage."""
+        """One per passage."""
         return len(batch.layout.lengths)
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
@@ -121,7 +119,9 @@ class FindAnswer:
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> tuple[Any, Any]:
         """N sequences of gold texts, and N texts."""
-        return [_golds(example) for example in examples], [_said(one).text for one in predictions]
+        return [_golds(example) for example in examples], [
+            _answer_of(one).text for one in predictions
+        ]
 
     def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
         """With the threshold of the best F1 on these examples, if they are of both kinds."""
@@ -143,17 +143,11 @@ class FindAnswer:
 
     def to_json(self) -> Mapping[str, Any]:
         """Plain values."""
-        return {
-            "no_answer": self.no_answer,
-            "threshold": self.threshold,
-            "longest": self.longest,
-            "n_best": self.n_best,
-            "question_limit": self.question_limit,
-        }
+        return {name: getattr(self, name) for name in STORED}
 
-    def _prediction(self, answers: list[Answer], null: float, cut: int) -> Prediction:
+    def _prediction(self, answers: list[PredictedAnswer], null: float, cut: int) -> Prediction:
         """`answers` are the spans, best first."""
-        nothing = Answer("", 0, 0, null)
+        nothing = PredictedAnswer("", 0, 0, null)
         ranked = answers
         if self.no_answer or not answers:
             ranked = sorted([*answers, nothing], key=lambda one: -one.score)
@@ -174,11 +168,11 @@ class FindAnswer:
 
 def _answers(
     spans: Spans, features: Sequence[Feature], texts: Sequence[str], count: int
-) -> list[list[Answer]]:
+) -> list[list[PredictedAnswer]]:
     """The `count` best spans of each example as characters, best first, none twice."""
     owners = np.array([feature.example for feature in features], dtype=np.int64)[spans.passages]
     order = np.lexsort((spans.ends, spans.starts, spans.passages, -spans.scores, owners))
-    found: list[dict[tuple[int, int], Answer]] = [{} for _ in texts]
+    found: list[dict[tuple[int, int], PredictedAnswer]] = [{} for _ in texts]
     columns = (owners, spans.passages, spans.starts, spans.ends, spans.scores)
     for owner, passage, first, last, score in zip(
         *(column[order].tolist() for column in columns), strict=True
@@ -189,19 +183,19 @@ def _answers(
         offsets = features[passage].encoding.offsets
         place = characters_of(text, offsets, first, last)
         if place[0] < place[1] and place not in here:
-            here[place] = Answer(text[slice(*place)], *place, score)
+            here[place] = PredictedAnswer(text[slice(*place)], *place, score)
     return [list(answers.values()) for answers in found]
 
 
-def _ranked(prediction: Prediction) -> tuple[Answer | None, float]:
+def _ranked(prediction: Prediction) -> tuple[PredictedAnswer | None, float]:
     """The best span, if there is one, and the score of having none."""
-    ranked = [_said(prediction), *prediction.others]
+    ranked = [_answer_of(prediction), *prediction.others]
     best = max((one for one in ranked if one.text), key=lambda one: one.score, default=None)
     return best, next(one.score for one in ranked if not one.text)
 
 
-def _said(prediction: Prediction) -> Answer:
-    if not isinstance(prediction.value, Answer):
+def _answer_of(prediction: Prediction) -> PredictedAnswer:
+    if not isinstance(prediction.value, PredictedAnswer):
         raise TypeError(f"not a predicted answer: {prediction.value!r}")
     return prediction.value
 
@@ -214,3 +208,66 @@ def _golds(example: Example) -> tuple[str, ...]:
 def _is_impossible(example: Example) -> bool:
     target = example.target
     return isinstance(target, Answers) and not target.found and not target.unplaced
+
+
+def answer_from(examples: Sequence[Example], options: TaskOptions) -> FindAnswer:
+    """With `no_answer` if a training row has none, and answers as long as the language's are."""
+    longest, language = options.settings.longest, options.language
+    if longest is None:
+        if language is None:
+            contexts = [example.texts[-1] for example in examples[:LOOKED_AT]]
+            language = (guess_language(contexts) or ("", ""))[0]
+        longest = LONGEST_BY_LANGUAGE.get(language, LONGEST)
+    return FindAnswer(
+        no_answer=any(_is_impossible(example) for example in examples),
+        longest=longest,
+        n_best=options.settings.n_best,
+        question_limit=options.settings.question_limit,
+    )
+
+
+def _joint_task(tasks: Sequence[Task]) -> FindAnswer:
+    """With the mean of the thresholds."""
+    own = [one for one in tasks if isinstance(one, FindAnswer)]
+    if len({replace(one, threshold=0.0) for one in own}) > 1:
+        raise ConfigError(
+            "the models of an ensemble differ in settings of the task (no_answer, longest, n_best "
+            "or question_limit); train them with the same ones"
+        )
+    return replace(own[0], threshold=float(np.mean([one.threshold for one in own])))
+
+
+def _check_texts(given: int, trained: int) -> None:
+    if given != 2:
+        raise ConfigError("the model answers questions: give the context with --pair TEXT")
+
+
+KIND = TaskKind(
+    name="answer",
+    title="extractive question answering",
+    target="answers",
+    metric=ANSWERS,
+    from_data=answer_from,
+    from_json=lambda values: FindAnswer(**{name: values[name] for name in STORED}),
+    reads="rows",
+    head=PublishedHead("span", labeled=False),  # a span head always has two outputs
+    windows="always",
+    settings=frozenset({"longest", "n_best", "question_limit"}),
+    majority=majority.answer,
+    words=answer_words,
+    joint_task=_joint_task,
+    right=evaluation.right,
+    error_weight=evaluation.error_weight,
+    error_order="those with the highest confidence and the lowest F1 come first",
+    row_score=evaluation.row_score,
+    sides=evaluation.sides,
+    sections=evaluation.sections,
+    columns=("prediction", "confidence", "others", "tokens_cut"),
+    figures=("f1", "exact"),
+    percent=True,
+    main_title="F1 of answers",
+    words_title="sliding window of question words",
+    pipeline="question-answering",
+    sample_call='[("a question", "a text")]',
+    check_texts=_check_texts,
+)

@@ -18,15 +18,15 @@ from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.task import Task
 
 TAKEN = ("task",)  # the name of the main part of the loss
-TASKS = ("classify", "multilabel", "regress")  # those that make one vector of an example
 
 
 class AuxiliarySettings(Settings):
-    """What a column holds, and how much its loss counts beside the task's own."""
+    """The kind of a column's values, and the weight of its loss next to the task's own."""
 
-    kind: Literal["classify", "regress"] = "classify"
+    kind: Literal["label", "number"] = "label"
     weight: Annotated[float, Field(gt=0)] = 0.3
 
 
@@ -42,7 +42,7 @@ class Auxiliary:
 
     @property
     def outputs(self) -> int:
-        """One a class, or the number."""
+        """One per class, or the number."""
         return len(self.labels) or 1
 
     def loss(self, logits: Tensor, targets: Tensor) -> LossSum:
@@ -69,31 +69,31 @@ class Auxiliary:
 
 
 def auxiliary_from(
-    examples: Sequence[Example], settings: Mapping[str, AuxiliarySettings], task: str
+    examples: Sequence[Example], settings: Mapping[str, AuxiliarySettings], task: Task
 ) -> tuple[Auxiliary, ...]:
     """The columns that a recipe names, as these training rows have them."""
-    if settings and task not in TASKS:
+    if settings and (task.reads == "rows" or not task.kind.pools_passages):
         raise ConfigError(
-            f"auxiliary targets are learned from one vector of a text, which {task} does not make; "
-            f"leave [auxiliary] out, or take a task of {', '.join(TASKS)}"
+            "auxiliary targets are learned from one vector per example, which "
+            f"{task.name} does not make; leave [auxiliary] out"
         )
     return tuple(_from_column(examples, name, one) for name, one in settings.items())
 
 
 def auxiliary_from_json(values: Mapping[str, Mapping[str, Any]]) -> tuple[Auxiliary, ...]:
-    """What a folder tells of them, by column."""
+    """From a model folder, by column."""
     return tuple(
-        Auxiliary(column=column, labels=tuple(told["labels"]))
-        if "labels" in told
-        else Auxiliary(column=column, mean=told["mean"], spread=told["spread"])
-        for column, told in values.items()
+        Auxiliary(column=column, labels=tuple(stored["labels"]))
+        if "labels" in stored
+        else Auxiliary(column=column, mean=stored["mean"], spread=stored["spread"])
+        for column, stored in values.items()
     )
 
 
 def with_auxiliary(
     features: Sequence[Feature], examples: Sequence[Example], columns: Sequence[Auxiliary]
 ) -> list[Feature]:
-    """The features with what their examples' columns ask for; an empty cell asks for nothing."""
+    """The features with the targets of their examples' columns; nan for an empty cell."""
     if not columns:
         return list(features)
     places = [{label: at for at, label in enumerate(one.labels)} for one in columns]
@@ -122,7 +122,7 @@ def _from_column(
             "column"
         )
     cells = [(example, cell) for example in examples if (cell := _cell(example, column))]
-    if settings.kind == "classify":
+    if settings.kind == "label":
         labels = tuple(sorted({cell for _, cell in cells}))
         if len(labels) < 2:
             raise ConfigError(
@@ -167,6 +167,6 @@ def _number(example: Example, column: str, cell: str) -> float:
     if not math.isfinite(value):
         raise TextError(
             f"{example.place}, column {column}: {cell!r} is no number; mend it, leave the cell "
-            f"empty, or set auxiliary.{column}.kind = classify"
+            f"empty, or set auxiliary.{column}.kind = label"
         )
     return value

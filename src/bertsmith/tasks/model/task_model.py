@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
-from bertsmith.nn.crf import Crf
 from bertsmith.nn.encoder import Want
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.length import LengthSettings
@@ -19,29 +18,15 @@ from bertsmith.tasks.model.cosine_head import CosineHead
 from bertsmith.tasks.model.head import HeadSettings, TextHead, draw_weights
 from bertsmith.tasks.model.text_vector import TextVector, VectorSettings
 from bertsmith.tasks.model.wide_features import WideFeatures
-from bertsmith.tasks.regress import Regress
-from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Task
-
-PUBLISHED = {"classify": "sequence", "multilabel": "sequence", "regress": "sequence"}
-PUBLISHED |= {"choose": "sequence", "tag": "token", "answer": "span"}
 
 
 def published_head(task: Task, vector: VectorSettings, head: HeadSettings) -> str | None:
     """The kind of the model's own head that this task uses; None if it brings one of its own."""
-    if _crf(task) is not None:
+    if task.crf is not None or not head.is_plain:
         return None
-    if task.reads == "rows":
-        return PUBLISHED[task.name] if head.is_plain and not vector.needs_layers else None
-    return PUBLISHED[task.name] if vector.is_published and head.is_plain else None
-
-
-def _crf(task: Task) -> Crf | None:
-    return task.crf if isinstance(task, Tag) else None
-
-
-def _is_bi_encoder(task: Task) -> bool:
-    return isinstance(task, Regress) and task.pair == "bi-encoder"
+    own = vector.needs_layers if task.reads == "rows" else not vector.is_published
+    return None if own else task.kind.head.kind
 
 
 def _check_bi_encoder(
@@ -81,7 +66,7 @@ class TaskModel(nn.Module):
     ) -> None:
         """`lengths` says how passages are joined; `random` draws the weights of an own head."""
         super().__init__()
-        if _is_bi_encoder(task):
+        if task.bi_encoder:
             _check_bi_encoder(vector, head, auxiliary)
         self.columns = tuple(auxiliary)
         self.frozen = False
@@ -94,7 +79,7 @@ class TaskModel(nn.Module):
         self.own: TextHead | None = None
         self.bag: WideFeatures | None = None
         self.likeness: CosineHead | None = None
-        self.crf = _crf(task)  # the task reads it; here it is moved, trained and stored
+        self.crf = task.crf  # the task reads it; here it is moved, trained and stored
         if self.published is not None:
             if self.published not in model.heads:
                 raise ConfigError(f"build the model with a {self.published} head for {task.name}")
@@ -114,7 +99,7 @@ class TaskModel(nn.Module):
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
-        if _is_bi_encoder(task):
+        if task.bi_encoder:
             self.likeness = CosineHead()
             self._add_auxiliary(head, width, random)
             return
@@ -260,7 +245,7 @@ class TaskModel(nn.Module):
 
     def _joined(self, vectors: Tensor, batch: TaskBatch) -> Tensor:
         """The passages of each example as one: (B, W) -> (E, W)."""
-        if batch.examples == len(vectors) or self.task.name == "choose":
+        if batch.examples == len(vectors) or not self.task.kind.pools_passages:
             return vectors
         owners = batch.owners[:, None].expand_as(vectors)
         empty = vectors.new_zeros(batch.examples, vectors.shape[1])

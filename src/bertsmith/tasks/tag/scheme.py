@@ -9,7 +9,7 @@ import numpy as np
 
 from bertsmith.errors import ConfigError
 from bertsmith.metrics.entities import spans
-from bertsmith.tasks.prediction import Span
+from bertsmith.tasks.prediction import PredictedSpan
 from bertsmith.tasks.tag.paths import Steps
 
 OUTSIDE = "O"
@@ -59,7 +59,7 @@ def tag_spans(
     *,
     bio: bool,
     chances: Sequence[float] | None = None,
-) -> tuple[Span, ...]:
+) -> tuple[PredictedSpan, ...]:
     """The pieces of a text that tags mark; with labels that are not BIO, every unit is one.
 
     `chances` are those of the tags, if a model said them.
@@ -68,7 +68,7 @@ def tag_spans(
     for kind, first, last in spans(tags) if bio else _single(tags):
         start, end = units[first][0], units[last - 1][1]
         sure = None if chances is None else min(chances[first:last])
-        found.append(Span(start, end, kind, text[start:end], sure))
+        found.append(PredictedSpan(start, end, kind, text[start:end], sure))
     return tuple(found)
 
 

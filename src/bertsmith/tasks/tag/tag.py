@@ -1,11 +1,11 @@
-"""A tag for each word or character of a text, and the spans that the tags mark."""
+"""Sequence tagging: a tag per word or character, and the spans that the tags mark."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Tagged
+from bertsmith.metrics import TAGS
+from bertsmith.metrics.baselines import majority
 from bertsmith.nn.crf import Crf
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
@@ -27,15 +29,17 @@ from bertsmith.tasks.losses import (
     weights_tensor,
 )
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.tag import evaluation
 from bertsmith.tasks.tag.features import example_units, tag_features
 from bertsmith.tasks.tag.paths import Steps, best_paths
 from bertsmith.tasks.tag.scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
-from bertsmith.tasks.task import Logits, Task
+from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(Task):
     """Tagging with BIO labels (or plain ones, such as parts of speech); sequences are legal.
 
     `crf` holds scores of neighboring tags; TaskModel owns it, too, so that it is trained and stored
@@ -46,9 +50,6 @@ class Tag:
     crf: Crf | None = None
     settings: LossSettings = field(default_factory=CrossEntropySettings)
     weights: tuple[float, ...] | None = None  # of the labels, in training
-
-    name: Literal["tag"] = "tag"
-    reads: Literal["rows"] = "rows"
 
     def __post_init__(self) -> None:
         legal_steps(self.labels)
@@ -69,8 +70,13 @@ class Tag:
         return cls(labels=labels, crf=Crf(len(labels)) if values.get("crf") else None)
 
     @property
+    def kind(self) -> TaskKind:
+        """Sequence tagging."""
+        return KIND
+
+    @property
     def outputs(self) -> int:
-        """One a label."""
+        """One per label."""
         return len(self.labels)
 
     def features(
@@ -129,10 +135,6 @@ class Tag:
         """Tags of N texts and tags of N texts."""
         return [list(_tags(example)) for example in examples], [list(p.tags) for p in predictions]
 
-    def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
-        """There is nothing to tune."""
-        return self
-
     def to_json(self) -> Mapping[str, Any]:
         """Plain values; the scores of a CRF are stored with the weights."""
         return {"labels": list(self.labels), "crf": self.crf is not None}
@@ -144,15 +146,16 @@ class Tag:
         return steps + Steps(*(s.detach().double().cpu().numpy() for s in self.crf.scores()))
 
 
-def tag_from(examples: Sequence[Example], loss: LossSettings, *, crf: bool = False) -> Tag:
-    """The task of these training rows: every label that their kinds have, and its weight."""
+def tag_from(examples: Sequence[Example], options: TaskOptions) -> Tag:
+    """Every label of the types of entities in these training rows, and its weight."""
     targets = [e.target for e in examples if isinstance(e.target, Tagged)]
     counts = Counter(tag for target in targets for tag in target.tags)
     if not counts:
         raise ConfigError("no training row has a tag")
     labels = labels_of(counts)
-    weights = class_weights(loss, labels, [counts[label] for label in labels])
-    return Tag(labels=labels, crf=Crf(len(labels)) if crf else None, settings=loss, weights=weights)
+    weights = class_weights(options.loss, labels, [counts[label] for label in labels])
+    crf = Crf(len(labels)) if options.settings.crf else None
+    return Tag(labels=labels, crf=crf, settings=options.loss, weights=weights)
 
 
 def run_sizes(batch: TaskBatch) -> Tensor:
@@ -189,3 +192,50 @@ def _tags(example: Example) -> tuple[str, ...]:
     if not isinstance(target, Tagged) or len(target.tags) != len(target.units):
         raise TextError(f"{example.place}: {target!r} is not one tag a unit")
     return target.tags
+
+
+def _joint_task(tasks: Sequence[Task]) -> Task:
+    """With the mean of the CRF's scores."""
+    parts = [one.crf for one in tasks if one.crf is not None]
+    if not parts:
+        return tasks[0]
+    if len(parts) < len(tasks):
+        raise ConfigError("an ensemble of taggers has a CRF in all of them or in none")
+    joint = Crf(parts[0].tags)
+    with torch.no_grad():
+        for name, weight in joint.named_parameters():
+            every = [dict(part.named_parameters())[name].detach().float().cpu() for part in parts]
+            weight.copy_(torch.stack(every).mean(dim=0))
+    return next(replace(one, crf=joint) for one in tasks if isinstance(one, Tag))
+
+
+KIND = TaskKind(
+    name="tag",
+    title="sequence tagging of words or characters",
+    target="tags",
+    metric=TAGS,
+    from_data=tag_from,
+    from_json=Tag.from_json,
+    reads="rows",
+    head=PublishedHead("token"),
+    windows="always",
+    settings=frozenset({"crf"}),
+    loss_selectable=True,
+    majority=majority.tag,
+    words=majority.tag_words,
+    joint_task=_joint_task,
+    right=evaluation.right,
+    error_weight=evaluation.error_weight,
+    error_order="those with the most differing entities come first; only these are listed",
+    row_score=evaluation.row_score,
+    sides=evaluation.sides,
+    class_pairs=evaluation.class_pairs,
+    class_rows=evaluation.class_rows,
+    outcomes=evaluation.outcomes,
+    sections=evaluation.sections,
+    columns=("prediction", "confidence", "tags", "tokens_cut"),
+    figures=("f1", "precision", "recall"),
+    main_title="entity F1",
+    words_title="most frequent tag per word",
+    pipeline="token-classification",
+)

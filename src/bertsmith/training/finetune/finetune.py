@@ -14,13 +14,14 @@ from bertsmith.folders.read import load_model
 from bertsmith.labeled.example import Example
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import answer, predictions
-from bertsmith.tasks.kinds import task_from_data
+from bertsmith.tasks.kinds import task_from_data, task_kind
 from bertsmith.tasks.model.auxiliary import auxiliary_from, with_auxiliary
 from bertsmith.tasks.model.meta import MetaTables, meta_sizes, meta_tables, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.r_drop import RDrop
-from bertsmith.tasks.task import Loss, score
+from bertsmith.tasks.task import Loss, Task, score
+from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
@@ -50,7 +51,8 @@ class FinetuneJob:
     """What is to be learned, from what, and where the result goes.
 
     `known` are rows whose labels the model is to have, too, though it does not learn from them;
-    `accept` names settings whose change since the last checkpoint is wanted.
+    `accept` names settings whose change since the last checkpoint is wanted. `language` of the
+    texts, if it is known.
     """
 
     recipe: FinetuneRecipe
@@ -61,6 +63,7 @@ class FinetuneJob:
     out: Path
     known: Sequence[Example] = ()
     accept: Collection[str] = ()
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +98,9 @@ def finetune(
     place = place or Place()
     recipe = job.recipe
     _check(job, place)
-    known = [*job.train, *job.known]
-    task = task_from_data(
-        job.task, known, loss=recipe.loss, crf=recipe.task.crf, pair=recipe.encoder.pair
-    )
+    task = job_task(job)
     tables = meta_tables(job.train, recipe.head.meta)
-    columns = auxiliary_from(job.train, recipe.auxiliary, job.task)
+    columns = auxiliary_from(job.train, recipe.auxiliary, task)
     model, tokenizer = build_task_model(
         recipe,
         load_model(job.model),
@@ -154,6 +154,18 @@ def finetune(
     if outcome.status != "finished":
         return Finetuned(outcome=outcome, steps=steps)
     return _finished(job, outcome, steps, model, tokenizer, tables, rows["dev"], place)
+
+
+def job_task(job: FinetuneJob) -> Task:
+    """The task of a job's labeled rows, as its recipe and language shape it."""
+    recipe = job.recipe
+    options = TaskOptions(
+        loss=recipe.loss,
+        settings=recipe.task,
+        pair=recipe.encoder.pair,
+        language=job.language,
+    )
+    return task_from_data(task_kind(job.task), [*job.train, *job.known], options)
 
 
 def _regularizers(job: FinetuneJob, tokenizer: Tokenizer) -> Regularizers:

@@ -11,6 +11,7 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import assign, usual_group
 from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.execution.execution import find_place
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -29,7 +30,7 @@ def fit_rows(
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
         out = Path(home) / "run"
         place = find_place(recipe.run, out)
-        known = () if task == "regress" else rows
+        known = task_kind(task).known(rows)
         job = FinetuneJob(
             recipe=recipe, task=task, model=model, train=train, dev=held_out, out=out, known=known
         )

@@ -14,7 +14,7 @@ from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.model.auxiliary import AuxiliarySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
-from bertsmith.tasks.regress import Pair
+from bertsmith.tasks.task_settings import Pair, TaskSettings
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.loop.averaging import AveragingSettings
@@ -89,12 +89,6 @@ class PlanSettings(Settings):
     warmup: Share = 0.06
     sampler: Literal["shuffle", "balanced"] = "shuffle"  # balanced: classes are drawn alike
     evaluations: Count | Annotated[float, Field(gt=0)] = 1  # in each epoch; 0.5: every second one
-
-
-class TaskSettings(Settings):
-    """What is asked, beyond what the data says."""
-
-    crf: bool = False  # tagging: learn which tags follow each other
 
 
 class FinetuneRecipe(Settings):

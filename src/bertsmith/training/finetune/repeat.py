@@ -23,6 +23,7 @@ from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
+from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.meta import meta_tables
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
@@ -236,7 +237,7 @@ def finetune_folds(
     place = place or Place()
     whose = fold_numbers(job.train, folds, seed=job.recipe.run.seed, group=group)
     # Labels may be so rare that a fold holds all of their rows; a scale is not learned from those.
-    known = () if job.task == "regress" else job.train
+    known = task_kind(job.task).known(job.train)
     jobs = {
         number: replace(
             job,

@@ -17,12 +17,6 @@ from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
-PROBLEMS = {
-    "classify": "single_label_classification",
-    "multilabel": "multi_label_classification",
-    "regress": "regression",
-}
-
 
 def save_task_model(
     model: TaskModel,
@@ -61,10 +55,10 @@ def save_task_model(
 
 def labels_of(task: Task) -> Labels:
     """Labels and kind of problem as config.json spells them."""
-    if task.name == "answer":
-        return NO_LABELS  # a span head always has two outputs
-    names = task.labels or ("LABEL_0",)
-    return Labels(names=names, problem=PROBLEMS.get(task.name))
+    head = task.kind.head
+    if not head.labeled:
+        return NO_LABELS
+    return Labels(names=task.labels or ("LABEL_0",), problem=head.problem)
 
 
 def _plain(model: Model) -> Model:

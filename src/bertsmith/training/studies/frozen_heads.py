@@ -16,19 +16,18 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
-from bertsmith.metrics import METRICS, better
+from bertsmith.metrics import better
 from bertsmith.nn.encoder import Want
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import MICRO_TOKENS, cut_up, shared_out
-from bertsmith.tasks.kinds import task_from_data
 from bertsmith.tasks.model.meta import meta_sizes, meta_tables, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Logits, score
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.finetune.default_rate import by_size
-from bertsmith.training.finetune.finetune import FinetuneJob
+from bertsmith.training.finetune.finetune import FinetuneJob, job_task
 from bertsmith.training.finetune.model import build_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
 from bertsmith.training.finetune.workload import FinetuneWork
@@ -64,7 +63,7 @@ def frozen_heads(
     take by itself.
     """
     recipe = job.recipe
-    task = task_from_data(job.task, [*job.train, *job.known], loss=recipe.loss)
+    task = job_task(job)
     if task.reads != "text":
         raise ConfigError(f"{job.task} reads single tokens: there is no vector of a text to choose")
     tables = meta_tables(job.train, recipe.head.meta)
@@ -91,7 +90,7 @@ def frozen_heads(
     an_epoch = max(1, round(work.steps_an_epoch))
     steps = max(1, round(work.steps_an_epoch * recipe.plan.epochs))
     encoder = _Encoding(base, place)
-    every, figure = list(heads.values()), recipe.best.figure or METRICS[task.name].main
+    every, figure = list(heads.values()), recipe.best.figure or task.kind.metric.main
     began = time.monotonic()
     for step in range(steps):
         ramp = _ramp(step, steps, recipe.plan.warmup)

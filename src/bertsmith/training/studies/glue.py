@@ -16,6 +16,7 @@ from bertsmith.labeled.split.folds import some_rows
 from bertsmith.labeled.split.split_files import split_files
 from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.runtime.predictor import load_predictor
+from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Place
 from bertsmith.training.finetune.finetune import FinetuneJob
@@ -78,7 +79,7 @@ def _job(run: SetRun, splits: Splits) -> FinetuneJob:
         train=some_rows(splits.train, run.rows, seed=seed),
         dev=some_rows(splits.dev, run.rows, seed=seed),
         out=run.out,
-        known=() if task == "regress" or run.rows is None else splits.train,
+        known=() if run.rows is None else task_kind(task).known(splits.train),
     )
 
 

@@ -10,7 +10,8 @@ from bertsmith.errors import ConfigError
 from bertsmith.evaluation.comparison import Comparison, compare
 from bertsmith.evaluation.length_table import LengthTable
 from bertsmith.labeled.example import Example
-from bertsmith.metrics import METRICS, better
+from bertsmith.metrics import better
+from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.task import Task
 from bertsmith.training.studies.store import Tried
@@ -20,7 +21,6 @@ OFTEN = 95  # per cent of the rows that are not longer than what "much longer" i
 STEP = 0.75  # from window to window, of their length
 SPECIALS = 4  # the most tokens of a window that are no text
 TOO_LONG = 6  # times as long as a cut
-BY_WINDOWS = ("tag", "answer")  # tasks that read all of a text anyway
 KEEPS = ("head", "tail", "head+tail")
 
 
@@ -42,7 +42,8 @@ def length_choices(
     `windows` over all of a text are tried, too; None: if many rows are far longer, and it does not
     take too long.
     """
-    if task in BY_WINDOWS:
+    reads = task_kind(task).windows
+    if reads == "always":
         raise ConfigError(f"{task} reads long texts in windows: nothing is cut, nothing to compare")
     limit = given.max_length
     if table.cut(limit) == 0:
@@ -51,7 +52,7 @@ def length_choices(
     found = {keep: plain.model_copy(update={"keep": keep}) for keep in KEEPS}
     if given.head is not None:
         found["head+tail"] = found["head+tail"].model_copy(update={"head": given.head})
-    possible = task != "choose" and fields <= 2
+    possible = reads == "optional" and fields <= 2
     if windows and not possible:
         raise ConfigError("windows move over one text or the second of a pair; leave --windows out")
     if windows is None:
@@ -116,7 +117,7 @@ def verdict(
     task: Task, dev: Sequence[Example], tried: Sequence[Tried], *, figure: str | None = None
 ) -> Verdict:
     """The best of several runs by their answers to the same rows."""
-    name = figure or METRICS[task.name].main
+    name = figure or task.kind.metric.main
     best = tried[0]
     for one in tried[1:]:
         if better(name, _value(one, name), _value(best, name)):

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from bertsmith.evaluation.proof.rows import Rows
 from bertsmith.metrics.entities import Span, spans
-from bertsmith.tasks.tag.scheme import is_bio
 
 KINDS = ("right", "other type", "other borders", "other type and borders", "missed", "invented")
 
 
-def entity_errors(rows: Rows) -> dict[str, int] | None:
-    """How often each way was met; an entity that was given is paired with one wanted at most."""
-    if rows.task != "tag" or not is_bio(rows.labels):
-        return None
+def entity_errors(
+    targets: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> dict[str, int]:
+    """Counts by kind of error; a predicted entity is paired with at most one gold entity."""
     total: Counter[str] = Counter()
-    for wanted, given in zip(rows.truth, rows.said, strict=True):
+    for wanted, given in zip(targets, predictions, strict=True):
         total.update(_compared(spans(wanted), spans(given)))
     return {kind: total[kind] for kind in KINDS}
 

@@ -1,4 +1,4 @@
-"""Figures as JSON, long texts shortened visibly."""
+"""Long texts cut down to what a reader needs to see."""
 
 from __future__ import annotations
 
