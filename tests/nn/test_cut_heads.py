@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertsmith.nn.attention import cut_heads
-from bertsmith.nn.attention_plan import Side, regroup
+from bertsmith.nn.attention_plan import Grid, attention_plan
 from bertsmith.nn.layout import Layout
 
 HEADS, WIDTH = 2, 3
 
 
-def sides_of(lengths: list[int], asked: list[int] | None = None) -> list[Side]:
+def sides_of(lengths: list[int], asked: list[int] | None = None) -> list[Grid]:
     rows = None if asked is None else torch.tensor(asked)
-    return [group.keys for group in regroup(Layout.of(lengths), rows=rows).groups]
+    return [group.keys for group in attention_plan(Layout.of(lengths), rows=rows).groups]
 
 
-def sliced(joined: torch.Tensor, side: Side, which: int) -> torch.Tensor:
+def sliced(joined: torch.Tensor, side: Grid, which: int) -> torch.Tensor:
     """(texts, H, width, K) by definition."""
     deep = HEADS * WIDTH
     rows = joined[side.start : side.start + side.count, which * deep : (which + 1) * deep]

@@ -6,8 +6,8 @@ from rounded_products import Rounded
 from torch import nn
 
 from bertsmith.nn.matmul_backends import (
-    ProductsLinear,
-    TorchProducts,
+    BackendLinear,
+    TorchMatmul,
     linear_together,
     use_products,
 )
@@ -19,7 +19,7 @@ def layers(count: int = 3, width: int = 24) -> list[nn.Linear]:
 
 
 @pytest.mark.parametrize("rows", [0, 5, 40])  # fewer than weights have, and more
-@pytest.mark.parametrize("products", [None, TorchProducts(), Rounded()])
+@pytest.mark.parametrize("products", [None, TorchMatmul(), Rounded()])
 def test_results_and_gradients_are_those_of_the_layers_alone(rows, products) -> None:
     apart, joined = layers(), layers()
     for layer in (*apart, *joined) if products is not None else ():
@@ -61,7 +61,7 @@ def test_without_gradients_nothing_is_rounded() -> None:
     rounded = layers()
     for layer in rounded:
         use_products(layer, Rounded())
-    assert isinstance(rounded[0], ProductsLinear)
+    assert isinstance(rounded[0], BackendLinear)
     rows = torch.randn(40, 16)
     with torch.no_grad():
         found = linear_together(rows, rounded)

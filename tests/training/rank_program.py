@@ -36,7 +36,7 @@ class Toy(nn.Module):
         ids, lengths, rows, targets = batch
         hidden = self.model(Inputs(ids, Layout.of(lengths)), rows=rows).hidden
         head = self.model.heads["masked_lm"]
-        hidden = head.norm(head.bend(head.dense(hidden)))
+        hidden = head.norm(head.activation(head.dense(hidden)))
         weight = self.model.encoder.embeddings.tokens.weight
         return vocabulary_loss(hidden, weight, head.bias, targets)[0].sum
 

@@ -19,7 +19,7 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import bert
 from bertsmith.nn import Inputs, Layout
-from bertsmith.nn.matmul_backends import ProductsLinear, products_of, use_products
+from bertsmith.nn.matmul_backends import BackendLinear, products_of, use_products
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.training.execution import precision
 from bertsmith.training.execution.precision import (
@@ -127,7 +127,7 @@ def test_a_switched_layer_keeps_object_names_and_fp32_parameters() -> None:
     layer = nn.Linear(64, 96)
     before = dict(layer.named_parameters())
     use_products(layer, Rounded())
-    assert isinstance(layer, ProductsLinear)
+    assert isinstance(layer, BackendLinear)
     assert all(one is before[name] for name, one in layer.named_parameters())
     rows = torch.randn(10, 64, requires_grad=True)
     plain = F.linear(rows, layer.weight, layer.bias)
@@ -159,7 +159,7 @@ def test_only_wide_layers_and_the_vocabulary_are_switched(monkeypatch: pytest.Mo
     monkeypatch.setattr(precision, "_products", lambda _: Rounded())
     model = toy()
     PrecisionPath(name=TORCH_BF16, reason="").prepare(model)
-    switched = {name for name, m in model.named_modules() if isinstance(m, ProductsLinear)}
+    switched = {name for name, m in model.named_modules() if isinstance(m, BackendLinear)}
     assert "encoder.blocks.1.attention.query" in switched
     assert "encoder.blocks.0.feed_forward.down" in switched
     assert not any("next_sentence" in name and name.endswith("output") for name in switched)
@@ -273,7 +273,7 @@ def loss_of(model: Model, seed: int = 0) -> Tensor:
     rows = torch.arange(0, 64, 4)
     hidden = model(Inputs(ids // 3, Layout.of([16] * 4)), rows=rows).hidden
     head = model.heads["masked_lm"]
-    read = head.norm(head.bend(head.dense(hidden)))
+    read = head.norm(head.activation(head.dense(hidden)))
     weight = model.encoder.embeddings.tokens.weight
     return vocabulary_loss(read, weight, head.bias, ids[rows])[0].sum / len(rows)
 

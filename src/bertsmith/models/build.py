@@ -18,6 +18,7 @@ from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.heads import Classifier, MaskedLM, ReplacedToken
 from bertsmith.nn.inputs import SEGMENTS, Inputs
+from bertsmith.nn.positions import FunctionalPositions
 
 INIT_STD = 0.02  # Devlin et al. 2018
 
@@ -137,8 +138,10 @@ def _encoder(spec: Spec) -> Encoder:
         dropout=spec.dropout,
     )
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
-    clip = positions.clip if isinstance(positions, FunctionalRelative) else None
-    return Encoder(embeddings, _blocks(spec), pooler=pooler, clip=clip)
+    inside = (
+        FunctionalPositions(positions.clip) if isinstance(positions, FunctionalRelative) else None
+    )
+    return Encoder(embeddings, _blocks(spec), pooler=pooler, positions=inside)
 
 
 def _blocks(spec: Spec) -> list[Block]:
@@ -153,7 +156,7 @@ def _blocks(spec: Spec) -> list[Block]:
         if blocks and spec.sharing in ("all", "feed_forward"):
             feed_forward, norm = blocks[0].feed_forward, blocks[0].feed_forward_norm
         else:
-            feed_forward = FeedForward(spec.hidden, spec.feed_forward, bend=spec.activation)
+            feed_forward = FeedForward(spec.hidden, spec.feed_forward, activation=spec.activation)
             norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
         blocks.append(Block(attention, attention_norm, feed_forward, norm, dropout=spec.dropout))
     return blocks
@@ -161,22 +164,22 @@ def _blocks(spec: Spec) -> list[Block]:
 
 def _head(variant: str, spec: Spec, head: Head) -> nn.Module:
     shape: HeadShape = find(variant).heads[head.kind]
-    bend = spec.activation if shape.bend == "spec" else shape.bend
+    activation = spec.activation if shape.activation == "spec" else shape.activation
     if head.kind == "masked_lm":
         return MaskedLM(
             spec.hidden,
             spec.embedding,
             spec.vocab_size,
-            bend=bend or spec.activation,
+            activation=activation or spec.activation,
             norm_eps=spec.norm_eps,
         )
     if head.kind == "replaced_token":
-        return ReplacedToken(spec.hidden, bend=bend or spec.activation)
+        return ReplacedToken(spec.hidden, activation=activation or spec.activation)
     own = spec.dropout if shape.dropped else 0.0
     return Classifier(
         spec.hidden,
         head.outputs,
-        bend=bend,
+        activation=activation,
         dropout=own if head.dropout is None else head.dropout,
         dropout_first=shape.dropout_first,
     )

@@ -46,7 +46,7 @@ class HeadShape:
     """How a family builds a head: what it reads, and what bends before the last layer."""
 
     reads: Literal["rows", "first", "pooled"] = "rows"
-    bend: str | None = None  # activation of one more dense layer; "spec": the encoder's
+    activation: str | None = None  # activation of one more dense layer; "spec": the encoder's
     dropped: bool = False
     dropout_first: bool = True
 

@@ -1,4 +1,4 @@
-"""Multi-head self-attention over rows, the one place where the tokens of a text meet."""
+"""Multi-head attention over packed rows: of a text to itself, to a memory, or to a cache."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from bertsmith.nn.attention_plan import Group, Regrouping, Side, spread_all
+from bertsmith.errors import TextError
+from bertsmith.nn.attention_plan import AttentionPlan, Grid, Group, pad_all
+from bertsmith.nn.cache import LayerCache
 from bertsmith.nn.matmul_backends import linear_together
 
 
 def cut_heads(
-    joined: Tensor, sides: Sequence[Side], *, count: int, heads: int
+    joined: Tensor, grids: Sequence[Grid], *, count: int, heads: int
 ) -> list[tuple[Tensor, ...]]:
-    """(R, count * D) -> `count` times (texts, H, width, K) for each side, views where possible.
+    """(R, count * D) -> `count` times (texts, H, width, K) for each grid, views where possible.
 
-    Sides are disjoint and in the order of rows, as for `spread_all`.
+    Grids are disjoint and in the order of rows, as for `pad_all`.
     """
-    padded = any(side.index is not None for side in sides)
+    padded = any(grid.index is not None for grid in grids)
     if padded or not (joined.requires_grad and torch.is_grad_enabled()):
-        return [_heads(places, count, heads) for places in spread_all(joined, sides)]
-    flat = _Cut.apply(joined, sides, count, heads)  # type: ignore[no-untyped-call]
+        return [_heads(places, count, heads) for places in pad_all(joined, grids)]
+    flat = _Cut.apply(joined, grids, count, heads)  # type: ignore[no-untyped-call]
     return [flat[start : start + count] for start in range(0, len(flat), count)]
 
 
@@ -43,26 +45,26 @@ class _Cut(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, joined: Tensor, sides: Sequence[Side], count: int, heads: int
+        ctx: Any, joined: Tensor, grids: Sequence[Grid], count: int, heads: int
     ) -> tuple[Tensor, ...]:
-        ctx.shape, ctx.sides, ctx.count, ctx.heads = joined.shape, sides, count, heads
-        return tuple(part for side in sides for part in _heads(side.spread(joined), count, heads))
+        ctx.shape, ctx.grids, ctx.count, ctx.heads = joined.shape, grids, count, heads
+        return tuple(part for grid in grids for part in _heads(grid.pad(joined), count, heads))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        covered = sum(side.count for side in ctx.sides) == ctx.shape[0]
+        covered = sum(grid.count for grid in ctx.grids) == ctx.shape[0]
         made = gradients[0].new_empty if covered else gradients[0].new_zeros
-        found = made(ctx.shape)
+        gradient = made(ctx.shape)
         at = iter(gradients)
-        for side in ctx.sides:
-            for part in _heads(side.spread(found), ctx.count, ctx.heads):
+        for grid in ctx.grids:
+            for part in _heads(grid.pad(gradient), ctx.count, ctx.heads):
                 part.copy_(next(at))
-        return found, None, None, None
+        return gradient, None, None, None
 
 
 class Attention(nn.Module):
-    """Scaled dot-product attention of every row with the visible rows of its own text."""
+    """Scaled dot-product attention of every row with the visible rows of its text."""
 
     def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -76,47 +78,74 @@ class Attention(nn.Module):
     def forward(
         self,
         hidden: Tensor,
-        plan: Regrouping,
+        memory: Tensor | None,
+        plan: AttentionPlan,
         *,
+        cache: LayerCache | None = None,
         head_mask: Tensor | None = None,
         probabilities: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """(T, D) -> (T or P, D), and the probabilities (B, H, M, M) when asked for.
+        """(T, D) -> (T or P, D), and the probabilities (B, H, L, M) when wanted.
+
+        Rows of `hidden` attend to rows of `memory` (S, D), None: to those of `hidden` itself and,
+        with a `cache`, to those before them. In a cross plan without `memory` the cache has it.
 
         Probabilities are those of the softmax, before dropout and `head_mask` (H,), and zero
-        outside of a text. They and `head_mask` take the plain path, everything else the fused one.
+        outside of a text. They, `head_mask` and positions that change scores take the plain path,
+        everything else the fused one.
         """
-        plain = probabilities or head_mask is not None or plan.distances is not None
+        plain = probabilities or head_mask is not None
         square = None
         if probabilities:
-            shape = (plan.texts, self.heads, plan.longest, plan.longest)
-            square = hidden.new_zeros(shape)
+            texts, queries, keys = plan.shape
+            square = hidden.new_zeros((texts, self.heads, queries, keys))
         contexts = []
-        for group, (q, k, v) in zip(plan.groups, self._projected(hidden, plan), strict=True):
-            if plain:
-                context, weights = self._plain(q, k, v, group, plan.distances, head_mask)
+        projected = self._projected(hidden, memory, plan, cache)
+        for group, (q, k, v) in zip(plan.groups, projected, strict=True):
+            if group.terms is not None:
+                q, k = group.terms.rotate(q, k)
+            if plain or (group.terms is not None and not group.terms.fused):
+                context, weights = self._plain(q, k, v, group, head_mask)
                 if square is not None:
                     _place(square, group, weights)
             else:
                 context = self._fused(q, k, v, group)
-            contexts.append(group.queries.gather(context.transpose(1, 2).flatten(2)))
+            contexts.append(group.queries.pack(context.transpose(1, 2).flatten(2)))
         if not contexts:
             return self.output(hidden[:0]), square  # no rows at all
         joined = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
         return self.output(joined), square
 
-    def _projected(self, hidden: Tensor, plan: Regrouping) -> list[tuple[Tensor, ...]]:
+    def _projected(
+        self, hidden: Tensor, memory: Tensor | None, plan: AttentionPlan, cache: LayerCache | None
+    ) -> list[tuple[Tensor, ...]]:
         """Queries (b, H, l, K), keys and values (b, H, m, K) of each group."""
         keys = [group.keys for group in plan.groups]
-        if plan.rows is None:
+        if plan.rows is None and not plan.cross and memory is None and cache is None:
             joined = linear_together(hidden, (self.query, self.key, self.value))
             return cut_heads(joined, keys, count=3, heads=self.heads)
-        query = self.query(hidden.index_select(0, plan.rows))
-        joined = linear_together(hidden, (self.key, self.value))
+        query = self.query(hidden if plan.rows is None else hidden.index_select(0, plan.rows))
+        joined = self._keys_values(hidden, memory, plan, cache)
         queries = [group.queries for group in plan.groups]
-        asked = cut_heads(query, queries, count=1, heads=self.heads)
+        asking = cut_heads(query, queries, count=1, heads=self.heads)
         looked_at = cut_heads(joined, keys, count=2, heads=self.heads)
-        return [(*q, *kv) for q, kv in zip(asked, looked_at, strict=True)]
+        return [(*q, *kv) for q, kv in zip(asking, looked_at, strict=True)]
+
+    def _keys_values(
+        self, hidden: Tensor, memory: Tensor | None, plan: AttentionPlan, cache: LayerCache | None
+    ) -> Tensor:
+        """Keys and values side by side of all rows that are looked at: -> (S, 2 D)."""
+        layers = (self.key, self.value)
+        if not plan.cross:
+            rows = linear_together(hidden if memory is None else memory, layers)
+            return rows if cache is None else cache.append(rows)
+
+        def of_memory() -> Tensor:
+            if memory is None:
+                raise TextError("cross-attention needs a memory, and the cache has none yet")
+            return linear_together(memory, layers)
+
+        return of_memory() if cache is None else cache.remember(of_memory)
 
     def _rate(self) -> float:
         return self.dropout if self.training else 0.0
@@ -128,21 +157,12 @@ class Attention(nn.Module):
         return context if group.blind is None else context.masked_fill(group.blind, 0.0)
 
     def _plain(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        group: Group,
-        distances: Tensor | None,
-        head_mask: Tensor | None,
+        self, q: Tensor, k: Tensor, v: Tensor, group: Group, head_mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """The sums written out: (b, H, l, K) -> (b, H, l, K), (b, H, l, m)."""
         scores = q @ k.transpose(-1, -2)
-        near = None
-        if distances is not None and group.near is not None:
-            near = group.near.expand(scores.shape)
-            scores = scores + (q @ distances.T).gather(-1, near)  # (b, H, l, 2 clip + 1) gathered
-        scores = scores * q.shape[-1] ** -0.5
+        more = None if group.terms is None else group.terms.scores(q, k)
+        scores = (scores if more is None else scores + more) * q.shape[-1] ** -0.5
         visible = group.visible
         if group.causal:
             visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
@@ -151,22 +171,19 @@ class Attention(nn.Module):
         weights = scores.softmax(-1)
         if group.blind is not None:
             weights = weights.masked_fill(group.blind, 0.0)
-        kept = F.dropout(weights, self._rate()) if self.training else weights
+        used = F.dropout(weights, self._rate()) if self.training else weights
         if head_mask is not None:
-            kept = kept * head_mask.to(kept.dtype)[:, None, None]
-        context = kept @ v
-        if distances is not None and near is not None:
-            # sum of p[l, m] * table[near[l, m]], gathered by distance first: no (l, m, K) tensor
-            sums = kept.new_zeros((*kept.shape[:-1], distances.shape[0]))
-            context = context + sums.scatter_add(-1, near, kept) @ distances
-        return context, weights
+            used = used * head_mask.to(used.dtype)[:, None, None]
+        context = used @ v
+        more = None if group.terms is None else group.terms.values(used)
+        return context if more is None else context + more, weights
 
 
 def _place(square: Tensor, group: Group, weights: Tensor) -> None:
-    """Copy a group's probabilities into the batch's (B, H, M, M), nothing for padded queries."""
-    side = group.queries
-    if side.back is not None:
-        inside = weights.new_zeros(side.texts * side.width)
-        inside[side.back] = 1.0
-        weights = weights * inside.view(side.texts, 1, side.width, 1)
-    square[group.first : group.first + side.texts, :, : side.width, : side.width] = weights
+    """Copy a group's probabilities into the batch's (B, H, L, M), nothing for padded queries."""
+    grid = group.queries
+    if grid.back is not None:
+        inside = weights.new_zeros(grid.texts * grid.width)
+        inside[grid.back] = 1.0
+        weights = weights * inside.view(grid.texts, 1, grid.width, 1)
+    square[group.first : group.first + grid.texts, :, : grid.width, : group.keys.width] = weights

@@ -1,17 +1,26 @@
-"""One layer of the encoder: attention and feed-forward, each added to its input and normed."""
+"""One layer of an encoder: attention and feed-forward, each added to its input and normed."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from torch import Tensor, nn
 
 from bertsmith.nn.attention import Attention
-from bertsmith.nn.attention_plan import Regrouping
+from bertsmith.nn.attention_plan import AttentionPlan
+from bertsmith.nn.cache import LayerCache
 from bertsmith.nn.dropout import dropout_added
 from bertsmith.nn.feed_forward import FeedForward
 
+NormPlace = Literal["after", "before"]
+
 
 class Block(nn.Module):
-    """A post-norm layer (Vaswani et al. 2017, arXiv:1706.03762); its parts may be shared."""
+    """Attention and feed-forward with residuals; parts may be shared between blocks.
+
+    `norm` stands "after" each sum (post-norm, Vaswani et al. 2017, arXiv:1706.03762) or "before"
+    each part (pre-norm, GPT-2).
+    """
 
     def __init__(
         self,
@@ -21,6 +30,7 @@ class Block(nn.Module):
         feed_forward_norm: nn.LayerNorm,
         *,
         dropout: float = 0.0,
+        norm: NormPlace = "after",
     ) -> None:
         super().__init__()
         self.attention = attention
@@ -28,26 +38,87 @@ class Block(nn.Module):
         self.feed_forward = feed_forward
         self.feed_forward_norm = feed_forward_norm
         self.dropout = dropout
+        self.norm = norm
 
     def forward(
         self,
         hidden: Tensor,
-        plan: Regrouping,
+        plan: AttentionPlan,
         *,
+        cache: LayerCache | None = None,
         head_mask: Tensor | None = None,
         probabilities: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """(T, D) -> (T or P, D), and the attention probabilities when asked for."""
-        attended, square = self.attention(
-            hidden, plan, head_mask=head_mask, probabilities=probabilities
+        """(T, D) -> (T or P, D), and the attention probabilities when wanted."""
+        hidden, square = self.attend(
+            hidden, plan, cache=cache, head_mask=head_mask, probabilities=probabilities
         )
-        kept = hidden if plan.rows is None else hidden.index_select(0, plan.rows)
-        hidden = self.attention_norm(self._added(attended, kept))
-        hidden = self.feed_forward_norm(self._added(self.feed_forward(hidden), hidden))
-        return hidden, square
+        return self.feed(hidden), square
 
-    def _added(self, change: Tensor, kept: Tensor) -> Tensor:
+    def attend(
+        self,
+        hidden: Tensor,
+        plan: AttentionPlan,
+        *,
+        cache: LayerCache | None = None,
+        head_mask: Tensor | None = None,
+        probabilities: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The half with attention: (T, D) -> (T or P, D), and the probabilities when wanted."""
+        attended, square = self.attention(
+            self.before(self.attention_norm, hidden),
+            None,
+            plan,
+            cache=cache,
+            head_mask=head_mask,
+            probabilities=probabilities,
+        )
+        residual = hidden if plan.rows is None else hidden.index_select(0, plan.rows)
+        return self.after(self.attention_norm, self.added(attended, residual)), square
+
+    def feed(self, hidden: Tensor) -> Tensor:
+        """The half with the feed-forward layers: (T, D) -> (T, D)."""
+        change = self.feed_forward(self.before(self.feed_forward_norm, hidden))
+        return self.after(self.feed_forward_norm, self.added(change, hidden))
+
+    def before(self, norm: nn.LayerNorm, hidden: Tensor) -> Tensor:
+        """What a part reads: its input, normed in a pre-norm block."""
+        return norm(hidden) if self.norm == "before" else hidden
+
+    def after(self, norm: nn.LayerNorm, hidden: Tensor) -> Tensor:
+        """What a part leaves: the sum, normed in a post-norm block."""
+        return norm(hidden) if self.norm == "after" else hidden
+
+    def added(self, change: Tensor, residual: Tensor) -> Tensor:
+        """The residual sum, with dropout of the change in training."""
         if self.training and self.dropout:
-            return dropout_added(change, kept, self.dropout)
+            return dropout_added(change, residual, self.dropout)
         # The change was made for this sum alone, so without autograd its memory can be reused.
-        return change + kept if change.requires_grad else change.add_(kept)
+        return change + residual if change.requires_grad else change.add_(residual)
+
+
+class DecoderBlock(nn.Module):
+    """A block with cross-attention between its self-attention and its feed-forward."""
+
+    def __init__(self, block: Block, cross_attention: Attention, cross_norm: nn.LayerNorm) -> None:
+        super().__init__()
+        self.block = block
+        self.cross_attention = cross_attention
+        self.cross_norm = cross_norm
+
+    def forward(
+        self,
+        hidden: Tensor,
+        memory: Tensor | None,
+        plan: AttentionPlan,
+        cross_plan: AttentionPlan,
+        *,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """Rows (T, D) and the memory (S, D), None where the cache has it -> (T, D)."""
+        block = self.block
+        hidden, _ = block.attend(hidden, plan, cache=cache)
+        asking = block.before(self.cross_norm, hidden)
+        attended, _ = self.cross_attention(asking, memory, cross_plan, cache=cache)
+        hidden = block.after(self.cross_norm, block.added(attended, hidden))
+        return block.feed(hidden)

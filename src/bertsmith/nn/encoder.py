@@ -1,4 +1,4 @@
-"""The encoder: ids of many texts in, one hidden row a token out, nothing padded."""
+"""Packed encoder: token ids in, one hidden state per token out, no padding."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
-from bertsmith.nn.attention_plan import regroup
+from bertsmith.nn.attention_plan import AttentionPlan, attention_plan
 from bertsmith.nn.block import Block
+from bertsmith.nn.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
+from bertsmith.nn.layout import Layout
+from bertsmith.nn.positions import AttentionPositions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """What to keep besides the last hidden rows."""
+    """What to return besides the last hidden rows."""
 
     layers: bool = False
     attention: bool = False
@@ -25,15 +28,18 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """What an encoder gives back."""
+    """What an encoder returns."""
 
-    hidden: Tensor  # (T, D), or (P, D) when only some rows were asked for
+    hidden: Tensor  # (T, D), or (P, D) when only some rows were wanted
     layers: tuple[Tensor, ...] | None = None  # N + 1 of (T, D): the embeddings and every block
     attention: tuple[Tensor, ...] | None = None  # N of (B, H, M, M), zero outside of a text
 
 
 class Encoder(nn.Module):
-    """Embeddings, blocks and, for some models, a pooler over the first token of a text."""
+    """Embeddings, blocks and, for some models, a pooler over the first token of a text.
+
+    `positions` are those inside attention; `norm` is the last norm of pre-norm models.
+    """
 
     def __init__(
         self,
@@ -41,14 +47,15 @@ class Encoder(nn.Module):
         blocks: Sequence[Block],
         *,
         pooler: nn.Linear | None = None,
-        clip: int | None = None,
+        positions: AttentionPositions | None = None,
+        norm: nn.LayerNorm | None = None,
     ) -> None:
-        """With `clip`, attention uses functional relative positions up to that distance."""
         super().__init__()
         self.embeddings = embeddings
         self.blocks = nn.ModuleList(blocks)
         self.pooler = pooler
-        self.clip = clip
+        self.positions = positions
+        self.norm = norm
         self.heads = blocks[0].attention.heads
 
     def forward(
@@ -58,23 +65,22 @@ class Encoder(nn.Module):
         rows: Tensor | None = None,
         want: Want = Want(),  # noqa: B008 - frozen
         head_mask: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Encoded:
-        """Encode T rows; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads."""
-        self._check(inputs, head_mask)
-        layout = inputs.layout
+        """Encode T rows; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads.
+
+        With a `cache` the T rows continue the texts in it, causal or after a prefix.
+        """
+        self._check(inputs, head_mask, cache)
         hidden = self.embeddings(inputs)
-        width = hidden.shape[-1] // self.heads
-        plan = regroup(layout, clip=self.clip, head_width=width, dtype=hidden.dtype)
-        last_plan = plan
-        if rows is not None and not (want.layers or want.attention):
-            last_plan = regroup(
-                layout, rows=rows, clip=self.clip, head_width=width, dtype=hidden.dtype
-            )
+        few = rows if cache is None and not (want.layers or want.attention) else None
+        plan, last_plan = self._plans(inputs.layout, few, hidden, cache)
         layers, squares = [hidden], []
         for number, block in enumerate(self.blocks):
             hidden, square = block(
                 hidden,
                 last_plan if number == len(self.blocks) - 1 else plan,
+                cache=None if cache is None else cache.layer(number),
                 head_mask=None if head_mask is None else head_mask[number],
                 probabilities=want.attention,
             )
@@ -82,6 +88,9 @@ class Encoder(nn.Module):
                 layers.append(hidden)
             if square is not None:
                 squares.append(square)
+        if self.norm is not None:
+            hidden = self.norm(hidden)
+            layers[-1] = hidden if want.layers else layers[-1]
         if last_plan.restore is not None:
             hidden = hidden.index_select(0, last_plan.restore)
         elif rows is not None:
@@ -98,15 +107,30 @@ class Encoder(nn.Module):
             raise TextError("this model has no pooler; pool its rows instead")
         return torch.tanh(self.pooler(first))
 
-    def _check(self, inputs: Inputs, head_mask: Tensor | None) -> None:
+    def _plans(
+        self, layout: Layout, rows: Tensor | None, hidden: Tensor, cache: Cache | None
+    ) -> tuple[AttentionPlan, AttentionPlan]:
+        """How blocks attend, and how the last one does, of which only `rows` (P,) may be read."""
+        terms = None
+        if self.positions is not None:
+            width = hidden.shape[-1] // self.heads
+            terms = self.positions.of_batch(width, device=hidden.device, dtype=hidden.dtype)
+        if cache is not None:
+            whole = cache.extend(layout)
+            plan = attention_plan(layout, whole, sees=whole.sees, tail=True, terms=terms)
+            return plan, plan
+        plan = attention_plan(layout, terms=terms)
+        return plan, plan if rows is None else attention_plan(layout, rows=rows, terms=terms)
+
+    def _check(self, inputs: Inputs, head_mask: Tensor | None, cache: Cache | None) -> None:
         """Refuse by name what torch would refuse in numbers, or not at all."""
-        inputs.check()
+        inputs.check(continues=cache is not None)
         if head_mask is not None:
             heads = (len(self.blocks), self.heads)
             if tuple(head_mask.shape) != heads:
                 raise TextError(f"head_mask must be {heads}, not {tuple(head_mask.shape)}")
         layout = inputs.layout
-        longest = layout.longest
+        longest = layout.longest + (0 if cache is None else max(cache.lengths, default=0))
         table = self.embeddings.positions
         if table is None:
             return

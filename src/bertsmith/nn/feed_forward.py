@@ -33,7 +33,7 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def activation(name: str) -> Callable[[Tensor], Tensor]:
+def find_activation(name: str) -> Callable[[Tensor], Tensor]:
     """The activation of that name."""
     if name not in ACTIVATIONS:
         raise unknown("activation", name, ACTIVATIONS)
@@ -41,17 +41,17 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow: (T, D) -> (T, D)."""
+    """Linear, activation, linear: (T, D) -> (T, D)."""
 
-    def __init__(self, hidden: int, width: int, *, bend: str = "gelu") -> None:
+    def __init__(self, hidden: int, width: int, *, activation: str = "gelu") -> None:
         super().__init__()
         self.up = nn.Linear(hidden, width)
         self.down = nn.Linear(width, hidden)
-        self.bend = activation(bend)
-        self.bend_in_place = IN_PLACE[bend]
+        self.activation = find_activation(activation)
+        self.activation_in_place = IN_PLACE[activation]
 
     def forward(self, hidden: Tensor) -> Tensor:
         """(T, D) -> (T, D)."""
         wide = self.up(hidden)  # (T, F)
-        bent = self.bend(wide) if wide.requires_grad else self.bend_in_place(wide)
-        return self.down(bent)  # type: ignore[no-any-return]
+        active = self.activation if wide.requires_grad else self.activation_in_place
+        return self.down(active(wide))  # type: ignore[no-any-return]

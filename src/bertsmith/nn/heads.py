@@ -6,64 +6,64 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.nn.feed_forward import activation
+from bertsmith.nn.feed_forward import find_activation
 
 
 class MaskedLM(nn.Module):
     """Scores over the vocabulary with the token embedding as output matrix."""
 
     def __init__(
-        self, hidden: int, embedding: int, vocab_size: int, *, bend: str, norm_eps: float
+        self, hidden: int, embedding: int, vocab_size: int, *, activation: str, norm_eps: float
     ) -> None:
         super().__init__()
         self.dense = nn.Linear(hidden, embedding)
         self.norm = nn.LayerNorm(embedding, eps=norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocab_size))
-        self.bend = activation(bend)
+        self.activation = find_activation(activation)
 
     def forward(self, rows: Tensor, tokens: Tensor) -> Tensor:
         """(P, D) rows and the (V, E) token embedding -> (P, V)."""
-        return F.linear(self.norm(self.bend(self.dense(rows))), tokens, self.bias)
+        return F.linear(self.norm(self.activation(self.dense(rows))), tokens, self.bias)
 
 
 class Classifier(nn.Module):
-    """A linear layer over rows, after one more dense layer when `bend` names its activation."""
+    """A linear layer over rows, after one more dense layer where `activation` is given."""
 
     def __init__(
         self,
         hidden: int,
         outputs: int,
         *,
-        bend: str | None = None,
+        activation: str | None = None,
         dropout: float = 0.0,
         dropout_first: bool = True,
     ) -> None:
-        """With `bend`, dropout stands before both layers, or only the last: `dropout_first`."""
+        """With an activation, dropout stands before both layers, or only the last one."""
         super().__init__()
-        self.dense = None if bend is None else nn.Linear(hidden, hidden)
-        self.bend = None if bend is None else activation(bend)
+        self.dense = None if activation is None else nn.Linear(hidden, hidden)
+        self.activation = None if activation is None else find_activation(activation)
         self.output = nn.Linear(hidden, outputs)
         self.dropout = dropout
         self.dropout_first = dropout_first
 
     def forward(self, rows: Tensor) -> Tensor:
         """(P, D) -> (P, C)."""
-        if self.dense is not None and self.bend is not None:
+        if self.dense is not None and self.activation is not None:
             if self.dropout_first:
                 rows = F.dropout(rows, self.dropout, self.training)
-            rows = self.bend(self.dense(rows))
+            rows = self.activation(self.dense(rows))
         return self.output(F.dropout(rows, self.dropout, self.training))  # type: ignore[no-any-return]
 
 
 class ReplacedToken(nn.Module):
     """Whether each token was replaced (ELECTRA, Clark et al. 2020, arXiv:2003.10555)."""
 
-    def __init__(self, hidden: int, *, bend: str) -> None:
+    def __init__(self, hidden: int, *, activation: str) -> None:
         super().__init__()
         self.dense = nn.Linear(hidden, hidden)
         self.output = nn.Linear(hidden, 1)
-        self.bend = activation(bend)
+        self.activation = find_activation(activation)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(P, D) -> (P,)."""
-        return self.output(self.bend(self.dense(rows))).squeeze(-1)  # type: ignore[no-any-return]
+        return self.output(self.activation(self.dense(rows))).squeeze(-1)  # type: ignore[no-any-return]

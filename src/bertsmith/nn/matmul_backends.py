@@ -14,7 +14,7 @@ _MARK = "bertsmith_products"
 BLOCK = 1024  # columns; 1.5 times as fast as all 30,522 at once with 205 rows of 256 (AMD Zen 4)
 
 
-class Products(Protocol):
+class MatmulBackend(Protocol):
     """The three products of a linear layer, for operands of one number format."""
 
     @property
@@ -40,7 +40,7 @@ class Products(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TorchProducts:
+class TorchMatmul:
     """Torch's own products, in any format that torch multiplies; sums inside are fp32 or better."""
 
     dtype: torch.dtype = torch.float32
@@ -86,14 +86,14 @@ def _blocks(width: int) -> list[slice]:
     return [slice(start, min(start + BLOCK, width)) for start in range(0, width, BLOCK)]
 
 
-class ProductsLinear(nn.Linear):
+class BackendLinear(nn.Linear):
     """A linear layer that trains through `products`; without gradients nothing is rounded.
 
     Operands are cast anew in each pass. A cache of cast weights would save a thousandth of the
     time and go stale in silence: fused optimizers do not raise a tensor's version.
     """
 
-    products: Products
+    products: MatmulBackend
     narrow: bool  # the result stays in the format of the products, for what reads it next
 
     def forward(self, input: Tensor) -> Tensor:
@@ -112,9 +112,9 @@ class ProductsLinear(nn.Linear):
         return F.linear(rows, weight, bias)
 
 
-def use_products(layer: nn.Linear, products: Products, *, narrow: bool = False) -> None:
+def use_products(layer: nn.Linear, products: MatmulBackend, *, narrow: bool = False) -> None:
     """Make a layer train through `products`; object, names and parameters stay what they are."""
-    layer.__class__ = ProductsLinear
+    layer.__class__ = BackendLinear
     switched: Any = layer
     switched.products, switched.narrow = products, narrow
 
@@ -131,7 +131,7 @@ def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
         return torch.cat([layer(rows) for layer in layers], dim=1)
     weight = torch.cat([layer.weight for layer in layers])
     bias = torch.cat([layer.bias for layer in layers])
-    if isinstance(first, ProductsLinear):
+    if isinstance(first, BackendLinear):
         return first.multiplied(rows, weight, bias)
     return F.linear(rows, weight, bias)
 
@@ -139,17 +139,17 @@ def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
 def _is_plain(layer: nn.Linear) -> bool:
     """Whether calling a layer does no more than its product: nobody has hooked or replaced it."""
     hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
-    return type(layer) in (nn.Linear, ProductsLinear) and not hooked
+    return type(layer) in (nn.Linear, BackendLinear) and not hooked
 
 
-def mark(weight: Tensor, products: Products) -> None:
+def mark(weight: Tensor, products: MatmulBackend) -> None:
     """Have the vocabulary loss multiply by this weight through `products`."""
     setattr(weight, _MARK, products)
 
 
-def products_of(weight: Tensor) -> Products | None:
+def products_of(weight: Tensor) -> MatmulBackend | None:
     """The products that a weight was marked with."""
-    found: Products | None = getattr(weight, _MARK, None)
+    found: MatmulBackend | None = getattr(weight, _MARK, None)
     return found
 
 
@@ -162,7 +162,7 @@ class _Linear(torch.autograd.Function):
         rows: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        products: Products,
+        products: MatmulBackend,
         narrow: bool,
     ) -> Tensor:
         cast_rows, cast_weight = rows.to(products.dtype), weight.to(products.dtype)
@@ -174,7 +174,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
-        products: Products = ctx.products
+        products: MatmulBackend = ctx.products
         rows_type, weight_type = ctx.dtypes
         cast = gradient.to(products.dtype)
         found: list[Tensor | None] = [None, None, None]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.nn.loss import LossSum
-from bertsmith.nn.matmul_backends import Products, TorchProducts, products_of
+from bertsmith.nn.matmul_backends import MatmulBackend, TorchMatmul, products_of
 
 # Logits held at once. Larger blocks are given back to the system and faulted in again page by
 # page at every step (30 ms for 70 MB); in smaller chunks adding up dW costs more than it saves.
@@ -49,14 +49,14 @@ def vocabulary_loss(
 class _Job:
     """What the autograd function needs besides tensors."""
 
-    products: Products
+    products: MatmulBackend
     cast: torch.dtype  # of the operands
     kept: torch.dtype  # of the weight
     chunk_bytes: int
     wanted: bool  # whether gradients are
 
 
-def _products(weight: Tensor) -> Products:
+def _products(weight: Tensor) -> MatmulBackend:
     kind = weight.device.type
     marked = products_of(weight)
     if marked is not None and torch.is_grad_enabled():
@@ -65,7 +65,7 @@ def _products(weight: Tensor) -> Products:
     # Probabilities below 6e-8 vanish in fp16, and no loss scale is known here: fp32 instead.
     if torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) != torch.float16:
         dtype = torch.get_autocast_dtype(kind)
-    return TorchProducts(dtype)
+    return TorchMatmul(dtype)
 
 
 class _Loss(torch.autograd.Function):

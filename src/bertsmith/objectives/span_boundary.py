@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model, initialize
-from bertsmith.nn.feed_forward import activation
+from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Asked, Score
 from bertsmith.objectives.masking.masking import Masked
@@ -32,13 +32,13 @@ class SpanBoundaryHead(nn.Module):
         self.second = nn.Linear(hidden, embedding)
         self.second_norm = nn.LayerNorm(embedding)
         self.bias = nn.Parameter(torch.zeros(vocab_size))
-        self.bend = activation("gelu")
+        self.activation = find_activation("gelu")
 
     def forward(self, left: Tensor, right: Tensor, places: Tensor) -> Tensor:
         """(P, D), (P, D), (P,) -> (P, E), to be multiplied with the token embedding."""
         joined = torch.cat([left, right, self.places(places)], dim=-1)
-        rows = self.first_norm(self.bend(self.first(joined)))
-        return self.second_norm(self.bend(self.second(rows)))  # type: ignore[no-any-return]
+        rows = self.first_norm(self.activation(self.first(joined)))
+        return self.second_norm(self.activation(self.second(rows)))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

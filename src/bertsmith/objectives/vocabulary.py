@@ -23,7 +23,7 @@ def token_loss(
 def masked_lm_rows(model: Model, hidden: Tensor) -> Tensor:
     """What the masked-LM head multiplies with the embedding: (P, D) -> (P, E)."""
     head = masked_lm_head(model)
-    rows: Tensor = head.norm(head.bend(head.dense(hidden)))
+    rows: Tensor = head.norm(head.activation(head.dense(hidden)))
     return rows
 
 

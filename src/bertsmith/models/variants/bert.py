@@ -44,10 +44,10 @@ TIED = {
     "cls.predictions.decoder.bias": "heads.masked_lm.bias",
 }
 HEADS = {
-    "masked_lm": HeadShape(bend="spec"),
+    "masked_lm": HeadShape(activation="spec"),
     "next_sentence": HeadShape(reads="pooled"),
     "sentence_order": HeadShape(reads="pooled", dropped=True),
-    "replaced_token": HeadShape(bend="spec"),
+    "replaced_token": HeadShape(activation="spec"),
     "sequence": HeadShape(reads="pooled", dropped=True),
     "token": HeadShape(dropped=True),
     "span": HeadShape(),

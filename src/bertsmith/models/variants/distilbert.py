@@ -34,7 +34,7 @@ HEADS = {
     **bert.HEADS,
     "next_sentence": HeadShape(reads="first"),
     "sentence_order": HeadShape(reads="first", dropped=True),
-    "sequence": HeadShape(reads="first", bend="relu", dropped=True, dropout_first=False),
+    "sequence": HeadShape(reads="first", activation="relu", dropped=True, dropout_first=False),
     "span": HeadShape(dropped=True),
 }
 CONFIG = ConfigTable(

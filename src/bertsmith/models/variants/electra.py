@@ -29,10 +29,10 @@ NAMES = {
 TIED = {"generator_lm_head.weight": "encoder.embeddings.tokens.weight"}
 HEADS = {
     **bert.HEADS,
-    "masked_lm": HeadShape(bend="gelu"),
+    "masked_lm": HeadShape(activation="gelu"),
     "next_sentence": HeadShape(reads="first"),
     "sentence_order": HeadShape(reads="first", dropped=True),
-    "sequence": HeadShape(reads="first", bend="gelu", dropped=True),
+    "sequence": HeadShape(reads="first", activation="gelu", dropped=True),
 }
 CONFIG = replace(
     bert.CONFIG,

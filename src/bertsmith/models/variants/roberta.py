@@ -33,8 +33,8 @@ TIED = {
 }
 HEADS = {
     **bert.HEADS,
-    "masked_lm": HeadShape(bend="gelu"),
-    "sequence": HeadShape(reads="first", bend="tanh", dropped=True),
+    "masked_lm": HeadShape(activation="gelu"),
+    "sequence": HeadShape(reads="first", activation="tanh", dropped=True),
 }
 CONFIG = replace(
     bert.CONFIG,

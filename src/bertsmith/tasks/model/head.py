@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from bertsmith.config import Settings
 from bertsmith.models.build import INIT_STD
-from bertsmith.nn.feed_forward import activation
+from bertsmith.nn.feed_forward import find_activation
 
 Width = Annotated[int, Field(gt=0)]
 
@@ -50,7 +50,7 @@ class TextHead(nn.Module):
         """`meta_sizes` is the number of values of each meta feature, unknown ones included."""
         super().__init__()
         self.settings = settings
-        self.bend = activation(settings.activation)
+        self.activation = find_activation(settings.activation)
         self.meta = nn.ModuleList(
             nn.Embedding(meta_sizes[name], size) for name, size in settings.meta.items()
         )
@@ -72,7 +72,7 @@ class TextHead(nn.Module):
             rows = layer(F.dropout(rows, self.settings.dropout, self.training))
             if self.settings.batch_norm and not (self.training and len(rows) == 1):
                 rows = self.norms[number](rows)  # a single row has no spread to norm by
-            rows = self.bend(rows)
+            rows = self.activation(rows)
         samples = self.settings.samples if self.training else 1
         drawn = [
             self.output(F.dropout(rows, self.settings.dropout, self.training))

@@ -28,7 +28,7 @@ from bertsmith.hardware.gemm import (
 from bertsmith.hardware.report import MachineReport, examine
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
-from bertsmith.nn.matmul_backends import Products, TorchProducts, mark, use_products
+from bertsmith.nn.matmul_backends import MatmulBackend, TorchMatmul, mark, use_products
 
 
 class MklProducts:
@@ -90,7 +90,7 @@ class MklProducts:
 
 
 @dataclass(frozen=True, slots=True)
-class OneDnnProducts(TorchProducts):
+class OneDnnProducts(TorchMatmul):
     """Towards the output and towards the input by oneDNN; towards the weight MKL is as fast."""
 
     name: str = "onednn-fp32"
@@ -98,13 +98,13 @@ class OneDnnProducts(TorchProducts):
     def forward(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """(T, D), (F, D), (F,) -> (T, F)."""
         if not rows.numel() or not weight.numel():
-            return TorchProducts.forward(self, rows, weight, bias)
+            return TorchMatmul.forward(self, rows, weight, bias)
         return onednn_linear(rows, weight, bias)
 
     def rows_gradient(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """(T, F), (F, D) -> (T, D)."""
         if not gradient.numel() or not weight.numel():
-            return TorchProducts.rows_gradient(self, gradient, weight)
+            return TorchMatmul.rows_gradient(self, gradient, weight)
         return onednn_linear(gradient, weight.t())
 
 
@@ -214,14 +214,14 @@ def _has_bf16(device: torch.device) -> bool:
     return device.type == "xpu"
 
 
-def _mark_tokens(products: Products, module: nn.Module, _: tuple[Any, ...]) -> None:
+def _mark_tokens(products: MatmulBackend, module: nn.Module, _: tuple[Any, ...]) -> None:
     if isinstance(module, Embeddings):
         mark(module.tokens.weight, products)
 
 
-def _products(name: str) -> Products | None:
+def _products(name: str) -> MatmulBackend | None:
     if name == TORCH_BF16:
-        return TorchProducts(torch.bfloat16, TORCH_BF16)
+        return TorchMatmul(torch.bfloat16, TORCH_BF16)
     if name == ONEDNN_FP32:
         return OneDnnProducts()
     return MklProducts() if name == MKL_BF16 else None

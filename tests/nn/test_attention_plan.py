@@ -11,7 +11,7 @@ from bertsmith.errors import TextError
 from bertsmith.models import Spec
 from bertsmith.models.build import build
 from bertsmith.nn import Dense, Inputs, Layout, Prefix
-from bertsmith.nn.attention_plan import bundles, regroup, spread_all
+from bertsmith.nn.attention_plan import attention_plan, bundles, pad_all
 
 LENGTHS = st.lists(st.integers(0, 12), max_size=12)
 TINY = Spec(vocab_size=9, hidden=8, layers=1, heads=2, feed_forward=8, embedding=8)
@@ -50,28 +50,30 @@ def test_spreading_and_gathering_gives_the_same_rows(
         patch.setitem(
             __import__("bertsmith.nn.attention_plan", fromlist=["SPARE"]).SPARE, "cpu", 24
         )
-        plan = regroup(layout, rows=wanted)
+        plan = attention_plan(layout, rows=wanted)
     asked = rows if plan.rows is None else plan.rows
-    got = [group.queries.gather(group.queries.spread(asked)) for group in plan.groups]
+    got = [group.queries.pack(group.queries.pad(asked)) for group in plan.groups]
     flat = torch.cat(got) if got else torch.empty(0, dtype=torch.long)
     assert torch.equal(flat, asked)
     if wanted is not None:
         assert torch.equal(flat[plan.restore], wanted)
     for group in plan.groups:
         assert torch.equal(
-            group.keys.gather(group.keys.spread(rows)),
+            group.keys.pack(group.keys.pad(rows)),
             rows[group.keys.start : group.keys.start + group.keys.count],
         )
     for side, of in (("queries", asked), ("keys", rows)):
         sides = [getattr(group, side) for group in plan.groups]
-        alone = [one.spread(of) for one in sides]
-        assert all(map(torch.equal, spread_all(of, sides), alone)), side
+        alone = [one.pad(of) for one in sides]
+        assert all(map(torch.equal, pad_all(of, sides), alone)), side
 
 
 def test_rows_of_texts_that_nobody_asks_about_get_a_gradient_of_zero() -> None:
-    plan = regroup(Layout.of([2, 1, 3]), rows=torch.tensor([0, 4]))  # none of the second text
+    plan = attention_plan(
+        Layout.of([2, 1, 3]), rows=torch.tensor([0, 4])
+    )  # none of the second text
     rows = torch.arange(6.0).requires_grad_()
-    parts = spread_all(rows, [group.keys for group in plan.groups])
+    parts = pad_all(rows, [group.keys for group in plan.groups])
     sum((part * part).sum() for part in parts).backward()
     assert rows.grad.tolist() == [0.0, 2.0, 0.0, 6.0, 8.0, 10.0]
 
@@ -126,5 +128,5 @@ def test_evaluation_does_not_change_its_input() -> None:
     rows = torch.randn(3, 8)
     kept = rows.clone()
     with torch.inference_mode():
-        model.encoder.blocks[0](rows, regroup(Layout.of([3])))
+        model.encoder.blocks[0](rows, attention_plan(Layout.of([3])))
     assert torch.equal(rows, kept)
