@@ -17,8 +17,8 @@ import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder
 
 import bertsmith
-from bertsmith.errors import ArgumentError, ConfigError, UnfittedError
-from bertsmith.estimator import TextClassifier, TextRegressor, rows_of
+from bertsmith.errors import ArgumentError, BertsmithError, ConfigError, UnfittedError
+from bertsmith.estimator import TextClassifier, TextRegressor, TextTagger, rows_of
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
@@ -88,6 +88,55 @@ def test_a_pickle_holds_weights_as_safetensors_and_says_the_same(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
     assert told.stdout.strip() == fitted.predict(["red bird"])[0]
+
+
+def test_a_saved_estimator_is_loaded_with_its_settings_classes_and_numbers(
+    fitted: TextClassifier, data: tuple[list[str], np.ndarray], tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "mood")
+    again = TextClassifier.load(tmp_path / "mood")
+    np.testing.assert_array_equal(again.predict_proba(data[0]), fitted.predict_proba(data[0]))
+    assert again.get_params() == fitted.get_params()
+    assert again.classes_.dtype == fitted.classes_.dtype
+    assert bertsmith.predict(tmp_path / "mood", ["red bird"], precision="fp32")[0].value in "noyes"
+    with pytest.raises(ArgumentError, match="fine-tuned to classify"):
+        TextRegressor.load(tmp_path / "mood")
+    with pytest.raises(NotFittedError):
+        TextClassifier().save(tmp_path / "none")
+    (tmp_path / "mood" / "estimator.json").unlink()  # as a folder of `bertsmith finetune`
+    assert TextClassifier.load(tmp_path / "mood").predict(data[0]).tolist() == (
+        fitted.predict(data[0]).tolist()
+    )
+
+
+def test_device_and_precision_reach_training_and_prediction(source: str, tmp_path: Path) -> None:
+    found = rows(24)
+    texts, labels = [row.texts[0] for row in found], [row.target.name for row in found]
+    model = TextClassifier(source, recipe=RECIPE, epochs=1, device="cpu", precision="fp32")
+    assert model._recipe().run.precision == "fp32"
+    model.fit(texts, labels).save(tmp_path / "model")
+    assert model._predictor.host.device == torch.device("cpu")
+    again = TextClassifier.load(tmp_path / "model", precision="auto")
+    assert again._predictor.host.precision == again.precision == "auto"
+    with pytest.raises(BertsmithError, match="gpu"):
+        TextClassifier(source, recipe=EXACT, device="gpu").fit(texts, labels)
+
+
+def test_a_tagger_learns_words_and_characters(source: str, tmp_path: Path) -> None:
+    found = rows(120)
+    words = [row.texts[0].split() for row in found]
+    tags = [["B-BIRD" if word == "bird" else "O" for word in row] for row in words]
+    model = TextTagger(source, recipe=EXACT, epochs=8).fit(words, tags)
+    assert model.score(words, tags) > 0.95
+    assert [len(row) for row in model.predict(words)] == [len(row) for row in words]
+    model.save(tmp_path / "tagger")
+    assert TextTagger.load(tmp_path / "tagger").predict(words[:9]) == model.predict(words[:9])
+    texts = [" ".join(row) for row in words[:24]]
+    signs = [["B-X" if sign == "b" else "O" for sign in text] for text in texts]
+    by_sign = TextTagger(source, recipe=EXACT, epochs=1).fit(texts, signs)
+    assert [len(row) for row in by_sign.predict(texts)] == [len(text) for text in texts]
+    with pytest.raises(ArgumentError, match="row 0 of X has 1 words or characters, 2 tags"):
+        TextTagger(source).fit([["one"]], [["O", "O"]])
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,9 @@ class OnNumbers:
         checked, labels = validate_data(self, X, y, multi_output=False)
         return super().fit(written(checked), labels)  # type: ignore[misc,no-any-return]
 
-    def _said(self, X: Any) -> Any:
+    def _predictions(self, X: Any) -> Any:
         check_is_fitted(self)
-        return super()._said(written(validate_data(self, X, reset=False)))  # type: ignore[misc]
+        return super()._predictions(written(validate_data(self, X, reset=False)))  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

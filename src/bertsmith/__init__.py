@@ -9,35 +9,45 @@ if TYPE_CHECKING:
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
+    from bertsmith.estimator import TextTagger as TextTagger
     from bertsmith.runtime.embedder import Embedder as Embedder
+    from bertsmith.runtime.embedder import EncodingAccount as EncodingAccount
+    from bertsmith.runtime.loading import LoadedModel as LoadedModel
     from bertsmith.runtime.loading import load as load
+    from bertsmith.runtime.loading import load_model as load_model
+    from bertsmith.runtime.loading import predict as predict
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
 
-# Loaded on first use: `import bertsmith` must not pay for torch.
-_HOMES = {
-    "BertsmithError": "bertsmith.errors",
-    "Embedder": "bertsmith.runtime.embedder",
-    "Tokenizer": "bertsmith.text.tokenizer",
-    "TextClassifier": "bertsmith.estimator",
-    "TextRegressor": "bertsmith.estimator",
-    "load": "bertsmith.runtime.loading",
+# Module -> public names. Imported at their first use: `import bertsmith` must not pay for torch.
+_MODULES = {
+    "bertsmith.errors": ("BertsmithError",),
+    "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
+    "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
+    "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
+    "bertsmith.text.tokenizer": ("Tokenizer",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BertsmithError",
     "Embedder",
+    "EncodingAccount",
+    "LoadedModel",
     "TextClassifier",
     "TextRegressor",
+    "TextTagger",
     "Tokenizer",
     "__version__",
     "load",
+    "load_model",
+    "predict",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, imported from its home when it is first asked for."""
+    """The public name, imported at its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'bertsmith' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

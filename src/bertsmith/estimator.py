@@ -1,6 +1,6 @@
-"""TextClassifier and TextRegressor: fine-tuning as scikit-learn's estimators spell it.
+"""TextClassifier, TextRegressor and TextTagger: fine-tuning as estimators of scikit-learn.
 
-scikit-learn itself is not needed. Where it asks for something of its own, it has been imported.
+scikit-learn itself is not imported: what it wants of its own classes, it has imported before.
 """
 
 # ruff: noqa: N803 - callers may name the rows X, as everywhere in scikit-learn
@@ -8,55 +8,57 @@ scikit-learn itself is not needed. Where it asks for something of its own, it ha
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.config import validated
 from bertsmith.errors import ArgumentError, UnfittedError
-from bertsmith.labeled.example import Example, Label, Score, Target
-from bertsmith.runtime.predictor import Predictor
+from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.safe_folder import Folder
+from bertsmith.labeled.example import Example, Label, Score, Tagged, Target
+from bertsmith.runtime.predictor import Predictor, Row
+from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.training.finetune.in_memory import fit_rows, predictor_of
+from bertsmith.training.finetune.in_memory import files_of, fit_rows, load_files
 from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
 
 Texts = Iterable[Any]
 """Texts, or rows of several fields: lists, arrays, columns or frames of pandas."""
+ESTIMATOR = "estimator.json"  # in a saved folder, next to the files of the model
 
 
+@dataclass(eq=False, repr=False)
 class TextEstimator:
-    """What both estimators have in common."""
+    """What the estimators have in common, and their settings.
 
-    _task: str
-    _figure: str | None = None  # what chooses the best weights, if not the task's main figure
+    `recipe` is given by name, path or as an object; what else is given is laid over it. A share
+    `dev` of the rows is held out of training to choose the best weights by. `device` and
+    `precision` are those of training and prediction; unset, training takes a GPU if there is one
+    and the precision of the recipe, and prediction is exact on the CPU.
+    """
 
-    def __init__(
-        self,
-        model: str = "all-MiniLM-L6-v2",
-        *,
-        recipe: str | FinetuneRecipe | None = None,
-        epochs: float | None = None,
-        lr: float | None = None,
-        batch: int | None = None,
-        max_length: int | None = None,
-        dev: float = 0.1,
-        random_state: int | None = 0,
-    ) -> None:
-        """`recipe` by name, path or as an object; what else is given is laid over it.
+    model: str = "all-MiniLM-L6-v2"
+    _: KW_ONLY
+    recipe: str | FinetuneRecipe | None = None
+    epochs: float | None = None
+    lr: float | None = None
+    batch: int | None = None
+    max_length: int | None = None
+    dev: float = 0.1
+    device: str | None = None
+    precision: Precision | None = None
+    random_state: int | None = 0
 
-        A share `dev` of the rows is held out of training to choose the best weights by.
-        """
-        self.model = model
-        self.recipe = recipe
-        self.epochs = epochs
-        self.lr = lr
-        self.batch = batch
-        self.max_length = max_length
-        self.dev = dev
-        self.random_state = random_state
+    _task: ClassVar[str]
+    _figure: ClassVar[str | None] = None  # what chooses the weights, if not the main figure
+    _kind: ClassVar[str | None] = None  # of scikit-learn's estimators
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name."""
@@ -91,17 +93,65 @@ class TextEstimator:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if "files_" in state:
-            self._predictor = predictor_of(state["files_"])
+            self._predictor = self._loaded()
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a model folder that `load` reads, and `bertsmith.load` and other libraries, too."""
+        if not hasattr(self, "files_"):
+            raise _not_fitted(type(self).__name__)
+        settings = self.get_params()
+        if isinstance(self.recipe, FinetuneRecipe):
+            settings["recipe"] = self.recipe.model_dump(mode="json")
+        content = json.dumps({"settings": settings, **self._state()}, indent=2, ensure_ascii=False)
+        size = sum(map(len, self.files_.values()))
+        with staged_folder(Path(path), needed=size, overwrite=overwrite) as folder:
+            for name, part in self.files_.items():
+                write_file(folder / name, part)
+            write_file(folder / ESTIMATOR, content.encode())
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str | None = None, precision: Precision | None = None
+    ) -> Self:
+        """The estimator of a folder: one that `save` wrote, or any fine-tuned for the same task."""
+        folder = Folder.at(Path(path))
+        stored = folder.json_object(ESTIMATOR) if folder.has(ESTIMATOR) else {}
+        settings = dict(stored.get("settings", {}))
+        if isinstance(settings.get("recipe"), dict):
+            where = f"{folder.path / ESTIMATOR}, recipe"
+            settings["recipe"] = validated(FinetuneRecipe, settings["recipe"], where)
+        made = cls().set_params(**settings)
+        made.device, made.precision = device or made.device, precision or made.precision
+        made.files_ = files_of(folder)
+        made._predictor = made._loaded()
+        if made._predictor.task.name != cls._task:
+            raise ArgumentError(
+                f"{folder.path} was fine-tuned to {made._predictor.task.name}, a {cls.__name__} is "
+                f"for {cls._task}"
+            )
+        made._restore(stored)
+        return made
+
+    def _state(self) -> dict[str, Any]:
+        """What `fit` learned besides the model, as JSON."""
+        return {}
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        """Take back what `_state` gave; nothing of a folder that was fine-tuned otherwise."""
+
+    def _loaded(self) -> Predictor:
+        return load_files(
+            self.files_, device=self.device or "cpu", precision=self.precision or "fp32"
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = sys.modules["sklearn.utils"]  # who asks has imported it
-        classifies = isinstance(self, TextClassifier)
         return tags.Tags(
-            estimator_type="classifier" if classifies else "regressor",
+            estimator_type=self._kind,
             target_tags=tags.TargetTags(required=True),
             transformer_tags=None,
-            classifier_tags=tags.ClassifierTags() if classifies else None,
-            regressor_tags=None if classifies else tags.RegressorTags(),
+            classifier_tags=tags.ClassifierTags() if self._kind == "classifier" else None,
+            regressor_tags=tags.RegressorTags() if self._kind == "regressor" else None,
             input_tags=tags.InputTags(one_d_array=True, two_d_array=False, string=True),
         )
 
@@ -114,9 +164,15 @@ class TextEstimator:
             Example(source="X", line=at + 1, id=str(at), texts=fields, target=target)
             for at, (fields, target) in enumerate(zip(texts, targets, strict=True))
         ]
-        recipe = self._recipe()
-        self.files_ = fit_rows(self._task, rows, model=self.model, recipe=recipe, dev=self.dev)
-        self._predictor = predictor_of(self.files_)
+        self.files_ = fit_rows(
+            self._task,
+            rows,
+            model=self.model,
+            recipe=self._recipe(),
+            dev=self.dev,
+            device=self.device,
+        )
+        self._predictor = self._loaded()
         return self
 
     def _recipe(self) -> FinetuneRecipe:
@@ -127,7 +183,7 @@ class TextEstimator:
             "plan": {"epochs": _float(self.epochs), "batch": self.batch},
             "optimizer": {"lr": _float(self.lr)},
             "length": {"max_length": self.max_length},
-            "run": {"seed": self.random_state},
+            "run": {"seed": self.random_state, "precision": self.precision},
         }
         if self._figure is not None and given.best.figure is None:
             changes["best"] = {"figure": self._figure}
@@ -136,17 +192,24 @@ class TextEstimator:
             tree[section] |= {name: value for name, value in values.items() if value is not None}
         return validated(FinetuneRecipe, tree, f"the settings of {self!r}")
 
-    def _said(self, X: Texts) -> list[Prediction]:
+    def _predictions(self, X: Texts) -> list[Prediction]:
+        return self._fitted().predict(self._rows(X))
+
+    def _rows(self, X: Texts) -> Sequence[Row]:
+        return rows_of(X)
+
+    def _fitted(self) -> Predictor:
         predictor: Predictor | None = getattr(self, "_predictor", None)
         if predictor is None:
             raise _not_fitted(type(self).__name__)
-        return predictor.predict(rows_of(X))
+        return predictor
 
 
 class TextClassifier(TextEstimator):
     """One class for each text (or pair, or row of fields): fit, predict, predict_proba, score."""
 
     _task = "classify"
+    _kind = "classifier"
 
     def fit(self, X: Texts, y: Any) -> Self:
         """Learn the classes `y` of the texts `X`, from the model's own weights on every time."""
@@ -175,20 +238,28 @@ class TextClassifier(TextEstimator):
 
     def predict_proba(self, X: Texts) -> NDArray[np.float64]:
         """(N, C) the probabilities of `classes_`."""
-        said = self._said(X)
+        predictions = self._predictions(X)
         names = [str(one) for one in self.classes_.tolist()]
-        table = np.array([[one.probabilities[name] for name in names] for one in said])
-        return table.reshape(len(said), len(names))
+        table = np.array([[one.probabilities[name] for name in names] for one in predictions])
+        return table.reshape(len(predictions), len(names))
 
     def score(self, X: Texts, y: Any) -> float:
         """The share of texts whose class is right."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def _state(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        names = stored.get("classes", self._fitted().task.labels)
+        self.classes_ = np.array(names, dtype=stored.get("dtype"))
 
 
 class TextRegressor(TextEstimator):
     """A number for each text, pair or row of fields: fit, predict, score."""
 
     _task = "regress"
+    _kind = "regressor"
     _figure = "mse"  # what `score` is made of
 
     def fit(self, X: Texts, y: Any) -> Self:
@@ -209,7 +280,7 @@ class TextRegressor(TextEstimator):
 
     def predict(self, X: Texts) -> NDArray[np.float64]:
         """(N,) the number of each text."""
-        return np.array([float(str(one.value)) for one in self._said(X)])
+        return np.array([float(str(one.value)) for one in self._predictions(X)])
 
     def score(self, X: Texts, y: Any) -> float:
         """R squared: 1 less the squared errors over those of the mean."""
@@ -217,6 +288,55 @@ class TextRegressor(TextEstimator):
         spread = float(((truth - truth.mean()) ** 2).sum())
         missed = float(((truth - self.predict(X)) ** 2).sum())
         return 1.0 - missed / spread if spread else float(missed == 0.0)
+
+
+class TextTagger(TextEstimator):
+    """A tag for each word of word sequences, or each character of texts: fit, predict, score.
+
+    Tags are BIO ("B-PER", "I-PER", "O") or plain, such as parts of speech.
+    """
+
+    _task = "tag"
+
+    def fit(self, X: Texts, y: Iterable[Sequence[str]]) -> Self:
+        """Learn the tags `y`, a sequence per row of `X`, a tag per word or character."""
+        rows = self._rows(X)
+        tags = [tuple(str(tag) for tag in row) for row in y]
+        if len(tags) != len(rows):
+            raise ArgumentError(f"X has {len(rows)} rows and y has {len(tags)}")
+        for number, (row, own) in enumerate(zip(rows, tags, strict=True)):
+            if len(row.units) != len(own):
+                raise ArgumentError(
+                    f"row {number} of X has {len(row.units)} words or characters, {len(own)} tags"
+                )
+        targets = [Tagged(row.units, own) for row, own in zip(rows, tags, strict=True)]
+        return self._fit([row.texts for row in rows], targets)
+
+    def predict(self, X: Texts) -> list[list[str]]:
+        """The tags of each row."""
+        return [list(one.tags) for one in self._predictions(X)]
+
+    def score(self, X: Texts, y: Iterable[Sequence[str]]) -> float:
+        """The share of right tags."""
+        both = zip(self.predict(X), y, strict=True)
+        right = [mine == str(tag) for row, own in both for mine, tag in zip(row, own, strict=True)]
+        return float(np.mean(right))
+
+    def _rows(self, X: Texts) -> list[Example]:
+        if isinstance(X, str) or not isinstance(X, Iterable):
+            raise ArgumentError(f"X must be a list of rows, not {type(X).__name__}; give [row]")
+        return [_tag_row(row, number) for number, row in enumerate(X)]
+
+
+def _tag_row(row: Any, number: int) -> Example:
+    """A text with its characters as units, or words joined by spaces with themselves as units."""
+    words = _fields(row, number)
+    joint = "" if isinstance(row, str) else " "
+    parts = list(row) if isinstance(row, str) else words
+    starts = np.cumsum([0, *(len(part) + len(joint) for part in parts)]).tolist()
+    units = tuple((start, start + len(part)) for start, part in zip(starts, parts, strict=False))
+    text = joint.join(parts)
+    return Example(source="X", line=number + 1, id=str(number), texts=(text,), units=units)
 
 
 def _float(value: float | None) -> float | None:

@@ -20,7 +20,7 @@ from tiny_finetuning import rows
 from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.read.source_rows import KeptRows
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.runtime import predict_file as module
+from bertsmith.runtime import predict_files as module
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.prediction import Prediction
 

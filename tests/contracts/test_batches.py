@@ -18,7 +18,7 @@ from bertsmith.nn.block import Block
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.objectives.batch import Asked, TrainBatch, rows_inputs
-from bertsmith.runtime.batches import RowBatch
+from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.text.encoding import Encoding

@@ -72,7 +72,8 @@ def test_a_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> Non
     mark = tmp_path / "pids"
     code = (
         "from bertsmith.hardware import probe_process\n"
-        f"child.run({MAIN!r}, ['planted_probe', 'hang={mark}', '1', '60'], limit=60, threads=1)"
+        f"arguments = ['planted_probe', 'hang={mark}', '1', '60']\n"
+        f"probe_process.run({MAIN!r}, arguments, limit=60, threads=1)"
     )
     root = Path(probe_process.__file__).parents[2]
     path = os.pathsep.join([str(root), os.environ["PYTHONPATH"]])

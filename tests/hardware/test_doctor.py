@@ -20,8 +20,9 @@ def plant(option, **more):
         module="planted_probe", about="planted", tolerance=1e-2, option=option, **more
     )
 
-probes.PROBES.clear()
-probes.PROBES.update(
+from bertsmith.runtime.engines import native
+native.ALL_PROBES.clear()
+native.ALL_PROBES.update(
     fp32_gemm=plant("works=100"),
     native_avx512=plant("works=500"),
     bf16_onednn=plant("signal=4"),

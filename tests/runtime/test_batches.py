@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.runtime.batches import pack_rows
+from bertsmith.runtime.engines.batches import pack_rows
 
 
 def texts(lengths):

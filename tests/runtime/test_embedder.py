@@ -1,7 +1,6 @@
 """Texts to vectors through the public API, on the real all-MiniLM-L6-v2."""
 
 import logging
-import threading
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ import bertsmith
 from bertsmith.errors import ConfigError, FolderError, HardwareError, TextError
 from bertsmith.folders.sentence import Dense, SentenceSettings
 from bertsmith.runtime import embedder as module
-from bertsmith.runtime.embedder import Embedder
-from bertsmith.runtime.engines.engine import EagerEngine, run_streams
+from bertsmith.runtime.embedder import Embedder, EncodingAccount
+from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.sentence_head import Finishing, similarity
 
 TEXTS = [
@@ -61,22 +60,29 @@ def test_nothing_in_gives_nothing_out(minilm):
 
 def test_equal_texts_are_computed_once(minilm, monkeypatch):
     sizes = []
-    rows = EagerEngine.rows
-    monkeypatch.setattr(
-        EagerEngine, "rows", lambda self, batch: sizes.append(len(batch.texts)) or rows(self, batch)
-    )
-    vectors = minilm.encode(["same", "other", "same", "same"])
+    hidden = EagerEngine.hidden
+
+    def counted(self, batch, rows=None):
+        sizes.append(len(batch.texts))
+        return hidden(self, batch, rows)
+
+    monkeypatch.setattr(EagerEngine, "hidden", counted)
+    account = EncodingAccount()
+    vectors = minilm.encode(["same", "other", "same", "same"], account=account)
     assert sum(sizes) == 2
     assert np.array_equal(vectors[0], vectors[2])
-    assert (minilm.account.texts, minilm.account.distinct) == (4, 2)
+    assert (account.texts, account.distinct) == (4, 2)
+    minilm.encode(["same"], account=account)
+    assert (account.texts, account.distinct) == (5, 3), "several calls add up"
 
 
 def test_what_was_cut_is_counted_and_said(minilm, caplog):
     long = "word " * 1000
     with caplog.at_level(logging.WARNING, logger="bertsmith.runtime.embedder"):
-        minilm.encode(["short", long, long])
-    assert minilm.account.cut_texts == 2
-    assert minilm.account.cut_tokens == 2 * (1000 - 254)
+        account = EncodingAccount()
+        minilm.encode(["short", long, long], account=account)
+    assert account.cut_texts == 2
+    assert account.cut_tokens == 2 * (1000 - 254)
     assert "2 of 3 texts were longer than 256 tokens" in caplog.text
 
 
@@ -85,10 +91,11 @@ def test_chunks_give_the_same_vectors_in_order(minilm, monkeypatch):
     whole = minilm.encode(texts)
     monkeypatch.setattr(module, "CHUNK", 7)
     assert np.abs(minilm.encode(texts) - whole).max() < 1e-6
-    blocks = list(minilm.encode_stream(iter(texts)))
+    account = EncodingAccount()
+    blocks = list(minilm.encode_stream(iter(texts), account=account))
     assert max(map(len, blocks)) == 7
     assert np.abs(np.concatenate(blocks) - whole).max() < 1e-6
-    assert minilm.account.texts == 100
+    assert account.texts == 100
 
 
 def test_progress_counts_every_text_including_repeats(minilm, monkeypatch):
@@ -117,7 +124,7 @@ def test_similarity_takes_texts_or_vectors(minilm):
 
 def test_a_prompt_stands_before_the_text(minilm):
     settings = SentenceSettings(prompts={"query": "find: "}, max_length=256, normalize=True)
-    prompted = Embedder(minilm.model, minilm.tokenizer, settings, precision="fp32")
+    prompted = Embedder(minilm.host, settings)
     assert np.allclose(
         prompted.encode(["x"], prompt="query"), minilm.encode(["find: x"]), atol=1e-6
     )
@@ -129,7 +136,7 @@ def test_a_prompt_can_stay_out_of_the_pooling(minilm):
     settings = SentenceSettings(
         prompts={"query": "find this: "}, max_length=256, pools_prompt=False
     )
-    kept = Embedder(minilm.model, minilm.tokenizer, settings, precision="fp32")
+    kept = Embedder(minilm.host, settings)
     vector = kept.encode(["x y"], prompt="query")[0]
     ids = torch.from_numpy(minilm.tokenizer.fast_ids(["find this: x y"], 256)[0][0]).long()
     from bertsmith.nn import Inputs, Layout
@@ -141,7 +148,7 @@ def test_a_prompt_can_stay_out_of_the_pooling(minilm):
 
 def test_lowercase_of_the_settings_is_obeyed(minilm):
     settings = SentenceSettings(lowercase=True, normalize=True, max_length=256)
-    lower = Embedder(minilm.model, minilm.tokenizer, settings, precision="fp32")
+    lower = Embedder(minilm.host, settings)
     assert np.allclose(lower.encode(["İ"]), minilm.encode(["İ".lower()]), atol=1e-6)
 
 
@@ -189,47 +196,3 @@ def test_wrong_settings_are_named(settings, error, said):
 def test_an_unknown_model_is_named():
     with pytest.raises(FolderError, match="no-such-model"):
         bertsmith.load("no-such-model")
-
-
-class Streaming:
-    name, budget = "test", 10
-
-    def __init__(self, streams, fail_at=None):
-        self.streams, self.fail_at = streams, fail_at
-        self.now = self.most = 0
-        self.lock = threading.Lock()
-
-    def rows(self, batch):
-        if batch == self.fail_at:
-            raise MemoryError("planted")
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        with self.lock:
-            self.now -= 1
-        return torch.tensor([float(batch)])
-
-
-@pytest.mark.parametrize("streams", [1, 3])
-def test_streams_lose_no_batch_and_draw_no_more_than_they_need(streams):
-    drawn = []
-
-    def batches():
-        for number in range(50):
-            drawn.append(number)
-            yield number
-
-    engine = Streaming(streams)
-    seen = []
-    for batch, value in run_streams(engine, batches(), lambda _, rows: rows * 2):
-        assert float(value) == 2.0 * batch
-        seen.append(batch)
-        assert len(drawn) <= len(seen) + 2 * streams
-    assert sorted(seen) == list(range(50))
-    assert engine.most <= streams
-
-
-@pytest.mark.parametrize("streams", [1, 3])
-def test_a_failing_batch_raises_its_own_error(streams):
-    with pytest.raises(MemoryError, match="planted"):
-        list(run_streams(Streaming(streams, fail_at=20), range(50), lambda _, rows: rows))

@@ -14,7 +14,7 @@ from bertsmith.errors import ConfigError, FolderError
 from bertsmith.metrics import TAGS
 from bertsmith.nn.crf import Crf
 from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
-from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.runtime.predictor import ModelPredictor, Predictor, load_predictor
 from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import PredictedAnswer
@@ -130,7 +130,7 @@ def test_models_of_several_tasks_or_vocabularies_are_refused(
     with pytest.raises(ConfigError, match="same task and labels"):
         Ensemble([trained["classify"][0], trained["multilabel"][0]])
     one = trained["tag"][1]
-    other = Predictor(one.model, one.tokenizer, lengths=LengthSettings(max_length=16), tables={})
+    other = ModelPredictor(one.host, one.model, lengths=LengthSettings(max_length=16), tables={})
     with pytest.raises(ConfigError, match="same length settings"):
         Ensemble([trained["tag"][0], other])
     with pytest.raises(ConfigError, match="one model or more"):
@@ -139,7 +139,7 @@ def test_models_of_several_tasks_or_vocabularies_are_refused(
 
 def test_models_that_read_less_say_what_they_cut(trained: dict[str, list[Predictor]]) -> None:
     one = trained["classify"][1]
-    short = Predictor(one.model, one.tokenizer, lengths=LengthSettings(max_length=4), tables={})
+    short = ModelPredictor(one.host, one.model, lengths=LengthSettings(max_length=4), tables={})
     said = Ensemble([trained["classify"][0], short]).predict(["red green blue round"])
     assert said[0].cut == 2
 

@@ -13,8 +13,9 @@ from bertsmith.errors import HardwareError, TextError
 from bertsmith.hardware.report import examine
 from bertsmith.models.spec import FunctionalRelative
 from bertsmith.nn import Causal
-from bertsmith.runtime.batches import pack_rows
+from bertsmith.runtime.engines.batches import pack_rows
 from bertsmith.runtime.engines.engine import EagerEngine
+from bertsmith.runtime.engines.native import ALL_PROBES
 from bertsmith.runtime.engines.native.build import library
 from bertsmith.runtime.engines.native.engine import NativeEngine, why_not
 
@@ -25,7 +26,7 @@ CLOSE = 8e-3  # bf16 keeps 8 bits: 2^-9 a rounding, and some layers of them
 @pytest.fixture(scope="module")
 def machine():
     """Only where the probe, in a child process, found the instructions to work."""
-    finding = examine(["native_avx512"]).findings[0]
+    finding = examine(["native_avx512"], probes=ALL_PROBES).findings[0]
     if not finding.works:
         pytest.skip(f"this machine has no AVX-512 bf16 kernel: {finding.status}")
     return finding
@@ -43,7 +44,7 @@ def test_rows_equal_the_eager_rows_within_bf16(machine, tier, shape):
     native = NativeEngine(model.encoder, model.spec, tier=tier, streams=1)
     lengths = LENGTHS if tier == "avx512" else LENGTHS[:10]
     (batch,) = pack_rows(random_texts(lengths), budget=10_000)
-    mine, true = native.rows(batch), eager.rows(batch)
+    mine, true = native.hidden(batch), eager.hidden(batch)
     for first, last in zip(batch.starts, batch.starts[1:], strict=False):
         assert relative(mine[first:last], true[first:last]) < CLOSE
 
@@ -57,8 +58,8 @@ def test_the_parts_of_pairs_are_told_apart(machine, tier):
     pairs = replace(
         plain, channels={"segments": (np.arange(len(plain.ids)) % 7 > 3).astype(np.int32)}
     )
-    assert relative(native.rows(pairs), eager.rows(pairs)) < CLOSE
-    assert relative(native.rows(plain), eager.rows(pairs)) > 4 * CLOSE
+    assert relative(native.hidden(pairs), eager.hidden(pairs)) < CLOSE
+    assert relative(native.hidden(plain), eager.hidden(pairs)) > 4 * CLOSE
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_wrong_segments_never_reach_the_kernel(machine, segments, said):
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows(random_texts([3]), budget=10)
     with pytest.raises(TextError, match=said):
-        native.rows(replace(batch, channels={"segments": np.array(segments)}))
+        native.hidden(replace(batch, channels={"segments": np.array(segments)}))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_what_the_kernel_cannot_read_is_refused(machine, change):
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows(random_texts([3]), budget=10)
     with pytest.raises(HardwareError, match="ids and segments only"):
-        native.rows(replace(batch, **change))
+        native.hidden(replace(batch, **change))
 
 
 def test_neighbors_in_a_batch_change_nothing(machine):
@@ -90,23 +91,23 @@ def test_neighbors_in_a_batch_change_nothing(machine):
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     ids = random_texts(LENGTHS)
     (together,) = pack_rows(ids, budget=10_000)
-    rows = native.rows(together)
+    rows = native.hidden(together)
     for place, number in enumerate(together.texts):
         (alone,) = pack_rows([ids[number]], budget=10_000)
         part = rows[together.starts[place] : together.starts[place + 1]]
-        assert torch.equal(part, native.rows(alone))
+        assert torch.equal(part, native.hidden(alone))
 
 
 def test_threads_do_not_disturb_each_other(machine):
     model = random_model("bert")
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=4)
     batches = [pack_rows(random_texts([n, n + 5]), budget=999)[0] for n in range(1, 40)]
-    alone = [native.rows(batch) for batch in batches]
+    alone = [native.hidden(batch) for batch in batches]
     results = [None] * len(batches)
 
     def work(offset):
         for number in range(offset, len(batches), 4):
-            results[number] = native.rows(batches[number])
+            results[number] = native.hidden(batches[number])
 
     threads = [threading.Thread(target=work, args=(offset,)) for offset in range(4)]
     for thread in threads:
@@ -121,7 +122,7 @@ def test_a_text_of_every_position_is_right(machine):
     eager = EagerEngine(model.encoder, device=torch.device("cpu"), dtype=torch.float32)
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows(random_texts([512]), budget=10_000)
-    assert relative(native.rows(batch), eager.rows(batch)) < CLOSE
+    assert relative(native.hidden(batch), eager.hidden(batch)) < CLOSE
 
 
 @pytest.mark.parametrize("bad", [-1, 211, 2**31 - 1])
@@ -130,7 +131,7 @@ def test_an_id_outside_of_the_vocabulary_never_reaches_the_kernel(machine, bad):
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows([np.array([1, bad, 2], dtype=np.int32)], budget=10)
     with pytest.raises(TextError, match="outside of the vocabulary of 211"):
-        native.rows(batch)
+        native.hidden(batch)
 
 
 def test_a_text_longer_than_the_positions_is_refused(machine):
@@ -138,7 +139,7 @@ def test_a_text_longer_than_the_positions_is_refused(machine):
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows(random_texts([513]), budget=10)
     with pytest.raises(TextError, match="513 tokens does not fit 512"):
-        native.rows(batch)
+        native.hidden(batch)
 
 
 def test_extreme_activations_stay_finite(machine):
@@ -149,7 +150,7 @@ def test_extreme_activations_stay_finite(machine):
             block.attention.query.weight.mul_(1000.0)
     native = NativeEngine(model.encoder, model.spec, tier="avx512", streams=1)
     (batch,) = pack_rows(random_texts(LENGTHS), budget=10_000)
-    assert torch.isfinite(native.rows(batch)).all()
+    assert torch.isfinite(native.hidden(batch)).all()
 
 
 def test_shapes_the_kernel_lacks_are_refused_by_name(machine):

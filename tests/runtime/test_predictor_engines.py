@@ -15,10 +15,10 @@ import bertsmith
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.choice import choose_inference, is_right
 from bertsmith.hardware.report import examine
-from bertsmith.runtime.engines import selection
+from bertsmith.runtime import selection
 from bertsmith.runtime.engines.engine import EagerEngine
-from bertsmith.runtime.feature_batches import answer_on
-from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.runtime.engines.native import ALL_PROBES
+from bertsmith.runtime.predictor import ModelPredictor, answer_on, load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.finetune.finetune import finetune
@@ -41,7 +41,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return tiny_folder(tmp_path_factory.mktemp("source") / "model", heads=1)
 
 
-def trained(source: str, out: Path, task: str = "classify", **vector: object) -> Predictor:
+def trained(source: str, out: Path, task: str = "classify", **vector: object) -> ModelPredictor:
     """A model that has seen a few rows."""
     changes: dict[str, object] = {"vector": TextVectorSettings(**vector)}  # type: ignore[arg-type]
     if task == "classify":
@@ -64,7 +64,7 @@ def test_an_engine_gives_the_same_logits(
     features, plain = predictor.answered(rows(50, task, seed=5))
     encoder = predictor.model.model.encoder
     engine = SmallBatches(encoder, device=torch.device("cpu"), dtype=torch.float32)
-    mine = answer_on(engine, predictor.model, features)
+    mine = answer_on(predictor.host, engine, predictor.model, features)
     assert len(mine.logits) == len(plain.logits)
     assert largest_difference(mine.logits, plain.logits) < 2e-5
 
@@ -79,7 +79,7 @@ def test_an_engine_gives_the_same_logits_where_tokens_have_a_say(
     features, plain = predictor.answered(rows(50, seed=5))
     encoder = predictor.model.model.encoder
     engine = SmallBatches(encoder, device=torch.device("cpu"), dtype=torch.float32)
-    mine = answer_on(engine, predictor.model, features)
+    mine = answer_on(predictor.host, engine, predictor.model, features)
     assert largest_difference(mine.logits, plain.logits) < 2e-5
 
 
@@ -87,7 +87,7 @@ def test_an_engine_gives_the_same_logits_where_tokens_have_a_say(
 def test_bf16_is_near_and_auto_takes_it_where_it_is_faster(
     source: str, tmp_path: Path, task: str
 ) -> None:
-    found = examine(list(selection.NATIVE))
+    found = examine(list(selection.NATIVE), probes=ALL_PROBES)
     if not any(is_right(finding) for finding in found.findings):
         pytest.skip("this machine has no bf16 kernel")
     exact = trained(source, tmp_path / "run", task)
@@ -115,7 +115,7 @@ def test_a_model_that_reads_other_layers_stays_on_torch(source: str, tmp_path: P
 def test_the_work_of_all_chunks_together_pays_for_a_faster_engine(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "cached", lambda name: None)
+    monkeypatch.setattr(selection, "cached", lambda name, probes: None)
     asked_for: list[float] = []
 
     def prepare(self: selection.Selection, flops: float) -> selection.Engine:
@@ -134,7 +134,7 @@ def test_a_settled_predictor_stays_with_its_engine(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the parts of a file, and a run that goes on, are computed alike."""
-    monkeypatch.setattr(selection, "cached", lambda name: None)
+    monkeypatch.setattr(selection, "cached", lambda name, probes: None)
     exact = trained(source, tmp_path / "run")
     assert exact.settle(10**12) == "eager-fp32"
     auto = load_predictor(tmp_path / "run", precision="auto")

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from bertsmith.errors import InputFileError, TooLongError
-from bertsmith.runtime.minimal_pairs import Pair, judge, read_pairs
-from bertsmith.runtime.scoring import score_texts
+from bertsmith.runtime.scoring import MinimalPair, compare_pairs, read_pairs, score_texts
 
 TEXTS = [
     "the man went to the store .",
@@ -63,8 +62,8 @@ def test_a_long_text_is_refused_by_its_number(model) -> None:
 
 
 def test_a_tie_counts_one_half(model) -> None:
-    def pair(good: str, bad: str, phenomenon: str) -> Pair:
-        return Pair(good=good, bad=bad, phenomenon=phenomenon, paradigm="p")
+    def pair(good: str, bad: str, phenomenon: str) -> MinimalPair:
+        return MinimalPair(good=good, bad=bad, phenomenon=phenomenon, paradigm="p")
 
     likely, other = sorted(
         ["the man ran home .", "home man . ran the"],
@@ -76,7 +75,7 @@ def test_a_tie_counts_one_half(model) -> None:
         pair(other, likely, "lost"),
         pair("THE DOG", "the dog", "ties"),
     ]
-    report = judge(model, pairs * 80)  # more than one block of texts
+    report = compare_pairs(model, pairs * 80)  # more than one block of texts
     assert {v.name: (v.pairs, v.accuracy, v.ties) for v in report.phenomena} == {
         "ties": (160, 0.5, 160),
         "won": (80, 1.0, 0),
@@ -89,7 +88,9 @@ def test_a_tie_counts_one_half(model) -> None:
 def test_pairs_come_from_a_folder_and_faults_name_file_and_line(tmp_path) -> None:
     row = {"sentence_good": "a", "sentence_bad": "b", "UID": "u", "linguistics_term": "t"}
     (tmp_path / "u.jsonl").write_text(f"{json.dumps(row)}\n\n{json.dumps(row)}\n")
-    assert read_pairs(tmp_path) == [Pair(good="a", bad="b", phenomenon="t", paradigm="u")] * 2
+    assert (
+        read_pairs(tmp_path) == [MinimalPair(good="a", bad="b", phenomenon="t", paradigm="u")] * 2
+    )
     assert len(read_pairs(tmp_path, limit=1)) == 1
     (tmp_path / "v.jsonl").write_text('{"sentence_good": 3}\n')
     with pytest.raises(InputFileError, match=r"v\.jsonl, line 1"):

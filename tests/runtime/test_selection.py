@@ -6,8 +6,8 @@ from models_for_engines import random_model
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.findings import Finding
-from bertsmith.runtime.engines import selection
-from bertsmith.runtime.engines.selection import WORTH_PROBING, Selection, encode_flops
+from bertsmith.runtime import selection
+from bertsmith.runtime.selection import WORTH_PROBING, Selection, encode_flops
 
 
 class FakeNative:
@@ -35,7 +35,7 @@ def world(monkeypatch):
     class World:
         """Filled below."""
 
-    def examine(names, *, fresh):
+    def examine(names, *, fresh, probes):
         if World.known and not fresh:
             return report()
         World.probed += 1
@@ -49,7 +49,7 @@ def world(monkeypatch):
         )
 
     World.known, World.truth, World.probed, World.built = {}, {}, 0, True
-    monkeypatch.setattr(selection, "cached", lambda name: World.known.get(name))
+    monkeypatch.setattr(selection, "cached", lambda name, probes: World.known.get(name))
     monkeypatch.setattr(selection, "examine", examine)
     monkeypatch.setattr(selection, "this_machine", lambda: None)
     monkeypatch.setattr(selection, "is_built", lambda tier: World.built)

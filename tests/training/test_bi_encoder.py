@@ -16,8 +16,7 @@ from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Score
 from bertsmith.runtime.engines.engine import EagerEngine
-from bertsmith.runtime.feature_batches import answer_on
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.predictor import answer_on, load_predictor
 from bertsmith.tasks.length import LengthSettings, pair_encodings
 from bertsmith.tasks.model.auxiliary import AuxiliarySettings
 from bertsmith.tasks.model.cosine_head import CosineHead
@@ -85,7 +84,7 @@ def test_a_folder_answers_alike_in_both_orders_and_on_an_engine(tmp_path: Path) 
     features, plain = predictor.answered(dev)
     encoder = predictor.model.model.encoder
     engine = EagerEngine(encoder, device=torch.device("cpu"), dtype=torch.float32)
-    mine = answer_on(engine, predictor.model, features)
+    mine = answer_on(predictor.host, engine, predictor.model, features)
     assert np.allclose(np.array(mine.logits), np.array(plain.logits), atol=2e-5)
 
 

@@ -1,4 +1,4 @@
-"""One vector a text: any number of texts, in order, with an account of what was cut."""
+"""Embedder: one vector per text, for any number of texts, with an account of what was cut."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from bertsmith.errors import TextError, unknown
 from bertsmith.folders.sentence import SentenceSettings
-from bertsmith.runtime.batches import pack_rows
-from bertsmith.runtime.engines.engine import batch_budget, run_streams
-from bertsmith.runtime.engines.selection import (
-    PRECISIONS,
-    Notice,
-    Precision,
-    Selection,
-    encode_flops,
-)
+from bertsmith.runtime.engines.batches import pack_rows
+from bertsmith.runtime.engines.engine import batch_budget
+from bertsmith.runtime.host import Host
 from bertsmith.runtime.sentence_head import Finishing, similarity
 
 if TYPE_CHECKING:
@@ -38,9 +31,12 @@ CHUNK = 16_384  # texts whose tokens are held at once
 _CHUNK_CHARACTERS = 64_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """What a call did: texts, distinct ones, tokens read, and what truncation took away."""
+@dataclass(slots=True, kw_only=True)
+class EncodingAccount:
+    """What `encode` did: texts, distinct ones, tokens read, and what truncation removed.
+
+    Give one to a call and it is filled in; of several calls it holds the sum.
+    """
 
     texts: int = 0
     distinct: int = 0
@@ -48,23 +44,17 @@ class Account:
     cut_texts: int = 0
     cut_tokens: int = 0
     max_length: int | None = None
-    seconds: float = 0.0  # without the next
-    preparation: float = 0.0  # seconds spent building and proving a faster engine
+    seconds: float = 0.0  # without the preparation
+    preparation: float = 0.0  # seconds spent building and probing a faster engine
     engine: str = ""
 
-    def plus(self, other: Account) -> Account:
-        """Both together."""
-        return Account(
-            texts=self.texts + other.texts,
-            distinct=self.distinct + other.distinct,
-            tokens=self.tokens + other.tokens,
-            cut_texts=self.cut_texts + other.cut_texts,
-            cut_tokens=self.cut_tokens + other.cut_tokens,
-            max_length=other.max_length,
-            seconds=self.seconds + other.seconds,
-            preparation=self.preparation + other.preparation,
-            engine=other.engine,
-        )
+    def add(self, other: EncodingAccount) -> None:
+        """Add the account of a further call."""
+        for name in ("texts", "distinct", "tokens", "cut_texts", "cut_tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.seconds += other.seconds
+        self.preparation += other.preparation
+        self.max_length, self.engine = other.max_length, other.engine
 
     def cuts(self) -> str:
         """What was cut, in words; empty if nothing was."""
@@ -77,40 +67,23 @@ class Account:
 
 
 class Embedder:
-    """Turns texts into vectors with one model; `bertsmith.load` makes one."""
+    """Turns texts into vectors; any number of threads may use one at once."""
 
-    def __init__(
-        self,
-        model: Model,
-        tokenizer: Tokenizer,
-        settings: SentenceSettings | None = None,
-        *,
-        device: torch.device | str = "cpu",
-        precision: Precision = "auto",
-        threads: int | None = None,
-        notice: Notice = log.info,
-    ) -> None:
-        if precision not in PRECISIONS:
-            raise unknown("precision", precision, PRECISIONS)
-        self.model = model.eval()
-        self.tokenizer = tokenizer
+    def __init__(self, host: Host, settings: SentenceSettings | None = None) -> None:
+        self.host = host
         self.settings = settings or SentenceSettings()
-        self.max_length = _limit(model, tokenizer, self.settings)
-        self.account = Account(max_length=self.max_length)
-        self._selection = Selection(
-            model, device=torch.device(device), precision=precision, threads=threads, notice=notice
-        )
-        self._finish = Finishing(self.settings)
+        self.max_length = _limit(host.model, host.tokenizer, self.settings)
+        self._pooled = Finishing(self.settings)
 
     @property
     def dimension(self) -> int:
         """The width of a vector."""
-        return self.settings.width(self.model.spec.hidden)
+        return self.settings.width(self.host.model.spec.hidden)
 
     @property
     def engine(self) -> str:
         """The engine in use now."""
-        return self._selection.engine.name
+        return self.host.engine.name
 
     def encode(
         self,
@@ -118,26 +91,30 @@ class Embedder:
         *,
         prompt: str | None = None,
         progress: Progress | None = None,
+        account: EncodingAccount | None = None,
     ) -> Vectors:
         """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
 
-        `prompt` names one of the model's prompts; the account of the call is in `account`.
+        `prompt` names one of the model's prompts; `account` is filled with what the call did.
         """
         if isinstance(texts, str):
-            single: Vectors = self.encode([texts], prompt=prompt)[0]
+            single: Vectors = self.encode([texts], prompt=prompt, account=account)[0]
             return single
         # Equal texts are computed once: each is looked up by the number of its first appearance.
         first: dict[str, int] = {}
         numbers = [first.setdefault(_text(text), len(first)) for text in texts]
         distinct = np.empty((len(first), self.dimension), dtype=np.float32)
         done = 0
-        account = Account(max_length=self.max_length, engine=self.engine)
+        own = EncodingAccount(max_length=self.max_length, engine=self.engine)
         counts = np.bincount(numbers, minlength=len(first)) if numbers else np.zeros(0, np.int64)
         for vectors, part in self._chunks(first, prompt, counts, progress):
             distinct[done : done + len(vectors)] = vectors
             done += len(vectors)
-            account = account.plus(part)
-        self._close(account)
+            own.add(part)
+        if account is not None:
+            account.add(own)
+        if own.cut_texts:
+            log.warning("%s; raise max_length or split them", own.cuts())
         return distinct if len(first) == len(numbers) else distinct[numbers]
 
     def encode_stream(
@@ -146,22 +123,23 @@ class Embedder:
         *,
         prompt: str | None = None,
         progress: Progress | None = None,
+        account: EncodingAccount | None = None,
     ) -> Iterator[Vectors]:
         """Any number of texts in bounded memory: yields (k, D) blocks in order.
 
         Equal texts are computed once in each block of 16,384.
         """
-        account = Account(max_length=self.max_length, engine=self.engine)
+        if account is not None:  # also of no texts
+            account.max_length, account.engine = self.max_length, self.engine
+        done = 0
         for block in _blocks(texts):
-            before = account.texts
-            vectors = self.encode(
+            yield self.encode(
                 block,
                 prompt=prompt,
-                progress=None if progress is None else _shifted(progress, before),
+                progress=None if progress is None else _shifted(progress, done),
+                account=account,
             )
-            account = account.plus(self.account)
-            yield vectors
-        self.account = account
+            done += len(block)
 
     def similarity(
         self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
@@ -181,26 +159,25 @@ class Embedder:
         prompt: str | None,
         counts: NDArray[np.int64],
         progress: Progress | None,
-    ) -> Iterator[tuple[Vectors, Account]]:
+    ) -> Iterator[tuple[Vectors, EncodingAccount]]:
         prefix, skipped = self._prompt(prompt)
         seen = finished = 0
         for block in _blocks(texts):
             start = time.perf_counter()
-            ids, cuts = self.tokenizer.fast_ids(
+            ids, cuts = self.host.tokenizer.fast_ids(
                 [self._prepared(prefix, text) for text in block], self.max_length
             )
             weights = counts[seen : seen + len(block)]
             seen += len(block)
             tokens = sum(map(len, ids))
-            flops = encode_flops(self.model.spec, tokens, tokens / len(ids))
             prepared = time.perf_counter()
-            engine = self._selection.prepare(flops)
+            engine = self.host.prepare(self.host.flops(tokens, len(ids)))
             prepared = time.perf_counter() - prepared
             vectors = np.empty((len(block), self.dimension), dtype=np.float32)
-            ended = run_streams(
+            ended = self.host.run(
                 engine,
                 pack_rows(ids, budget=batch_budget(engine, tokens)),
-                lambda batch, rows: self._finish(rows, batch.lengths, skipped),
+                lambda batch, hidden: self._pooled(hidden, batch.lengths, skipped),
             )
             for batch, part in ended:
                 vectors[list(batch.texts)] = part.cpu().numpy()
@@ -210,7 +187,7 @@ class Embedder:
             lost = np.array(cuts, dtype=np.int64)
             yield (
                 vectors,
-                Account(
+                EncodingAccount(
                     texts=int(weights.sum()),
                     distinct=len(block),
                     tokens=tokens,
@@ -233,17 +210,12 @@ class Embedder:
         prefix = self.settings.prompts[chosen]
         if self.settings.pools_prompt or not prefix:
             return prefix, 0
-        ids, _ = self.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
+        ids, _ = self.host.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
         return prefix, len(ids[0]) - 1  # all but the closing special token
 
     def _prepared(self, prefix: str, text: str) -> str:
         whole = prefix + text
         return whole.lower() if self.settings.lowercase else whole
-
-    def _close(self, account: Account) -> None:
-        self.account = account
-        if account.cut_texts:
-            log.warning("%s; raise max_length or split them", account.cuts())
 
 
 def _limit(model: Model, tokenizer: Tokenizer, settings: SentenceSettings) -> int | None:

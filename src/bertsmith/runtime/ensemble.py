@@ -1,4 +1,4 @@
-"""Ensemble: several fine-tuned models that answer as one."""
+"""Ensemble: several fine-tuned models that predict as one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Example
-from bertsmith.runtime.engines.selection import Precision
-from bertsmith.runtime.predictor import Predictor, Row, load_predictor
+from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row, load_predictor
+from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import Answered
@@ -19,49 +19,47 @@ FIGURES = "figures.json"  # in the folder of each of them that is finished
 
 
 class Ensemble(Predictor):
-    """A Predictor whose probabilities are the mean of several models'.
+    """A predictor whose probabilities are the mean over several models.
 
     Models that read rows (tags, answers) average logits, so they must divide texts alike; others
     may have different encoders, vocabularies and lengths.
     """
 
-    def __init__(self, members: Sequence[Predictor]) -> None:
+    def __init__(self, members: Sequence[ModelPredictor]) -> None:
         if not members:
             raise ConfigError("an ensemble has one model or more")
         self.members = tuple(members)
-        first = self.members[0]
-        self.model, self.device = first.model, first.device
-        self.tokenizer, self.lengths = first.tokenizer, first.lengths
         self._joint = joint_task([one.task for one in self.members])
         if self._joint.reads == "rows":
             _check_alike(self.members)
 
     @property
     def task(self) -> Task:
-        """What the models answer, with the mean of their thresholds."""
+        """What the models predict, with the mean of their thresholds."""
         return self._joint
 
     @property
     def meta_columns(self) -> tuple[str, ...]:
-        """Columns beside the texts that any of the models reads."""
+        """Columns that any of the models reads in addition to the texts."""
         return tuple(dict.fromkeys(c for one in self.members for c in one.meta_columns))
 
     def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
         """Not of several models: their further columns may differ."""
-        raise ConfigError("an ensemble answers its task alone; ask one of its models by itself")
+        raise ConfigError("an ensemble predicts its task alone; use one of its models by itself")
 
     def settle(self, tokens: int) -> str:
-        """How each of the models computes about that many tokens, for good."""
+        """The engine that each of the models has for about so many tokens, for good."""
         return "; ".join(one.settle(tokens) for one in self.members)
 
     def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
-        """All passages that the models read, and what they say of them together."""
-        found = [one.answered(examples) for one in self.members]
-        logits = joint_logits([one.task for one in self.members], [one.logits for _, one in found])
-        features = list(found[0][0])
+        """All passages that the models read, and the mean of their logits."""
+        answers = [one.answered(examples) for one in self.members]
+        tasks = [one.task for one in self.members]
+        logits = joint_logits(tasks, [one.logits for _, one in answers])
+        features = list(answers[0][0])
         if self.task.reads == "text":
-            # Decoding only asks them what was cut: that of the model that reads least.
-            features = [feature for some, _ in found for feature in some]
+            # Decoding reads only what was cut from them: that of the model that reads least.
+            features = [feature for some, _ in answers for feature in some]
         return features, Answered(logits=logits, loss=None)
 
 
@@ -87,9 +85,9 @@ def load_ensemble(
 def runs_below(out: Path) -> list[Path]:
     """The finished runs of a folder that was made with several seeds or folds."""
     for kind in RUNS:
-        found = [path.parent for path in (out / kind).glob(f"*/{FIGURES}")]
-        if found:
-            return sorted(found, key=lambda path: (len(path.name), path.name))
+        runs = [path.parent for path in (out / kind).glob(f"*/{FIGURES}")]
+        if runs:
+            return sorted(runs, key=lambda path: (len(path.name), path.name))
     raise FolderError(
         f"{out} holds no runs to average; `bertsmith finetune DATA --model M --out DIR --seeds 5` "
         "makes them, or name several folders"
@@ -101,12 +99,12 @@ def has_runs(out: Path) -> bool:
     return any(any((out / kind).glob(f"*/{FIGURES}")) for kind in RUNS)
 
 
-def _check_alike(members: Sequence[Predictor]) -> None:
+def _check_alike(members: Sequence[ModelPredictor]) -> None:
     first = members[0]
     files = first.tokenizer.files()
     for other in members[1:]:
         if other.tokenizer.files() != files or other.lengths != first.lengths:
             raise ConfigError(
-                f"models for {first.task.name} average what they say of each token: all must have "
+                f"models for {first.task.name} average the logits of each token: all must have "
                 "the same vocabulary and the same length settings"
             )

@@ -1,52 +1,140 @@
-"""`bertsmith.load`: from a name to something that turns texts into vectors, or answers."""
+"""`load` a model for applications, `load_model` for research, `predict` in one call."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from functools import cached_property
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Self
 
 import torch
 
 from bertsmith.errors import HardwareError, unknown
-from bertsmith.folders.read import load_model
-from bertsmith.runtime.embedder import Embedder
-from bertsmith.runtime.engines.selection import PRECISIONS, Notice, Precision, weights_dtype
+from bertsmith.folders import read
+from bertsmith.folders.read import LoadedFolder
+from bertsmith.runtime.embedder import Embedder, EncodingAccount, Progress, Vectors
+from bertsmith.runtime.host import Host
+from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, weights_dtype
 
 if TYPE_CHECKING:
-    from bertsmith.runtime.predictor import Predictor, Row
+    from bertsmith.models.build import Model
+    from bertsmith.runtime.mask_filling import Filled, MaskedModel
+    from bertsmith.runtime.predictor import ModelPredictor, Row
+    from bertsmith.runtime.scoring import Hide, TextScore
     from bertsmith.tasks.prediction import Prediction
+    from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
 
-class Computing(TypedDict):
-    """What a model is computed with, as `load` was told."""
+class LoadedModel:
+    """One model in memory: vectors, predictions, mask filling and scores, from any thread.
 
-    device: str
-    precision: Precision
-    threads: int | None
-    notice: Notice
+    `predict` needs a fine-tuned folder, `fill` and `score` one with a masked-LM head; others raise
+    an error that says so. `close`, or a `with` block, ends the worker threads at once.
+    """
 
+    def __init__(self, host: Host, loaded: LoadedFolder) -> None:
+        self.host = host
+        self.embedder = Embedder(host, loaded.sentence)
+        self._folder = loaded.folder
+        self._lock = threading.Lock()
+        self._predictor: ModelPredictor | None = None
+        self._masked: MaskedModel | None = None
 
-class LoadedModel(Embedder):
-    """A model that gives vectors, and answers if its folder was fine-tuned."""
+    @property
+    def model(self) -> Model:
+        """The modules of torch."""
+        return self.host.model
 
-    source: str | Path = ""
-    computing: Computing
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer."""
+        return self.host.tokenizer
 
-    @cached_property
-    def predictor(self) -> Predictor:
-        """What answers, made when it is first asked for; a plain folder has none and says so."""
-        from bertsmith.runtime.predictor import load_predictor  # who embeds need not wait
+    @property
+    def engine(self) -> str:
+        """The name of the engine in use now."""
+        return self.host.engine.name
 
-        return load_predictor(self.source, **self.computing)
+    @property
+    def dimension(self) -> int:
+        """D, the width of a vector."""
+        return self.embedder.dimension
+
+    @property
+    def predictor(self) -> ModelPredictor:
+        """The predictor of a fine-tuned folder, made at its first use."""
+        from bertsmith.runtime.predictor import predictor_of  # not needed for vectors
+
+        with self._lock:
+            self._predictor = self._predictor or predictor_of(self.host, self._folder)
+            return self._predictor
+
+    @property
+    def masked(self) -> MaskedModel:
+        """The masked LM, made at its first use."""
+        from bertsmith.runtime.mask_filling import MaskedModel
+
+        with self._lock:
+            self._masked = self._masked or MaskedModel.of(self.host, self._folder)
+            return self._masked
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+        account: EncodingAccount | None = None,
+    ) -> Vectors:
+        """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
+
+        `prompt` names one of the model's prompts; `account` is filled with what the call did.
+        """
+        return self.embedder.encode(texts, prompt=prompt, progress=progress, account=account)
+
+    def encode_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+        account: EncodingAccount | None = None,
+    ) -> Iterator[Vectors]:
+        """Any number of texts in bounded memory: yields (k, D) blocks in order."""
+        return self.embedder.encode_stream(texts, prompt=prompt, progress=progress, account=account)
+
+    def similarity(
+        self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
+    ) -> Vectors:
+        """The similarity of each of `first` to each of `second`, texts or vectors: -> (n, m)."""
+        return self.embedder.similarity(first, second)
 
     def predict(self, rows: Iterable[Row]) -> list[Prediction]:
-        """An answer for each text, or tuple of texts, by a fine-tuned folder."""
+        """A prediction for each text, or tuple of fields, by a fine-tuned model."""
         return self.predictor.predict(rows)
+
+    def fill(self, text: str, *, top: int = 5) -> Filled:
+        """The likeliest tokens for each mask of a text."""
+        return self.masked.fill(text, top=top)
+
+    def score(self, texts: Iterable[str], *, hide: Hide = "token") -> list[TextScore]:
+        """The pseudo-log-likelihood of each text, token by token."""
+        from bertsmith.runtime.scoring import score_texts
+
+        return list(score_texts(self.masked, texts, hide=hide))
+
+    def close(self) -> None:
+        """End the worker threads."""
+        self.host.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def load(
@@ -59,21 +147,48 @@ def load(
 ) -> LoadedModel:
     """A model by path or name ("all-MiniLM-L6-v2"), ready for `encode`.
 
-    One that was fine-tuned is also ready for `predict`.
+    A fine-tuned one is also ready for `predict`, one with a masked-LM head for `fill` and `score`.
+    The weights are in memory once.
 
     `precision` "auto" is fp32, or bf16 with float32 sums where a probe has proven it here; "fp32"
     is exact everywhere. `notice` gets a line whenever the engine changes.
     """
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    place = _device(device)
-    loaded = load_model(name, device=str(place), dtype=weights_dtype(place, precision))
+    where = _device(device)
+    loaded = read.load_model(name, device=str(where), dtype=weights_dtype(where, precision))
     if loaded.folder.sentence is None:
         log.info("%s does not say how to pool; using the mean of its rows", loaded.folder.path)
-    computing = Computing(device=str(place), precision=precision, threads=threads, notice=notice)
-    found = LoadedModel(loaded.model, loaded.tokenizer, loaded.sentence, **computing)
-    found.source, found.computing = name, computing
-    return found
+    host = Host(
+        loaded.model,
+        loaded.tokenizer,
+        device=where,
+        precision=precision,
+        threads=threads,
+        notice=notice,
+    )
+    log.debug("%s on %s", loaded.folder.path, host.engine.name)  # no engine: an error now
+    return LoadedModel(host, loaded)
+
+
+def load_model(
+    name: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None
+) -> tuple[Model, Tokenizer]:
+    """The torch module of a model, in evaluation mode, and its tokenizer.
+
+    `model(Inputs.padded(ids, attention_mask)).hidden` are the last hidden states of all tokens, as
+    packed rows (T, D); `want=Want(layers=True)` keeps those of every layer.
+    """
+    loaded = read.load_model(name, device=str(_device(device)), dtype=dtype)
+    return loaded.model.eval(), loaded.tokenizer
+
+
+def predict(
+    name: str | Path, rows: Iterable[Row], *, device: str = "cpu", precision: Precision = "auto"
+) -> list[Prediction]:
+    """Predictions of a fine-tuned folder for texts, or tuples of fields."""
+    with load(name, device=device, precision=precision) as model:
+        return model.predict(rows)
 
 
 def _device(name: str) -> torch.device:
@@ -88,6 +203,6 @@ def _device(name: str) -> torch.device:
         "xpu": hasattr(torch, "xpu") and torch.xpu.is_available(),
     }
     if not backends.get(device.type, False):
-        there = ", ".join(kind for kind, found in backends.items() if found)
+        there = ", ".join(kind for kind, available in backends.items() if available)
         raise HardwareError(f"there is no {device.type} device here; there is: {there}")
     return device

@@ -1,25 +1,22 @@
-"""Masked tokens and what a model puts in their place."""
+"""Mask filling: the likeliest tokens for the masks of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, FolderError, TextError
-from bertsmith.folders.read import load_model
-from bertsmith.models.build import Model
-from bertsmith.nn.inputs import Inputs
+from bertsmith.folders.read import ModelFolder, load_model
+from bertsmith.runtime.engines.batches import row_batch
+from bertsmith.runtime.host import Host
+from bertsmith.runtime.selection import Precision, weights_dtype
 from bertsmith.text.encoding import Encoding
-from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import Truncation
 
-Ids = NDArray[np.int32]
 GENERATOR = "generator"  # the folder of ELECTRA's masked-LM half, inside that of the other half
 
 
@@ -41,61 +38,68 @@ class Filled:
 
 
 class MaskedModel:
-    """A model with a masked-LM head and its tokenizer, ready to be asked."""
+    """The masked-LM head of a model; any number of threads may use one at once."""
 
-    def __init__(self, model: Model, tokenizer: Tokenizer, *, longest: int | None) -> None:
-        if tokenizer.special.mask is None:
-            raise FolderError("the vocabulary has no mask token, so nothing can be asked of it")
-        self.model = model.eval()
-        self.tokenizer = tokenizer
+    def __init__(self, host: Host, *, longest: int | None) -> None:
+        mask = host.tokenizer.special.mask
+        if mask is None:
+            raise FolderError("the vocabulary has no mask token, so no token can be masked")
+        self.host = host
+        self.tokenizer = host.tokenizer
         self.longest = longest
-        self.mask_id = tokenizer.special.mask
-        self.mask = tokenizer.id_to_token(self.mask_id) or ""
+        self.mask_id = mask
+        self.mask = host.tokenizer.id_to_token(mask) or ""
 
     @classmethod
-    def load(cls, name: str | Path, *, device: str = "cpu") -> MaskedModel:
-        """The masked LM of a model folder by path or name."""
-        loaded = load_model(name, device=device)
-        if "masked_lm" not in loaded.model.heads:
-            has = ", ".join(loaded.model.heads) or "none"
-            inner = loaded.folder.path / GENERATOR
+    def load(
+        cls, name: str | Path, *, device: str = "cpu", precision: Precision = "fp32"
+    ) -> MaskedModel:
+        """The masked LM of a model folder by path or name, exact unless set otherwise."""
+        dtype = weights_dtype(torch.device(device), precision)
+        loaded = load_model(name, device=device, dtype=dtype)
+        host = Host(loaded.model, loaded.tokenizer, device=device, precision=precision)
+        return cls.of(host, loaded.folder)
+
+    @classmethod
+    def of(cls, host: Host, folder: ModelFolder) -> MaskedModel:
+        """The masked LM of a model in memory that was loaded from `folder`."""
+        if "masked_lm" not in host.model.heads:
+            has = ", ".join(host.model.heads) or "none"
+            inner = folder.path / GENERATOR
             hint = (
                 f"its generator has one: {inner}"
                 if inner.is_dir()
                 else "take a folder that was pre-trained with one"
             )
-            raise FolderError(
-                f"{loaded.folder.path} has no masked-LM head (its heads: {has}); {hint}"
-            )
-        return cls(loaded.model, loaded.tokenizer, longest=loaded.folder.longest())
+            raise FolderError(f"{folder.path} has no masked-LM head (its heads: {has}); {hint}")
+        return cls(host, longest=folder.longest())
 
-    def log_probabilities(self, texts: Sequence[Ids], rows: Sequence[int]) -> Tensor:
-        """Of every token at some rows of the joined texts: B of (L,), P rows -> (P, V)."""
-        device = self.model.encoder.embeddings.tokens.weight.device
+    def log_probabilities(self, hidden: Tensor) -> Tensor:
+        """Of every token of the vocabulary, from hidden states: (P, D) -> (P, V)."""
+        weight = self.host.model.encoder.embeddings.tokens.weight
         with torch.inference_mode():
-            inputs = Inputs.of(np.concatenate(texts), [len(text) for text in texts]).to(device)
-            places = torch.tensor(rows, dtype=torch.long, device=device)
-            hidden = self.model(inputs, rows=places).hidden  # (P, D)
-            return self.model.logits("masked_lm", hidden).float().log_softmax(-1)
+            logits = self.host.model.logits("masked_lm", hidden.to(weight.device, weight.dtype))
+            return logits.float().log_softmax(-1)
 
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """The likeliest tokens for each mask of a text; masks do not know of each other's guess."""
         if top < 1:
-            raise ConfigError(f"top is {top}; ask for at least 1 guess")
+            raise ConfigError(f"top is {top}; at least 1 guess is needed")
         encoding = self._encoded(text)
         places = np.flatnonzero((encoding.ids == self.mask_id) & (encoding.fields >= 0)).tolist()
         if not places:
             raise TextError(f"the text has no {self.mask}; put one where the model should guess")
-        scores = self.log_probabilities([encoding.ids], places)
+        hidden = self.host.hidden(row_batch([0], [encoding.ids]), places)
+        scores = self.log_probabilities(hidden)
         scores = scores[:, : self.tokenizer.vocab_size]  # spare rows of the embedding are no tokens
-        found = scores.topk(min(top, scores.shape[1]))
+        best = scores.topk(min(top, scores.shape[1]))
         guesses = tuple(
             tuple(
                 Guess(token=self.tokenizer.id_to_token(number) or "", id=number, score=score)
                 for number, score in zip(numbers, values, strict=True)
             )
             for numbers, values in zip(
-                found.indices.tolist(), found.values.exp().tolist(), strict=True
+                best.indices.tolist(), best.values.exp().tolist(), strict=True
             )
         )
         ids = encoding.ids.copy()
@@ -103,7 +107,7 @@ class MaskedModel:
         return Filled(guesses=guesses, text=self.tokenizer.decode(ids[encoding.fields >= 0]))
 
     def _encoded(self, text: str) -> Encoding:
-        """The text with its masks, but no other control token, taken as what they say."""
+        """The text with its masks, but no other control token, read as control tokens."""
         whole = Truncation(max_length=self.longest, strict=True)
         encoding = self.tokenizer.encode(text, truncation=whole, allow_special=True)
         inside = set(encoding.ids[encoding.fields >= 0].tolist())

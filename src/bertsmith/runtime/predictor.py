@@ -1,32 +1,33 @@
-"""Predictor: what a fine-tuned folder says of texts, in order, for input of any size."""
+"""Predictor: predictions of a fine-tuned model for texts, in order, for input of any size."""
 
 from __future__ import annotations
 
 import logging
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from bertsmith.config import validated
 from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMismatchError, TextError
 from bertsmith.folders.extras import HEAD, read_task, read_task_head
-from bertsmith.folders.read import LoadedFolder, load_model
+from bertsmith.folders.read import ModelFolder, load_model
 from bertsmith.labeled.example import Example
-from bertsmith.runtime.engines.engine import EagerEngine, Engine
-from bertsmith.runtime.engines.selection import (
-    Notice,
-    Precision,
-    Selection,
-    encode_flops,
-    weights_dtype,
-)
-from bertsmith.runtime.feature_batches import answer_on
+from bertsmith.models.build import Model
+from bertsmith.nn.inputs import SEGMENTS
+from bertsmith.runtime.engines.batches import RowBatch
+from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
+from bertsmith.runtime.host import Host
+from bertsmith.runtime.selection import Notice, Precision
+from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import Answered, answer, answer_auxiliary
+from bertsmith.tasks.inference import Answered, answer, answer_auxiliary, cut_up, shared_out
 from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.auxiliary import auxiliary_from_json
@@ -35,8 +36,7 @@ from bertsmith.tasks.model.meta import MetaTables, meta_sizes, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import Task
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.tasks.task import Logits, Task
 
 log = logging.getLogger(__name__)
 
@@ -44,117 +44,122 @@ CHUNK = 2_048  # examples in memory at a time
 Row = str | Sequence[str] | Example
 
 
-class Predictor:
-    """A fine-tuned model with its tokenizer and the settings it was trained with."""
-
-    def __init__(
-        self,
-        model: TaskModel,
-        tokenizer: Tokenizer,
-        *,
-        lengths: LengthSettings,
-        tables: MetaTables,
-        device: torch.device | None = None,
-        precision: Precision = "fp32",
-        threads: int | None = None,
-        notice: Notice = log.info,
-    ) -> None:
-        """`precision`, `threads` and `notice` as in `bertsmith.load`, exact by default."""
-        self.device = device or torch.device("cpu")
-        self.model = model.to(self.device).eval()
-        self.tokenizer = tokenizer
-        self.lengths = lengths
-        self._tables = tables
-        self._dtype = weights_dtype(self.device, precision)
-        if precision == "bf16" and self.device.type == "cpu" and not model.reads_last:
-            raise HardwareError(
-                "the bf16 path of a CPU gives the last layer alone, and this model reads others; "
-                "use auto or fp32"
-            )
-        self._selection = Selection(
-            model.model,
-            device=self.device,
-            precision=precision if model.reads_last else "fp32",
-            threads=threads,
-            notice=notice,
-        )
-        self._work = 0.0  # operations so far: much of it pays for a faster engine
-        self._settled = ""
+class Predictor(ABC):
+    """Predicts labels, numbers, tags or answers for texts; one model, or an ensemble of several."""
 
     @property
+    @abstractmethod
     def task(self) -> Task:
-        """What the model answers."""
-        return self.model.task
+        """What is predicted."""
+
+    @property
+    @abstractmethod
+    def meta_columns(self) -> tuple[str, ...]:
+        """Columns that are read in addition to the texts."""
+
+    @abstractmethod
+    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
+        """The passages of examples and their logits, not yet decoded."""
+
+    @abstractmethod
+    def settle(self, tokens: int) -> str:
+        """Select the engine for about so many tokens, for good; its name.
+
+        Predictions by one engine are equal to the last bit.
+        """
+
+    @abstractmethod
+    def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
+        """Predictions of the further columns that were learned, by column."""
 
     def predict(self, rows: Iterable[Row]) -> list[Prediction]:
-        """An answer for each text, tuple of fields, or example."""
-        if isinstance(rows, str):
-            raise TextError("predict takes a list of texts; for one text, give [text]")
-        examples = (_example(row, number) for number, row in zip(count(), rows, strict=False))
-        return [said for _, said in self.stream(examples)]
-
-    @property
-    def meta_columns(self) -> tuple[str, ...]:
-        """Columns beside the texts that the model reads."""
-        return tuple(self._tables)
+        """A prediction for each text, tuple of fields, or example."""
+        return [prediction for _, prediction in self.stream(_examples(rows))]
 
     def stream(
         self, examples: Iterable[Example], *, chunk: int = CHUNK
     ) -> Iterator[tuple[Example, Prediction]]:
-        """Examples with their answers, in order, `chunk` of them in memory at a time."""
+        """Examples with their predictions, in order, `chunk` of them in memory at a time."""
         for some in _chunks(examples, chunk):
-            features, found = self.answered(some)
-            yield from zip(some, self.task.decode(found.logits, features, some), strict=True)
+            features, answered = self.answered(some)
+            yield from zip(some, self.task.decode(answered.logits, features, some), strict=True)
+
+
+class ModelPredictor(Predictor):
+    """The predictor of one fine-tuned model; any number of threads may use it at once."""
+
+    def __init__(
+        self, host: Host, model: TaskModel, *, lengths: LengthSettings, tables: MetaTables
+    ) -> None:
+        """`model` holds the model of the host, with the settings that it was trained with."""
+        self.host = host
+        self.model = model.to(host.device).eval()
+        self.tokenizer = host.tokenizer
+        self.lengths = lengths
+        self._tables = tables
+        if host.precision == "bf16" and host.device.type == "cpu" and not model.reads_last:
+            raise HardwareError(
+                "the bf16 path of a CPU gives the last layer alone, and this model reads others; "
+                "use auto or fp32"
+            )
+        self._lock = threading.Lock()
+        self._work = 0.0  # operations so far: much of it pays for a faster engine
+        if model.reads_last:
+            log.debug("predictions by %s", host.engine.name)  # an engine that is missing shows now
+
+    @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.model.task
+
+    @property
+    def meta_columns(self) -> tuple[str, ...]:
+        """Columns that the model reads in addition to the texts."""
+        return tuple(self._tables)
 
     def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
-        """What the model makes of the further columns that it has learned, by column."""
+        """Predictions of the further columns that the model has learned, by column."""
         if not self.model.columns:
             raise ConfigError("the model has learned no further columns; a recipe names them")
-        examples = (_example(row, number) for number, row in zip(count(), rows, strict=False))
-        found: list[dict[str, str | float]] = []
-        for some in _chunks(examples, CHUNK):
-            features = self.task.features(some, self.tokenizer, self.lengths)
-            features = with_meta(features, some, self._tables)
-            found += answer_auxiliary(self.model, features, device=self.device)
-        return found
+        predictions: list[dict[str, str | float]] = []
+        for some in _chunks(_examples(rows), CHUNK):
+            predictions += answer_auxiliary(
+                self.model, self._features(some), device=self.host.device
+            )
+        return predictions
 
     def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
-        """The passages of examples and what the model says of them, not yet put into words."""
-        features = self.task.features(examples, self.tokenizer, self.lengths)
-        features = with_meta(features, examples, self._tables)
+        """The passages of examples and their logits, not yet decoded."""
+        features = self._features(examples)
         engine = self._engine(features)
         if engine is not None:
-            return features, answer_on(engine, self.model, features)
-        return features, answer(self.model, features, device=self.device, precision=self._rounding)
+            return features, answer_on(self.host, engine, self.model, features)
+        device, turn = self.host.device, self.host.torch_turn
+        return features, answer(self.model, features, device=device, precision=turn)
 
     def settle(self, tokens: int) -> str:
-        """Choose how to compute about that many tokens, for good; the name of the way.
+        """Select the engine for about so many tokens, for good; its name."""
+        if not self.model.reads_last:
+            return f"eager on {self.host.device}{self.host.rounding}"
+        return self.host.settle(self._counted(tokens, tokens))
 
-        Answers computed the same way are equal to the last bit.
-        """
-        if not self._settled:
-            self._prepare(tokens, tokens)
-            rounded = "" if self._dtype == torch.float32 else f" under {self._dtype}"
-            self._settled = self._selection.engine.name + rounded
-        return self._settled
+    def _features(self, examples: Sequence[Example]) -> list[Feature]:
+        features = self.task.features(examples, self.tokenizer, self.lengths)
+        return with_meta(features, examples, self._tables)
 
     def _engine(self, features: Sequence[Feature]) -> Engine | None:
-        """What is faster than the model as torch runs it, if something is proven to be."""
-        if features and not self._settled:
-            self._prepare(sum(map(len, features)), len(features))
-        engine = self._selection.engine
+        """The engine for features; None: the model as torch runs it, with all its layers."""
+        if not self.model.reads_last:
+            return None
+        tokens = sum(map(len, features))
+        engine = self.host.prepare(self._counted(tokens, len(features)))
         return None if isinstance(engine, EagerEngine) else engine
 
-    def _rounding(self) -> AbstractContextManager[Any]:
-        """What torch computes in; on CPUs, other engines round."""
-        if self._dtype == torch.float32:
-            return nullcontext()
-        return torch.autocast(self.device.type, self._dtype)
-
-    def _prepare(self, tokens: int, texts: int) -> None:
-        """Let more work pay for a faster engine, which may be built now."""
-        self._work += encode_flops(self.model.model.spec, tokens, tokens / max(1, texts))
-        self._selection.prepare(self._work)
+    def _counted(self, tokens: int, texts: int) -> float:
+        """Operations of all work up to this, for all of it pays for a faster engine."""
+        with self._lock:
+            self._work += self.host.flops(tokens, texts)
+            return self._work
 
 
 def load_predictor(
@@ -164,34 +169,37 @@ def load_predictor(
     precision: Precision = "fp32",
     threads: int | None = None,
     notice: Notice = log.info,
-) -> Predictor:
-    """The predictor of a fine-tuned folder, exact unless another precision is asked for."""
+) -> ModelPredictor:
+    """The predictor of a fine-tuned folder, exact unless another precision is given."""
     loaded = load_model(name, device=device)
-    home = loaded.folder.parts.transformer
-    section = read_task(home)
-    if section is None:
-        raise FolderError(
-            f"{home.path} was not fine-tuned with bertsmith, so it does not say what it answers; "
-            "`bertsmith finetune DATA --model M --out DIR` makes such a folder"
-        )
-    tables: dict[str, dict[str, int]] = section.get("meta", {})
-    model = _task_model(loaded, section, tables)
-    head = read_task_head(home, section)
-    _fill(model, head, str(home.path / HEAD))
-    return Predictor(
-        model,
+    host = Host(
+        loaded.model,
         loaded.tokenizer,
-        lengths=_settings(LengthSettings, section, "length", home.path),
-        tables=tables,
-        device=torch.device(device),
+        device=device,
         precision=precision,
         threads=threads,
         notice=notice,
     )
+    return predictor_of(host, loaded.folder)
 
 
-def _task_model(loaded: LoadedFolder, section: dict[str, Any], tables: MetaTables) -> TaskModel:
-    path = loaded.folder.path
+def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:
+    """The predictor of a model in memory that was loaded from a fine-tuned folder."""
+    home = folder.parts.transformer
+    section = read_task(home)
+    if section is None:
+        raise FolderError(
+            f"{home.path} was not fine-tuned with bertsmith, so it has no task; "
+            "`bertsmith finetune DATA --model M --out DIR` makes such a folder"
+        )
+    tables: dict[str, dict[str, int]] = section.get("meta", {})
+    model = _task_model(host.model, folder.path, section, tables)
+    _fill(model, read_task_head(home, section), str(home.path / HEAD))
+    lengths = _settings(LengthSettings, section, "length", home.path)
+    return ModelPredictor(host, model, lengths=lengths, tables=tables)
+
+
+def _task_model(model: Model, path: Path, section: dict[str, Any], tables: MetaTables) -> TaskModel:
     try:
         task = task_from_json(section)
     except (KeyError, TypeError, ValueError) as fault:
@@ -199,7 +207,7 @@ def _task_model(loaded: LoadedFolder, section: dict[str, Any], tables: MetaTable
             fault
         )
     return TaskModel(
-        loaded.model,
+        model,
         task,
         vector=_settings(VectorSettings, section, "vector", path),
         head=_settings(HeadSettings, section, "head_settings", path),
@@ -226,6 +234,12 @@ def _fill(model: TaskModel, head: dict[str, torch.Tensor], where: str) -> None:
         own[name].copy_(tensor)
 
 
+def _examples(rows: Iterable[Row]) -> Iterator[Example]:
+    if isinstance(rows, str):
+        raise TextError("predict takes a list of texts; for one text, give [text]")
+    return (_example(row, number) for number, row in enumerate(rows))
+
+
 def _example(row: Row, number: int) -> Example:
     if isinstance(row, Example):
         return row
@@ -237,3 +251,47 @@ def _chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
     rows = iter(examples)
     while chunk := list(islice(rows, size)):
         yield chunk
+
+
+@torch.no_grad()
+def answer_on(
+    host: Host, engine: Engine, model: TaskModel, features: Sequence[Feature]
+) -> Answered:
+    """The result of `tasks.inference.answer` by an engine that encodes the last layer; no loss."""
+    budget = batch_budget(engine, sum(map(len, features)))
+    segments = model.model.spec.reads_segments
+    by_number: dict[int, Logits] = {}
+
+    def read(batch: RowBatch, hidden: Tensor) -> Tensor:
+        chosen = [features[number] for number in batch.texts]
+        passages = task_batch(chosen)
+        logits = model.read_layers((hidden,), passages).float()
+        by_rows = model.task.reads == "rows"
+        by_number.update(shared_out(logits.numpy(), passages, chosen, batch.texts, by_rows))
+        return logits
+
+    for _ in host.run(engine, _batches(features, budget, segments), read):
+        pass
+    return Answered(logits=[by_number[key] for key in sorted(by_number)], loss=None)
+
+
+def _batches(features: Sequence[Feature], budget: int, segments: bool) -> Iterator[RowBatch]:
+    """Whole examples together; segments only for a model that reads them."""
+    for numbers in cut_up(features, budget):
+        chosen = [features[number] for number in numbers]
+        starts = np.cumsum([0, *map(len, chosen)], dtype=np.int32)
+        channels = channels_of(chosen)
+        if not segments:
+            del channels[SEGMENTS]
+        yield RowBatch(
+            tuple(numbers),
+            _joined([one.encoding.ids for one in chosen]),
+            starts,
+            channels=channels,
+            positions=positions_of(chosen),
+            sees=visibility_of(chosen),
+        )
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.concatenate(parts).astype(np.int32, copy=False)

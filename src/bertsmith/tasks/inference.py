@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from bertsmith.labeled.example import Example
+from bertsmith.nn.packing import pack
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.task_model import TaskModel
@@ -108,16 +109,8 @@ def cut_up(features: Sequence[Feature], micro_tokens: int) -> Iterator[list[int]
     sizes = [sum(len(features[number]) for number in run) for run in runs]
     longest = [max(len(features[number]) for number in run) for run in runs]
     order = sorted(range(len(runs)), key=lambda at: (-longest[at], at))
-    batch: list[int] = []
-    total = 0
-    for at in order:
-        if batch and total + sizes[at] > micro_tokens:
-            yield batch
-            batch, total = [], 0
-        batch += runs[at]
-        total += sizes[at]
-    if batch:
-        yield batch
+    for chosen in pack(sizes, micro_tokens, order=order):
+        yield [number for at in chosen for number in runs[at]]
 
 
 def shared_out(

@@ -73,7 +73,7 @@ def _loaded(console: Console, model: str) -> Embedder:
 
     imported = time.perf_counter() - start
     start = time.perf_counter()
-    embedder = load(model, notice=lambda said: console.print(f"  {said}", markup=False))
+    embedder = load(model, notice=lambda line: console.print(f"  {line}", markup=False)).embedder
     seconds = time.perf_counter() - start
     console.print(f"load    {model} in {seconds:.1f} s (after {imported:.1f} s to import torch)")
     return embedder
@@ -82,17 +82,19 @@ def _loaded(console: Console, model: str) -> Embedder:
 def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
     from bertsmith.cli.shared.console import meter
     from bertsmith.files.vectors import VectorWriter
+    from bertsmith.runtime.embedder import EncodingAccount
 
+    account = EncodingAccount()
     with meter("embed", quiet=not sys.stderr.isatty()) as shown:
         vectors = embedder.encode(
             [passage.text for passage in found],
             progress=lambda done: shown.update(done, done / len(found)),
+            account=account,
         )
     out.mkdir(parents=True, exist_ok=True)
     with VectorWriter(out / "vectors.npy", embedder.dimension) as writer:
         writer.append(vectors)
     _keep_passages(found, out / "passages.jsonl")
-    account = embedder.account
     proof = f", after {account.preparation:.0f} s to prove that engine, once"
     console.print(
         f"embed   {len(found):,} passages, {account.tokens:,} tokens in {account.seconds:.1f} s: "

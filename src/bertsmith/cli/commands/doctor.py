@@ -40,10 +40,11 @@ def doctor(
     """Try every fast path of this machine, each in a process of its own, and say which to use."""
     from bertsmith.hardware.choice import choose_inference, choose_training_gemm
     from bertsmith.hardware.report import examine
+    from bertsmith.runtime.engines.native import ALL_PROBES
 
     progress = _Progress()
     with progress:
-        report = examine(fresh=fresh, quick=quick, progress=progress)
+        report = examine(fresh=fresh, quick=quick, progress=progress, probes=ALL_PROBES)
     inference, training = choose_inference(report), choose_training_gemm(report)
     if json:
         content = report.to_json()
@@ -72,12 +73,12 @@ class _Progress:
         self._status.stop()
 
     def __call__(self, name: str, finding: Finding | None) -> None:
-        from bertsmith.hardware.probes import PROBES
+        from bertsmith.runtime.engines.native import ALL_PROBES
 
         if finding is None:
             self._running = name
             self.ran += 1
-            probe = PROBES[name]
+            probe = ALL_PROBES[name]
             self._status.update(f"{name}: {probe.about} (at most {probe.limit:.0f} s)")
         elif name == self._running:
             self._console.print(f"{name}: {finding.status}, {finding.seconds:.1f} s", style="dim")
@@ -126,7 +127,7 @@ def _table(report: MachineReport, inference: Choice, training: Choice) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from bertsmith.hardware.probes import PROBES
+    from bertsmith.runtime.engines.native import ALL_PROBES
 
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     for title in ("Path", "What it is", "Result"):
@@ -141,7 +142,7 @@ def _table(report: MachineReport, inference: Choice, training: Choice) -> Table:
         bad = "red" if finding.status.startswith(("crashed", "wrong")) else "yellow"
         table.add_row(
             finding.name,
-            PROBES[finding.name].about,
+            ALL_PROBES[finding.name].about,
             Text(finding.status, style=_COLORS.get(finding.status, bad)),
             "" if rate is None else f"{rate:.0f}",
             "" if speedup is None or finding.name == "threads" else f"{speedup:.2f}",

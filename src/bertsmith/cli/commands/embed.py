@@ -17,7 +17,7 @@ from bertsmith.errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
     from bertsmith.files.texts import Texts
-    from bertsmith.runtime.embedder import Account, Embedder
+    from bertsmith.runtime.embedder import Embedder, EncodingAccount
 
 Model = Annotated[str, typer.Argument(help="A model folder or a name such as all-MiniLM-L6-v2.")]
 File = Annotated[
@@ -101,7 +101,10 @@ def embed(
 
     check_target(out)
     texts = _open(file, out, reading)
+    from bertsmith.runtime.embedder import EncodingAccount  # torch: faults of files show first
+
     embedder = _load(model, computing, quiet=quiet)
+    account = EncodingAccount()
     _check_prompt(embedder, computing.prompt)
     start = time.perf_counter()
     with meter("embed", quiet=quiet) as shown:
@@ -111,14 +114,14 @@ def embed(
             ahead = texts.account.texts
             shown.update(done, texts.share and texts.share * min(1.0, done / max(1, ahead)))
 
-        rows = _write(embedder, texts, out, computing.prompt, progress)
+        rows = _write(embedder, texts, out, computing.prompt, progress, account)
     for remark in texts.account.notes():
         note(remark, quiet=quiet)
     if not quiet:
-        sys.stderr.write(summary(embedder.account, out, rows, time.perf_counter() - start))
+        sys.stderr.write(summary(account, out, rows, time.perf_counter() - start))
 
 
-def summary(account: Account, out: Path, shape: tuple[int, int], seconds: float) -> str:
+def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds: float) -> str:
     """What was done, in a few lines for people."""
     from bertsmith.cli.shared.console import duration
 
@@ -166,7 +169,7 @@ def _load(model: str, computing: Computing, *, quiet: bool) -> Embedder:
         precision=computing.precision,
         threads=computing.threads,
         notice=lambda message: note(message, quiet=quiet),
-    )
+    ).embedder
 
 
 def _check_prompt(embedder: Embedder, prompt: str | None) -> None:
@@ -183,10 +186,12 @@ def _write(
     out: Path,
     prompt: str | None,
     progress: Callable[[int], None],
+    account: EncodingAccount,
 ) -> tuple[int, int]:
     from bertsmith.files.vectors import VectorWriter
 
     with VectorWriter(out, embedder.dimension) as writer:
-        for vectors in embedder.encode_stream(texts, prompt=prompt, progress=progress):
+        blocks = embedder.encode_stream(texts, prompt=prompt, progress=progress, account=account)
+        for vectors in blocks:
             writer.append(vectors)
     return writer.rows, writer.width

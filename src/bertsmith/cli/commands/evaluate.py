@@ -115,7 +115,7 @@ def rows_for(
     """The labeled rows of a file, read as a model's own data was if it can be."""
     from bertsmith.cli.commands.predict import say_spec
     from bertsmith.labeled.guess.infer_spec import spec_like
-    from bertsmith.runtime.trained_spec import trained_spec
+    from bertsmith.runtime.predict_files import trained_spec
 
     spec = spec_like(
         path,
@@ -169,9 +169,9 @@ def _write(
     out: Path, told: dict[str, Any], examples: list[Example], said: list[Prediction]
 ) -> None:
     from bertsmith.files.atomic_file import write_staged
-    from bertsmith.runtime.labeled_predictions import write_judged
+    from bertsmith.runtime.predict_files import write_labeled
 
     out.mkdir(parents=True, exist_ok=True)
-    write_judged(out / "predictions.jsonl", examples, said)
+    write_labeled(out / "predictions.jsonl", examples, said)
     text = json.dumps(told, ensure_ascii=False, indent=2)
     write_staged(out / "evaluation.json", text.encode() + b"\n")

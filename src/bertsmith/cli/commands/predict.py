@@ -18,7 +18,7 @@ from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
-    from bertsmith.runtime.predict_file import Source
+    from bertsmith.runtime.predict_files import PredictionSource
     from bertsmith.runtime.predictor import Predictor
 
 Model = Annotated[
@@ -127,9 +127,7 @@ def _file(
 ) -> None:
     from bertsmith.cli.shared.console import note
     from bertsmith.labeled.guess.infer_spec import spec_like, whole_lines
-    from bertsmith.runtime.predict_file import look_over, predicted_lines
-    from bertsmith.runtime.prediction_lines import kind_of
-    from bertsmith.runtime.trained_spec import trained_spec
+    from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
 
     kind = kind_of(out) if out is not None else "jsonl"  # a wrong name is said before the work
     if by_lines:
@@ -150,7 +148,7 @@ def _file(
             target=predictor.task.kind.target,
         )
     say_spec(path, spec, quiet=quiet)
-    source = look_over(
+    source = check_source(
         path, spec, predictor, on_error=reading.on_error, every_column=kind != "jsonl"
     )
     for said in source.account.notes():
@@ -164,7 +162,7 @@ def _file(
 
 
 def _texts_of(folder: str) -> tuple[object, ...]:
-    from bertsmith.runtime.trained_spec import trained_spec
+    from bertsmith.runtime.predict_files import trained_spec
 
     spec = trained_spec(Path(folder))
     return (spec.text or ()) if spec is not None else ()
@@ -177,11 +175,13 @@ def say_spec(path: Path, spec: DataSpec, *, quiet: bool) -> None:
         sys.stderr.writelines(f"  {line}\n" for line in spec.describe())
 
 
-def _to_file(predictor: Predictor, folder: str, source: Source, out: Path, *, quiet: bool) -> None:
+def _to_file(
+    predictor: Predictor, folder: str, source: PredictionSource, out: Path, *, quiet: bool
+) -> None:
     from bertsmith.cli.shared.console import meter, note
     from bertsmith.folders.extras import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
-    from bertsmith.runtime.predict_file import predict_file
+    from bertsmith.runtime.predict_files import predict_file
 
     folders = runs_below(Path(folder)) if isinstance(predictor, Ensemble) else [folder]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bertsmith.runtime.mask_filling import MaskedModel
-    from bertsmith.runtime.minimal_pairs import PairReport, Verdict
+    from bertsmith.runtime.scoring import PairAccuracy, PairReport
 
 Model = Annotated[str, typer.Argument(help="A model folder with a masked-LM head, or its name.")]
 Texts = Annotated[
@@ -69,7 +69,7 @@ def score(
         raise ConfigError("give a file or a text to score, or --blimp FOLDER, and not both")
     masked = MaskedModel.load(model)
     if blimp is not None:
-        _judge(masked, blimp, limit, hide, as_json=as_json)
+        _compare(masked, blimp, limit, hide, as_json=as_json)
         return
     total, count = 0.0, 0
     from bertsmith.runtime.scoring import score_texts
@@ -114,7 +114,7 @@ def _show_tokens(tokens: Iterable[str], values: Iterable[float]) -> None:
     sys.stdout.buffer.write("".join(rows).encode("utf-8", errors="replace"))
 
 
-def _judge(
+def _compare(
     masked: MaskedModel,
     folder: Path,
     limit: int | None,
@@ -123,11 +123,11 @@ def _judge(
     as_json: bool,
 ) -> None:
     from bertsmith.cli.shared.console import meter
-    from bertsmith.runtime.minimal_pairs import judge, read_pairs
+    from bertsmith.runtime.scoring import compare_pairs, read_pairs
 
     pairs = read_pairs(folder, limit=limit)
-    with meter("judge", quiet=as_json) as shown:
-        report = judge(
+    with meter("compare", quiet=as_json) as shown:
+        report = compare_pairs(
             masked, pairs, hide=hide, progress=lambda done: shown.update(done, done / len(pairs))
         )
     if as_json:
@@ -141,7 +141,7 @@ def _judge(
         _show_report(report)
 
 
-def _row(found: Verdict) -> dict[str, object]:
+def _row(found: PairAccuracy) -> dict[str, object]:
     return {
         "name": found.name,
         "pairs": found.pairs,

@@ -1,4 +1,7 @@
-"""The table of probes: each a module with `measure(job)`, imported in a child process only."""
+"""The table of probes of torch: each a module with `measure(job)`, imported in a child process.
+
+Layers above have probes of their own and hand a larger table to `hardware.report.examine`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _NO_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
 class Probe:
     """One way to multiply matrices, where its probe lives, and how far it may be off."""
 
-    module: str  # dotted path; any layer above may offer one, nothing is imported here
+    module: str  # dotted path of a module with `measure(job)`
     about: str  # a few plain words for the table of `bertsmith doctor`
     tolerance: float  # largest difference from float64, relative to the largest value
     option: str = ""  # handed to the probe, for modules that serve several entries
@@ -60,22 +63,6 @@ PROBES: dict[str, Probe] = {
     ),
     "int8_matmul": Probe(
         module=f"{_HERE}.int8_matmul", about="int8 times int8 (torch)", tolerance=6e-2
-    ),
-    "native_amx": Probe(
-        module="bertsmith.runtime.engines.native.probe",
-        about="own kernel, bf16 on AMX",
-        tolerance=2e-2,
-        option="amx",
-        limit=180.0,
-        compiles=True,
-    ),
-    "native_avx512": Probe(
-        module="bertsmith.runtime.engines.native.probe",
-        about="own kernel, bf16 on AVX-512",
-        tolerance=2e-2,
-        option="avx512",
-        limit=180.0,
-        compiles=True,
     ),
     "threads": Probe(module=f"{_HERE}.threads", about="fp32 by threads", tolerance=1e-5),
     "accelerators": Probe(

@@ -1,4 +1,4 @@
-"""Fine-tuning on rows in memory, without a folder to keep: a model folder's files come out."""
+"""Fine-tuning on rows in memory; the result is the files of a model folder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import assign, usual_group
 from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.execution.execution import find_place
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
@@ -23,13 +25,19 @@ PREFIX = "bertsmith-fit-"
 
 
 def fit_rows(
-    task: str, rows: Sequence[Example], *, model: str, recipe: FinetuneRecipe, dev: float
+    task: str,
+    rows: Sequence[Example],
+    *,
+    model: str,
+    recipe: FinetuneRecipe,
+    dev: float,
+    device: str | None = None,
 ) -> dict[str, bytes]:
     """The files of the fine-tuned folder by name; a share `dev` of the rows chooses its weights."""
     train, held_out = _parts(rows, dev, recipe.run.seed)
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
         out = Path(home) / "run"
-        place = find_place(recipe.run, out)
+        place = find_place(recipe.run, out, device=device)
         known = task_kind(task).known(rows)
         job = FinetuneJob(
             recipe=recipe, task=task, model=model, train=train, dev=held_out, out=out, known=known
@@ -40,17 +48,25 @@ def fit_rows(
         result = Path(home) / "result"
         result.mkdir()
         save_task_model(done.model, done.tokenizer, result, recipe=recipe, tables={})
-        return {path.name: path.read_bytes() for path in sorted(result.iterdir())}
+        return files_of(Folder.at(result))
 
 
-def predictor_of(files: dict[str, bytes]) -> Predictor:
+def files_of(folder: Folder) -> dict[str, bytes]:
+    """The files of a model folder by name."""
+    names = (name for name in folder.names() if (folder.path / name).is_file())
+    return {name: (folder.path / name).read_bytes() for name in names}
+
+
+def load_files(
+    files: dict[str, bytes], *, device: str = "cpu", precision: Precision = "fp32"
+) -> Predictor:
     """The predictor of a folder's files."""
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
         for name, content in files.items():
             if Path(name).name != name:
                 raise ConfigError(f"{name!r} is no name of a file in a model folder")
             (Path(home) / name).write_bytes(content)
-        return load_predictor(home)
+        return load_predictor(home, device=device, precision=precision)
 
 
 def _parts(

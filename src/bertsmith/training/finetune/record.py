@@ -18,9 +18,8 @@ from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
-from bertsmith.runtime.labeled_predictions import write_judged
-from bertsmith.runtime.predictor import Predictor, load_predictor
-from bertsmith.runtime.trained_spec import RECORD
+from bertsmith.runtime.predict_files import RECORD, write_labeled
+from bertsmith.runtime.predictor import ModelPredictor, load_predictor
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.finetune.finetune import FinetuneJob
@@ -72,7 +71,7 @@ def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
         if not examples:
             continue
         said = [one for _, one in predictor.stream(examples)]
-        write_judged(out / f"predictions.{name}.jsonl", examples, said)
+        write_labeled(out / f"predictions.{name}.jsonl", examples, said)
         if any(example.target is not None for example in examples):
             sides[name] = prove(predictor.task, examples, said).to_json()
             simple[name] = baselines(making.job.task, making.job.train, examples)
@@ -83,7 +82,7 @@ def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
     return told
 
 
-def _making(making: Making, predictor: Predictor) -> dict[str, Any]:
+def _making(making: Making, predictor: ModelPredictor) -> dict[str, Any]:
     job = making.job
     return {
         "bertsmith": __version__,
@@ -149,7 +148,7 @@ def head(model: TaskModel) -> dict[str, str]:
     return {"kind": "own", "reads": read + tokens}
 
 
-def regulariser(predictor: Predictor, recipe: FinetuneRecipe) -> str:
+def regulariser(predictor: ModelPredictor, recipe: FinetuneRecipe) -> str:
     """What was used against overfitting, in words."""
     spec = predictor.model.model.spec
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from bertsmith.corpus.plans.examples import Inputs
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
+from bertsmith.nn.packing import pack
 from bertsmith.objectives import OBJECTIVES
 from bertsmith.objectives.batch import Score, TrainBatch
 from bertsmith.objectives.learner import BASELINE, Asking
@@ -149,8 +150,8 @@ class PretrainWork:
         lengths = inputs.lengths(epoch, numbers)
         order = np.lexsort((numbers, -lengths))
         found = []
-        for part in _filled(lengths[order], self.recipe.batch.micro_tokens):
-            rows = inputs.examples(epoch, numbers[order[part]])
+        for part in pack(lengths, self.recipe.batch.micro_tokens, order=order):
+            rows = inputs.examples(epoch, numbers[part])
             found.append(self.asking.prepare(rows, share))
         return found
 
@@ -179,15 +180,3 @@ def constant_loss(score: Score) -> LossSum:
 
 def _slice(numbers: Numbers, rank: int, world: int) -> Numbers:
     return np.array_split(numbers, world)[rank].astype(np.int64)
-
-
-def _filled(lengths: Sequence[int] | Numbers, budget: int) -> Iterator[slice]:
-    """Runs of neighbors whose lengths add up to at most `budget`, at least one in each."""
-    first, total = 0, 0
-    for place, length in enumerate(np.asarray(lengths).tolist()):
-        if place > first and total + length > budget:
-            yield slice(first, place)
-            first, total = place, 0
-        total += length
-    if len(lengths):
-        yield slice(first, len(lengths))

@@ -1,10 +1,11 @@
-"""The native engine: an encoder's weights packed for the C++ kernel, one stream a core."""
+"""The native engine: an encoder's weights packed for the C++ kernel, one stream per core."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from bertsmith.models.spec import Learned, Spec
 from bertsmith.nn.block import Block
 from bertsmith.nn.encoder import Encoder
 from bertsmith.nn.inputs import SEGMENTS
-from bertsmith.runtime.batches import Ids, RowBatch
+from bertsmith.runtime.engines.batches import Ids, RowBatch
 from bertsmith.runtime.engines.native.build import library
 
 _POINTER = ctypes.c_void_p
@@ -92,8 +93,8 @@ class NativeEngine:
         self._handle = self._create(encoder, spec)
         weakref.finalize(self, self._kernel.bertsmith_free, self._handle)
 
-    def rows(self, batch: RowBatch) -> Tensor:
-        """The last hidden rows of a batch: -> (T, D)."""
+    def hidden(self, batch: RowBatch, rows: Sequence[int] | None = None) -> Tensor:
+        """(T, D), or (P, D) of `rows`: the kernel computes all rows, and the rest is dropped."""
         ids = np.ascontiguousarray(batch.ids, dtype=np.int32)
         starts = np.ascontiguousarray(batch.starts, dtype=np.int32)
         segments = batch.channels.get(SEGMENTS)
@@ -113,7 +114,7 @@ class NativeEngine:
             *(None if segments is None else segments.ctypes.data, starts.ctypes.data),
             *(len(starts) - 1, hidden.ctypes.data, self._scratch(len(ids), longest)),
         )
-        return torch.from_numpy(hidden)
+        return torch.from_numpy(hidden if rows is None else hidden[list(rows)])
 
     def _check(self, ids: Ids, segments: Ids | None, longest: int) -> None:
         """The kernel trusts its input, so nothing out of range may reach it."""

@@ -1,8 +1,9 @@
-"""Which engine runs a model: the fastest proven here, for work that pays for the proof."""
+"""Engine selection: the fastest engine that was probed on this machine, if the work pays for it."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import Literal
 
@@ -16,6 +17,7 @@ from bertsmith.hardware.report import MachineReport, cached, examine
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec
 from bertsmith.runtime.engines.engine import EagerEngine, Engine
+from bertsmith.runtime.engines.native import ALL_PROBES, NATIVE_PROBES
 from bertsmith.runtime.engines.native.build import is_built
 from bertsmith.runtime.engines.native.engine import NativeEngine, why_not
 
@@ -26,9 +28,9 @@ PRECISIONS: tuple[Precision, ...] = ("auto", "fp32", "bf16", "fp16")
 Notice = Callable[[str], None]
 
 # Probe -> tier of the kernel, best first.
-NATIVE = {"native_amx": "amx", "native_avx512": "avx512"}
+NATIVE = {name: probe.option for name, probe in NATIVE_PROBES.items()}
 
-# Building and probing takes about half a minute, once a machine. Eager torch does some
+# Building and probing takes about half a minute, once per machine. Eager torch does some
 # 60 GFLOP/s on two cores, so work beyond this pays for it with what it saves.
 WORTH_PROBING = 60e9 * 30
 
@@ -67,6 +69,7 @@ class Selection:
         self._threads = threads or thread_count()
         self._notice = notice
         self._settled = True
+        self._lock = threading.Lock()  # of threads that share a model one probes, others wait
         self.engine: Engine = EagerEngine(
             model.encoder, device=device, dtype=next(model.parameters()).dtype
         )
@@ -82,37 +85,40 @@ class Selection:
 
     def prepare(self, flops: float) -> Engine:
         """The engine for that much work; the first large piece may build and prove a faster one."""
-        if not self._settled and flops >= WORTH_PROBING:
-            self._probe(required=False)
-        return self.engine
+        with self._lock:
+            if not self._settled and flops >= WORTH_PROBING:
+                self._probe(required=False)
+            return self.engine
 
     def _use_known(self) -> bool:
         """Take what earlier probes chose; False while this machine has not been probed."""
-        known = [finding for name in NATIVE if (finding := cached(name)) is not None]
+        known = [
+            finding for name in NATIVE if (finding := cached(name, probes=ALL_PROBES)) is not None
+        ]
         if len(known) < len(NATIVE):
             return False
         report = MachineReport(
             machine=this_machine(), compiler=None, load=0.0, findings=tuple(known)
         )
-        return self._take(report, say=log.info)  # nothing changes, so nobody is told
+        return self._take(report, report_to=log.info)  # nothing changes: no notice to the user
 
     def _probe(self, *, required: bool) -> None:
         self._settled = True
-        known = [(finding := cached(name)) and finding.works for name in NATIVE]
-        # A finding whose library is gone (a cleared cache, a new kernel) speaks for nothing.
+        known = [(finding := cached(name, probes=ALL_PROBES)) and finding.works for name in NATIVE]
+        # A finding whose library is gone (a cleared cache, a new kernel) is out of date.
         stale = any(
             works and not is_built(tier) for works, tier in zip(known, NATIVE.values(), strict=True)
         )
         if stale or None in known:
             self._notice("looking for a faster path on this machine (once, up to a minute) ...")
-        report = examine(NATIVE, fresh=stale)
-        self._take(report, say=self._notice, insisted=required)
+        report = examine(NATIVE, fresh=stale, probes=ALL_PROBES)
+        self._take(report, report_to=self._notice, insisted=required)
         if required and isinstance(self.engine, EagerEngine):
-            said = "; ".join(f"{found.name}: {found.status}" for found in report.findings)
+            statuses = "; ".join(f"{one.name}: {one.status}" for one in report.findings)
             hint = "" if compiler() else "; a C++ compiler (g++ or clang++) would help"
-            raise HardwareError(f"no bf16 path works on this CPU ({said}){hint}")
+            raise HardwareError(f"no bf16 path works on this CPU ({statuses}){hint}")
 
-    def _take(self, report: MachineReport, *, say: Notice, insisted: bool = False) -> bool:
+    def _take(self, report: MachineReport, *, report_to: Notice, insisted: bool = False) -> bool:
         """Move to the native engine if the probes speak for it and its library is there.
 
         `insisted`: that it is right is enough, faster or not.
@@ -129,5 +135,5 @@ class Selection:
         self.engine = NativeEngine(
             self._model.encoder, self._model.spec, tier=tier, streams=self._threads
         )
-        say(f"using {self.engine.name}: {reason}")
+        report_to(f"using {self.engine.name}: {reason}")
         return True

@@ -1,4 +1,4 @@
-"""Texts sorted by length and packed into batches of rows under a token budget, nothing padded."""
+"""RowBatch: texts packed as rows without padding, in the arrays that engines read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import Sees
+from bertsmith.nn.packing import pack
 
 Ids = NDArray[np.int32]
 
@@ -46,27 +47,12 @@ class RowBatch:
 
 
 def pack_rows(ids: Sequence[Ids], *, budget: int) -> list[RowBatch]:
-    """Batches of at most `budget` tokens (a longer text stands alone), longest texts first.
-
-    Long batches go first so that the last ones, which decide when all streams end, are cheap.
-    """
-    lengths = [len(text) for text in ids]
-    order = sorted(range(len(ids)), key=lambda number: (-lengths[number], number))
-    batches: list[RowBatch] = []
-    chosen: list[int] = []
-    tokens = 0
-    for number in order:
-        if chosen and tokens + lengths[number] > budget:
-            batches.append(_batch(chosen, ids))
-            chosen, tokens = [], 0
-        chosen.append(number)
-        tokens += lengths[number]
-    if chosen:
-        batches.append(_batch(chosen, ids))
-    return batches
+    """Texts as batches of at most `budget` tokens, the longest first (see `nn.packing`)."""
+    return [row_batch(numbers, ids) for numbers in pack([len(text) for text in ids], budget)]
 
 
-def _batch(numbers: Sequence[int], ids: Sequence[Ids]) -> RowBatch:
+def row_batch(numbers: Sequence[int], ids: Sequence[Ids]) -> RowBatch:
+    """Some of the texts, by number, as one batch."""
     chosen = [ids[number] for number in numbers]
     starts = np.zeros(len(chosen) + 1, dtype=np.int32)
     np.cumsum([len(text) for text in chosen], out=starts[1:])

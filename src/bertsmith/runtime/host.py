@@ -1,0 +1,182 @@
+"""Host: one loaded model with its tokenizer, engine and workers, shared by views and threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+import torch
+from torch import Tensor
+
+from bertsmith.errors import unknown
+from bertsmith.hardware.environment import thread_count
+from bertsmith.runtime.engines.batches import RowBatch
+from bertsmith.runtime.engines.engine import Engine
+from bertsmith.runtime.engines.workers import Workers, run_all
+from bertsmith.runtime.selection import (
+    PRECISIONS,
+    Notice,
+    Precision,
+    Selection,
+    encode_flops,
+    weights_dtype,
+)
+
+if TYPE_CHECKING:
+    from bertsmith.models.build import Model
+    from bertsmith.text.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
+
+
+class Host:
+    """Owns a model in memory. Embedder, predictor, mask filling and scoring are views on one.
+
+    Any number of threads may use a host at once. Where an engine runs one batch at a time, their
+    batches take turns; else they share the worker threads, which start with the first batch.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tokenizer: Tokenizer,
+        *,
+        device: torch.device | str = "cpu",
+        precision: Precision = "auto",
+        threads: int | None = None,
+        notice: Notice = log.info,
+        engine: Engine | None = None,
+    ) -> None:
+        """`notice` gets a line whenever the engine changes; `engine` replaces the selected one."""
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        self.device = torch.device(device)
+        self.precision = precision
+        self.model = model.to(self.device).eval()
+        self.tokenizer = tokenizer
+        self._dtype = weights_dtype(self.device, precision)
+        self._threads = threads or thread_count()
+        self._notice = notice
+        self._given = engine
+        self._selection: Selection | None = None
+        self._lock = threading.Lock()
+        self._settled: Engine | None = None
+        self._workers = Workers(self._threads)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine in use now; selected when it is first needed."""
+        if self._given is not None:
+            return self._given
+        return self._settled or self._selected().engine
+
+    def prepare(self, flops: float) -> Engine:
+        """The engine for that much work; a large piece may build and probe a faster one first."""
+        if self._given is not None:
+            return self._given
+        return self._settled or self._selected().prepare(flops)
+
+    def flops(self, tokens: int, texts: int) -> float:
+        """Floating-point operations to encode so many tokens of so many texts."""
+        return encode_flops(self.model.spec, tokens, tokens / max(1, texts))
+
+    def settle(self, flops: float) -> str:
+        """Select the engine for that much work for good; its name, with torch's rounding.
+
+        What is computed by one engine in the same batches is equal to the last bit.
+        """
+        engine = self.prepare(flops)
+        with self._lock:
+            self._settled = self._settled or engine
+        return self._settled.name + self.rounding
+
+    @property
+    def rounding(self) -> str:
+        """What torch rounds to, behind the name of an engine; empty if nothing is rounded."""
+        return "" if self._dtype == torch.float32 else f" under {self._dtype}"
+
+    @contextmanager
+    def torch_turn(self) -> Iterator[None]:
+        """Hold torch for one batch, with the autocast of the precision.
+
+        Torch divides each operation among all cores: two batches at once would only get in each
+        other's way.
+        """
+        half = self._dtype != torch.float32
+        with self._workers.turn, torch.autocast(self.device.type, self._dtype, enabled=half):
+            yield
+
+    def hidden(
+        self, batch: RowBatch, rows: Sequence[int] | None = None, *, engine: Engine | None = None
+    ) -> Tensor:
+        """The last hidden states of a batch, in the calling thread: (T, D), or (P, D) of `rows`."""
+        return _hidden(engine or self.engine, self._workers.turn, batch, rows)
+
+    def submit(
+        self, batch: RowBatch, rows: Sequence[int] | None = None, *, engine: Engine | None = None
+    ) -> Future[Tensor]:
+        """The same in a worker thread; waits while the queue is full, and may be cancelled."""
+        chosen = engine or self.engine
+        # No reference to the host: one that nobody uses any more ends with its workers.
+        return self._workers.submit(partial(_hidden, chosen, self._workers.turn, batch, rows))
+
+    def run(
+        self,
+        engine: Engine,
+        batches: Iterable[RowBatch],
+        finish: Callable[[RowBatch, Tensor], Tensor],
+        rows: Callable[[RowBatch], Sequence[int]] | None = None,
+    ) -> Iterator[tuple[RowBatch, Tensor]]:
+        """Run batches, several at once, and yield (batch, finish(batch, hidden)) as they end.
+
+        At most two per stream are in memory. `finish` runs in the calling thread; `rows` names the
+        rows of a batch that it reads.
+        """
+
+        def wanted(batch: RowBatch) -> Sequence[int] | None:
+            return None if rows is None else rows(batch)
+
+        if engine.streams == 1:
+            for batch in batches:
+                yield batch, finish(batch, self.hidden(batch, wanted(batch), engine=engine))
+            return
+        for batch, hidden in run_all(
+            batches,
+            lambda batch: self.submit(batch, wanted(batch), engine=engine),
+            ahead=2 * engine.streams,
+        ):
+            yield batch, finish(batch, hidden)
+
+    def close(self) -> None:
+        """End the worker threads; what waits is cancelled."""
+        self._workers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _selected(self) -> Selection:
+        with self._lock:
+            if self._selection is None:
+                self._selection = Selection(
+                    self.model,
+                    device=self.device,
+                    precision=self.precision,
+                    threads=self._threads,
+                    notice=self._notice,
+                )
+            return self._selection
+
+
+def _hidden(
+    engine: Engine, turn: threading.Lock, batch: RowBatch, rows: Sequence[int] | None
+) -> Tensor:
+    with turn if engine.streams == 1 else nullcontext():
+        return engine.hidden(batch, rows)

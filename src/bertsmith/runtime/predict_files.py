@@ -1,0 +1,303 @@
+"""Predictions for files of rows: read once, predicted in order, written behind the rows' columns.
+
+A run that was killed resumes after the last rows that are safe on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from bertsmith.errors import ConfigError
+from bertsmith.files.atomic_file import StagedFile
+from bertsmith.files.digest import file_digest
+from bertsmith.files.resumable_file import GrowingFile
+from bertsmith.labeled.account import Account
+from bertsmith.labeled.example import Example
+from bertsmith.labeled.guess.column_names import OWN_ID
+from bertsmith.labeled.read.reader import OnError
+from bertsmith.labeled.read.source_rows import LINE_BREAKS, Kept, KeptRows
+from bertsmith.labeled.read.write import csv_line, target_value, tsv_line
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.runtime.predictor import Predictor
+from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
+from bertsmith.tasks.task import TaskKind
+
+log = logging.getLogger(__name__)
+
+CHUNK = 1_024  # rows between two points that a killed run can resume from
+MOST_COLUMNS = 2_000
+BYTES_PER_TOKEN = 4  # about, in English and in Chinese
+Watch = Callable[[int, int], None]
+"""Called with the number of rows done and of all rows."""
+Triple = tuple[Example, Kept, Prediction]
+Kind = Literal["jsonl", "csv", "tsv"]
+KINDS: tuple[Kind, ...] = ("jsonl", "csv", "tsv")
+OWN = ("prediction", "confidence", "probabilities", "tags", "others", "tokens_cut")
+LABELS_JOINED = "|"
+SHOWN_OTHERS = 5  # further answers of a question in a line
+RECORD = "proof.json"  # holds the spec of the training data
+LARGEST_RECORD = 200_000_000  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionSource:
+    """A file that was checked: how to read it, how many rows it has, which columns."""
+
+    path: Path
+    spec: DataSpec
+    on_error: OnError = "stop"
+    also: tuple[str, ...] = ()  # columns that the model reads in addition to the texts
+    account: Account = field(default_factory=Account)
+    columns: tuple[str, ...] = ()
+    sha256: str = ""
+
+    def rows(self) -> KeptRows:
+        """The rows, from the first on."""
+        return KeptRows(self.path, self.spec, on_error=self.on_error, also=self.also)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """What came out, and by which engine.
+
+    `resumed` rows were there from a run before; `cut` rows were too long.
+    """
+
+    rows: int
+    engine: str
+    resumed: int
+    cut: int
+    replaced: bool
+
+
+def check_source(
+    path: Path,
+    spec: DataSpec,
+    predictor: Predictor,
+    *,
+    on_error: OnError = "stop",
+    every_column: bool = True,
+) -> PredictionSource:
+    """Read a whole file once, without the model: faults are known before the long work begins.
+
+    A table needs `every_column` of the rows; JSONL only those that are called like its own.
+    """
+    also = predictor.meta_columns
+    rows = KeptRows(path, spec, on_error=on_error, also=also)
+    columns: dict[str, None] = {}
+    for _, kept in rows:
+        if not columns or (kept.raw is not None and (every_column or _may_clash(kept.raw))):
+            columns |= dict.fromkeys(kept.columns)
+        if len(columns) > MOST_COLUMNS:
+            raise ConfigError(f"{path}: the rows have more than {MOST_COLUMNS:,} different keys")
+    return PredictionSource(
+        path=path,
+        spec=spec,
+        on_error=on_error,
+        also=also,
+        account=rows.rows.account,
+        columns=tuple(columns),
+        sha256=file_digest(path),
+    )
+
+
+def _may_clash(raw: str) -> bool:
+    """Whether a row of JSON could have a key that predictions have, too; escapes hide names."""
+    return "\\u" in raw or any(name in raw for name in OWN)
+
+
+def predict_file(
+    predictor: Predictor,
+    source: PredictionSource,
+    out: Path,
+    *,
+    model: str,
+    watch: Watch | None = None,
+) -> Predicted:
+    """Write the rows with their predictions; `model` identifies the model.
+
+    The same call again resumes after the last rows that are safe on disk; the bytes in the end are
+    those of a run that was not interrupted.
+    """
+    lines = PredictionLines(kind_of(out), predictor.task.kind, source.columns)
+    total = source.account.rows_ok
+    engine = predictor.settle(source.path.stat().st_size // BYTES_PER_TOKEN)
+    with GrowingFile(out, _key(source, out, f"{model} by {engine}")) as file:
+        resumed = file.rows
+        if not file.rows:
+            file.append(lines.header().encode(), 0)
+        rows = source.rows()
+        for _ in islice(rows, resumed):
+            pass
+        for chunk in _answered(predictor, rows):
+            cut = sum(prediction.cut > 0 for _, _, prediction in chunk)
+            file.tally["cut"] = file.tally.get("cut", 0) + cut
+            file.append(lines.lines(chunk).encode(), len(chunk))
+            if watch is not None:
+                watch(file.rows, total)
+        file.finish()
+        return Predicted(
+            rows=file.rows,
+            engine=engine,
+            resumed=resumed,
+            cut=file.tally.get("cut", 0),
+            replaced=file.replaced,
+        )
+
+
+def predicted_lines(predictor: Predictor, source: PredictionSource) -> Iterator[str]:
+    """The rows with their predictions as JSONL, for a pipe."""
+    lines = PredictionLines("jsonl", predictor.task.kind, source.columns)
+    for chunk in _answered(predictor, source.rows()):
+        yield lines.lines(chunk)
+
+
+def _answered(predictor: Predictor, rows: KeptRows) -> Iterator[list[Triple]]:
+    """Chunks of rows with their predictions; a chunk is one call of the predictor, wherever a run
+    begins, so what is computed together does not depend on it."""
+    waiting: deque[Kept] = deque()
+
+    def examples() -> Iterator[Example]:
+        for example, kept in islice(rows, CHUNK):
+            waiting.append(kept)
+            yield example
+
+    while True:
+        predictions = list(predictor.stream(examples(), chunk=CHUNK))
+        if not predictions:
+            return
+        yield [(example, waiting.popleft(), answer) for example, answer in predictions]
+
+
+def _key(source: PredictionSource, out: Path, model: str) -> str:
+    """What decides the bytes of a result."""
+    parts = (source.sha256, source.spec.to_json(), source.on_error, kind_of(out), model, str(CHUNK))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def kind_of(path: Path) -> Kind:
+    """What the name of a result ends in."""
+    for kind in KINDS:
+        if path.name.lower().endswith(f".{kind}"):
+            return kind
+    raise ConfigError(f"{path}: predictions are written to .jsonl, .csv or .tsv; name it so")
+
+
+class PredictionLines:
+    """Lines of one result; `columns` are those of the input, in order, for tables."""
+
+    def __init__(self, kind: Kind, task: TaskKind, columns: Sequence[str]) -> None:
+        self.kind = kind
+        self._own = task.columns
+        taken = set(columns)
+        self._named = {name: _free(name, taken) for name in OWN}
+        marked = kind == "csv" and OWN_ID not in taken
+        self._columns = tuple(columns)
+        self._id = OWN_ID if marked else None  # marks that cells are guarded for spreadsheets
+        self._line = csv_line if kind == "csv" else tsv_line
+
+    def header(self) -> str:
+        """The first line; JSONL has none."""
+        if self.kind == "jsonl":
+            return ""
+        first = [self._id] if self._id else []
+        return self._line([*first, *self._columns, *(self._named[name] for name in self._own)])
+
+    def lines(self, rows: Iterable[tuple[Example, Kept, Prediction]]) -> str:
+        """The lines of some rows."""
+        make = self._object if self.kind == "jsonl" else self._cells
+        return "".join(make(*row) for row in rows)
+
+    def _object(self, example: Example, kept: Kept, prediction: Prediction) -> str:
+        values = {self._named[name]: value for name, value in _values(prediction).items()}
+        added = json.dumps(values, ensure_ascii=False).translate(LINE_BREAKS)
+        start = kept.json_start()
+        return f"{start}{'' if start.endswith('{') else ', '}{added[1:]}\n"
+
+    def _cells(self, example: Example, kept: Kept, prediction: Prediction) -> str:
+        values = _values(prediction)
+        first = [example.id] if self._id else []
+        own = [_cell(name, values.get(name), prediction) for name in self._own]
+        columns = kept.columns
+        given = Kept(columns)  # parsed once
+        return self._line([*first, *(given.cell(name) for name in self._columns), *own])
+
+
+def _values(prediction: Prediction) -> dict[str, Any]:
+    values = prediction.to_json()
+    if prediction.others:
+        values["others"] = values["others"][:SHOWN_OTHERS]
+        values.pop("probabilities", None)  # the same as those of the others
+    return values
+
+
+def _cell(name: str, value: Any, prediction: Prediction) -> str:
+    if name == "prediction":
+        return _text(prediction)
+    if value is None:
+        return "0" if name == "tokens_cut" else ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+
+
+def _text(prediction: Prediction) -> str:
+    """The prediction in one cell."""
+    value = prediction.value
+    if isinstance(value, PredictedAnswer):
+        return value.text
+    if isinstance(value, tuple):
+        if prediction.tags or any(isinstance(one, PredictedSpan) for one in value):
+            return json.dumps(prediction.to_json()["prediction"], ensure_ascii=False)
+        return LABELS_JOINED.join(str(one) for one in value)
+    return str(value)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it if a column of the input has that name."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free
+
+
+def write_labeled(
+    path: Path, examples: Iterable[Example], predictions: Iterable[Prediction]
+) -> None:
+    """Write file, line, id, texts, truth and prediction of each row, atomically."""
+    with StagedFile(path) as file:
+        for example, prediction in zip(examples, predictions, strict=True):
+            row = {
+                "file": Path(example.source).name,
+                "line": example.line,
+                "id": example.id,
+                "texts": list(example.texts),
+            }
+            if example.target is not None:
+                row["truth"] = target_value(example.target, example.texts[0])
+            whole = {**row, **_values(prediction)}
+            line = json.dumps(whole, ensure_ascii=False).translate(LINE_BREAKS)
+            file.write(line.encode("utf-8", "replace") + b"\n")
+
+
+def trained_spec(folder: Path) -> DataSpec | None:
+    """The data spec of the file that a folder was trained on; None where its record has none."""
+    path = folder / RECORD
+    try:
+        if path.stat().st_size > LARGEST_RECORD:
+            return None
+        spec = json.loads(path.read_bytes())["data"]["spec"]
+        return DataSpec.from_json(json.dumps(spec)) if spec else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, ValidationError) as fault:
+        log.info("%s has no spec of the training data: %s", path, fault)
+        return None
