@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -248,3 +248,57 @@ def _clean(path: Path, *patterns: re.Pattern[str]) -> None:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         for pattern in patterns:
             assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+# A task is known by its descriptor alone: nobody else asks for its name or its class.
+TASK_NAMES = {"classify", "multilabel", "regress", "tag", "answer", "choose"}
+TASK_CLASSES = {"Classify", "Multilabel", "Regress", "Tag", "FindAnswer", "Choose"}
+TASK_TABLES = {"tasks/kinds.py", "labeled/targets.py"}
+TASK_FILES = ("tasks/classify.py", "tasks/multilabel.py", "tasks/regress.py", "tasks/choose.py")
+TASK_FOLDERS = ("tasks/tag/", "tasks/answer/")
+
+
+def named_tasks(nodes: Iterable[ast.AST | None]) -> int:
+    return sum(isinstance(node, ast.Constant) and node.value in TASK_NAMES for node in nodes)
+
+
+def asks_for_a_task(node: ast.AST) -> bool:
+    """A comparison with a task's name, a collection or table of names, isinstance of its class."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        many = [e for side in sides for e in getattr(side, "elts", ())]  # x in ("tag", "other")
+        return named_tasks([*sides, *many]) > 0
+    if isinstance(node, ast.MatchValue):
+        return named_tasks([node.value]) > 0
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return named_tasks(node.elts) > 1
+    if isinstance(node, ast.Dict):
+        return named_tasks(node.keys) > 1
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        names = {n.id for arg in node.args[1:] for n in ast.walk(arg) if isinstance(n, ast.Name)}
+        return node.func.id in ("isinstance", "issubclass") and bool(names & TASK_CLASSES)
+    return False
+
+
+@each_file
+def test_no_branch_on_a_task_outside_its_descriptor(file: Path) -> None:
+    where = place(file)
+    if where in TASK_TABLES or where in TASK_FILES or where.startswith(TASK_FOLDERS):
+        return
+    for node in ast.walk(tree(file)):
+        assert not asks_for_a_task(node), f"{where}:{getattr(node, 'lineno', 0)} asks for a task"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'task.name == "tag"',
+        'name in ("classify", other)',
+        'name in ("classify", "regress")',
+        'table = {"tag": 1, "answer": 2}',
+        "isinstance(task, Tag | None)",
+        'match name:\n    case "choose":\n        pass',
+    ],
+)
+def test_a_branch_on_a_task_is_seen(code: str) -> None:
+    assert any(asks_for_a_task(node) for node in ast.walk(ast.parse(code)))

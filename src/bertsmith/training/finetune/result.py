@@ -58,7 +58,9 @@ def labels_of(task: Task) -> Labels:
     head = task.kind.head
     if not head.labeled:
         return NO_LABELS
-    return Labels(names=task.labels or ("LABEL_0",), problem=head.problem)
+    plain = tuple(f"LABEL_{number}" for number in range(task.outputs))
+    names = task.labels if len(task.labels) == task.outputs else plain
+    return Labels(names=names, problem=head.problem)
 
 
 def _plain(model: Model) -> Model:
