@@ -38,7 +38,7 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
     """`bertsmith finetune` without its reports; as on the other side, the last weights are kept."""
     from bertsmith.labeled.example import Example, Label
     from bertsmith.runtime.predictor import load_predictor
-    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.execution import choose_execution
     from bertsmith.training.execution.memory import keep_freed_memory
     from bertsmith.training.finetune.finetune import FinetuneJob, finetune
     from bertsmith.training.finetune.recipe import load_finetune_recipe
@@ -65,7 +65,7 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
         ],
     )
     out = Path(job["out"])
-    place = find_place(recipe.run, out)
+    execution = choose_execution(recipe.run, out)
     judged = examples("judge")
     work = FinetuneJob(
         recipe=recipe,
@@ -76,13 +76,13 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
         out=out,
     )
     steps = Steps()
-    finetune(work, place=place, watch=lambda _: steps.end())
+    finetune(work, execution=execution, watch=lambda _: steps.end())
     said = load_predictor(out).predict(judged)
     right = [one.value == row.target.name for one, row in zip(said, judged, strict=True)]
     return {
         "seconds": steps.whole(),
         "accuracy": sum(right) / len(right),
-        "path": place.path.name,
+        "path": execution.precision.name,
     }
 
 

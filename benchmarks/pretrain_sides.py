@@ -44,7 +44,7 @@ def run_child(job: dict[str, Any]) -> dict[str, Any]:
 
 def ours(job: dict[str, Any]) -> dict[str, Any]:
     """The whole of `bertsmith pretrain`, saving and evaluation left out."""
-    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.execution import choose_execution
     from bertsmith.training.execution.memory import keep_freed_memory
     from bertsmith.training.loop.progress import Progress
     from bertsmith.training.pretrain.pretrain import Job, pretrain
@@ -52,7 +52,7 @@ def ours(job: dict[str, Any]) -> dict[str, Any]:
     keep_freed_memory()
     recipe = plain_recipe(job)
     out = Path(f"{job['out']}-{time.monotonic_ns()}")
-    place = find_place(recipe.run, out)
+    execution = choose_execution(recipe.run, out)
     steps = Steps()
     tokens: list[int] = []
 
@@ -60,9 +60,11 @@ def ours(job: dict[str, Any]) -> dict[str, Any]:
         steps.end()
         tokens.append(look.tokens)
 
-    pretrain(Job(recipe=recipe, corpus=Path(job["corpus"]), out=out), place=place, watch=watch)
+    pretrain(
+        Job(recipe=recipe, corpus=Path(job["corpus"]), out=out), execution=execution, watch=watch
+    )
     each = (tokens[-1] - tokens[0]) / (len(tokens) - 1)
-    return {**steps.to_json(), "tokens": each, "path": place.path.name}
+    return {**steps.to_json(), "tokens": each, "path": execution.precision.name}
 
 
 def plain_recipe(job: dict[str, Any]) -> Any:
@@ -197,7 +199,7 @@ def race_theirs(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def race_ours(job: dict[str, Any]) -> dict[str, Any]:
-    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.execution import choose_execution
     from bertsmith.training.execution.memory import keep_freed_memory
     from bertsmith.training.pretrain.pretrain import Job, pretrain
 
@@ -205,8 +207,8 @@ def race_ours(job: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     recipe = fast_recipe(job)
     out = Path(job["out"])
-    place = find_place(recipe.run, out)
-    pretrain(Job(recipe=recipe, corpus=Path(job["corpus"]), out=out), place=place)
+    execution = choose_execution(recipe.run, out)
+    pretrain(Job(recipe=recipe, corpus=Path(job["corpus"]), out=out), execution=execution)
     return {"loss": held_out_loss(job, out), "seconds": time.perf_counter() - start}
 
 
@@ -225,8 +227,8 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     from bertsmith.objectives import OBJECTIVES
     from bertsmith.objectives.learner import Learner
     from bertsmith.training.execution.precision import FP32, PrecisionPath
+    from bertsmith.training.execution.ranks import SingleRank
     from bertsmith.training.loop.evaluate import evaluate
-    from bertsmith.training.loop.workload import SingleRank
     from bertsmith.training.pretrain.workload import PretrainWork
 
     recipe = plain_recipe({**job, "side": "fp32", "steps": 1})

@@ -40,7 +40,7 @@ def test_one_table_holds_every_choice_twice_best_first(
     words = (home / "rows.tsv", "--model", home / "model", "--out", home / "all", *FAST)
     assert run("vectors", *words) == 0
     shown = capsys.readouterr()
-    assert "13 together begins, 1 of 15" in shown.err
+    assert "frozen.first-last begins, 1 of 27" in shown.err
     assert "left for all" in shown.err
     assert "attention of weighted" in shown.out
     found = told(home, out="all", capsys=capsys)
@@ -77,6 +77,7 @@ def test_finished_rows_are_not_repeated_and_others_are_added(
         (("--layers", "9"), "there is no layer 9"),
         (("--layers", "concat4"), "reads four layers"),
         (("--set", "plan.epoch=3"), "epoch"),
+        (("--set", "run.devices=2"), "run.devices=2: the runs of this command share one process"),
     ],
 )
 def test_what_cannot_be_tried_is_said_before_training(

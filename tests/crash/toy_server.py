@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 
 import torch
-from toy_training import ToyModel, toy_run
+from toy_training import ToyModel, toy_run, train_heeding_signals
 
 from bertsmith.errors import BertsmithError
 from bertsmith.training.loop.loop import train
@@ -126,7 +126,7 @@ def _child(job: dict[str, Any], tell: int) -> None:
             run.model.extra = torch.nn.Parameter(torch.ones(job["heavy"]))
         assert isinstance(run.model, ToyModel)
         points.install()
-        code = train(run).exit_code
+        code = train_heeding_signals(run).exit_code
     except BertsmithError as fault:
         code, error = fault.exit_code, f"{type(fault).__name__}: {fault}"
     except BaseException as fault:

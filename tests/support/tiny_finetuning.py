@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from bertsmith.labeled.example import (
     Target,
 )
 from bertsmith.models.build import build
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import Finetuned, FinetuneJob, finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,
@@ -33,7 +32,7 @@ from bertsmith.training.finetune.recipe import (
     FinetuneRecipe,
     PlanSettings,
 )
-from bertsmith.training.loop.progress import Progress, Watcher
+from bertsmith.training.loop.progress import Progress
 
 RECIPE = FinetuneRecipe(
     plan=PlanSettings(epochs=6, batch=8),
@@ -94,7 +93,7 @@ def rows(count: int, task: str = "classify", seed: int = 0) -> list[Example]:
     return found
 
 
-def tiny_job(source: str, out: Path, task: str = "classify", **changes: Any) -> FinetuneJob:
+def tiny_job(source: str, out: Path | None, task: str = "classify", **changes: Any) -> FinetuneJob:
     made = FinetuneJob(
         recipe=RECIPE,
         task=task,
@@ -106,14 +105,22 @@ def tiny_job(source: str, out: Path, task: str = "classify", **changes: Any) -> 
     return replace(made, **changes)
 
 
-def stop_at(step: int) -> Watcher:
-    """Ends a run as a signal would."""
+class StopAt:
+    """Watches a run and asks it to stop after a step, as a signal would."""
 
-    def stop(look: Progress) -> None:
-        if look.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
+    def __init__(self, step: int) -> None:
+        self.received: str | None = None
+        self._step = step
 
-    return stop
+    def __call__(self, look: Progress) -> None:
+        if look.step == self._step:
+            self.received = "SIGTERM"
+
+
+def finetune_until(step: int, job: FinetuneJob) -> Finetuned:
+    """The run up to a step, where it is stopped."""
+    stop = StopAt(step)
+    return finetune(job, execution=Execution(stop=stop), watch=stop)
 
 
 def weights(out: Path) -> dict[str, bytes]:
@@ -124,7 +131,7 @@ def weights(out: Path) -> dict[str, bytes]:
 def straight_and_cut(source: str, path: Path, recipe: FinetuneRecipe = RECIPE) -> Finetuned:
     """A run in one go, in `path`/straight; the same run cut in two ends with the same weights."""
     done = finetune(tiny_job(source, path / "straight", recipe=recipe))
-    stopped = finetune(tiny_job(source, path / "cut", recipe=recipe), watch=stop_at(45))
+    stopped = finetune_until(45, tiny_job(source, path / "cut", recipe=recipe))
     assert (stopped.outcome.status, stopped.model) == ("stopped", None)
     finetune(tiny_job(source, path / "cut", recipe=recipe))
     assert "model.safetensors" in weights(path / "cut")

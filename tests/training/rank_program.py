@@ -16,7 +16,7 @@ from bertsmith.models.variants import bert
 from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.block import Block
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
-from bertsmith.training.execution.ranks import OneRank, RankSettings, join
+from bertsmith.training.execution.ranks import Ranks, RankSettings, join
 
 TEXTS, WORDS = 8, 120
 
@@ -57,7 +57,7 @@ def micro_batches(step: int, rank: int, world: int) -> list:
     return found
 
 
-def train(ranks: OneRank, model: Toy, optimizer: torch.optim.Optimizer, steps: range) -> list:
+def train(ranks: Ranks, model: Toy, optimizer: torch.optim.Optimizer, steps: range) -> list:
     curve = []
     for step in steps:
         batches = micro_batches(step, ranks.rank, ranks.world)

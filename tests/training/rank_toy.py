@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
-from toy_training import ToyBatch, ToyModel, ToyWork, toy_run
+from toy_training import ToyBatch, ToyModel, ToyWork, toy_run, train_heeding_signals
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "crash"))
 
@@ -41,9 +41,8 @@ from bertsmith.nn.matmul_backends import use_products
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution import precision
 from bertsmith.training.execution.ranks import RankSettings, join
-from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate
-from bertsmith.training.loop.loop import train
-from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
+from bertsmith.training.loop.run import evaluate_run
 from bertsmith.training.optimizers.optimizers import AdamWSettings, LambSettings, MuonSettings
 
 TEXTS = 6
@@ -125,7 +124,7 @@ def run_rank(order: dict[str, Any]) -> dict[str, Any]:
         Path(order["folder"]),
         steps=order.get("steps", 12),
         model=model,
-        work=RankWork(order, ranks.rank, ranks.world),
+        workload=RankWork(order, ranks.rank, ranks.world),
         ranks=ranks,
         optimizer=OPTIMIZERS[order.get("optimizer", "adamw")],
         save=SaveSettings(every=order.get("save", 4)),
@@ -134,9 +133,9 @@ def run_rank(order: dict[str, Any]) -> dict[str, Any]:
     )
     made, gathered = _watch_files(), _watch_gathering()
     points = _plant_in_files(order, ranks.rank)
-    first = _measured(run) if order.get("measure_first") else None
+    first = evaluate_run(run) if order.get("measure_first") else None
     try:
-        outcome = train(run)
+        outcome = train_heeding_signals(run)
     finally:
         ranks.close()
     return {
@@ -148,10 +147,6 @@ def run_rank(order: dict[str, Any]) -> dict[str, Any]:
         "made": made,
         "gathered": max(gathered, default=0),
     }
-
-
-def _measured(run: Run) -> Evaluation | None:
-    return evaluate(run.model, run.work, run.ranks, device=run.device, precision=run.precision)
 
 
 def _plain(found: Evaluation | None) -> dict[str, Any] | None:

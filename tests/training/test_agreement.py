@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertsmith.errors import BertsmithError, DivergedError, MissingExtraError, WriteError
 from bertsmith.training.execution.rank_sync import gather_text, on_first, together
-from bertsmith.training.loop.workload import SingleRank
+from bertsmith.training.execution.ranks import SingleRank
 
 
 class Shared:

@@ -13,6 +13,8 @@ import torch
 from toy_training import ToyModel, final_state, saved_tensors, toy_run
 
 from bertsmith.errors import ConfigError
+from bertsmith.metrics import better
+from bertsmith.training.execution.stop import StopSignals
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings, BestWeights
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
@@ -27,30 +29,30 @@ def told(accuracy: float, **more: float) -> Evaluation:
     return Evaluation(losses={}, accuracy={}, counts={}, total=0.0, figures=figures)
 
 
-def judged_run(folder: Path, values: dict[int, float], **changes: Any) -> tuple[Run, ToyModel]:
-    """A run whose judge reads its figure for the step from a table."""
+def evaluated_run(folder: Path, values: dict[int, float], **changes: Any) -> tuple[Run, ToyModel]:
+    """A run whose evaluation reads its figure for the step from a table."""
     model = ToyModel()
     steps = {"now": 0}
 
     def watch(look: Progress) -> None:
         steps["now"] = look.step
 
-    def judge() -> Evaluation:
+    def evaluate() -> Evaluation:
         return told(values[steps["now"]])
 
     changes = {"best": BestSettings(), "evaluation": EvaluationSettings(every=4), **changes}
-    run = toy_run(folder, steps=12, model=model, judge=judge, watch=watch, **changes)
+    run = toy_run(folder, steps=12, model=model, evaluate=evaluate, watch=watch, **changes)
     return run, model
 
 
 def test_the_weights_of_the_best_evaluation_are_left_in_the_model(tmp_path: Path) -> None:
-    run, model = judged_run(tmp_path / "a", {4: 0.5, 8: 0.9, 12: 0.7})
+    run, model = evaluated_run(tmp_path / "a", {4: 0.5, 8: 0.9, 12: 0.7})
     outcome = train(run)
     assert (outcome.chosen, outcome.evaluation.figures) == ("best", {"accuracy": 0.9})
     kept = saved_tensors(tmp_path / "a" / "checkpoints" / "step-00000012", "best")
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter.detach(), kept[name])
-    last, other = judged_run(tmp_path / "b", {4: 0.1, 8: 0.2, 12: 0.3})
+    last, other = evaluated_run(tmp_path / "b", {4: 0.1, 8: 0.2, 12: 0.3})
     train(last)
     assert not torch.equal(other.dense.weight, model.dense.weight)
 
@@ -59,18 +61,18 @@ def test_the_weights_of_the_best_evaluation_are_left_in_the_model(tmp_path: Path
 def test_the_mean_of_the_last_weights_competes_with_the_best(
     tmp_path: Path, of_mean: float, kept: str
 ) -> None:
-    run, model = judged_run(
+    run, model = evaluated_run(
         tmp_path, {4: 0.5, 8: 0.9, 12: 0.7}, averaging=AveragingSettings(tail=0.5, every=1)
     )
-    judge, at_the_end = run.judge, []
+    evaluate, at_the_end = run.evaluate, []
 
-    def judge_mean_after_last() -> Evaluation:
-        found = judge()
+    def mean_after_last() -> Evaluation:
+        found = evaluate()
         if found.figures["accuracy"] == 0.7:
             at_the_end.append(found)
         return told(of_mean) if len(at_the_end) == 2 else found
 
-    outcome = train(replace(run, judge=judge_mean_after_last))
+    outcome = train(replace(run, evaluate=mean_after_last))
     assert outcome.evaluation.figures["accuracy"] == max(0.9, of_mean)
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["chosen"], result["best"]["weights"]) == ("best", kept)
@@ -83,30 +85,28 @@ def test_the_mean_of_the_last_weights_competes_with_the_best(
 
 def test_waiting_ends_a_run_early(tmp_path: Path) -> None:
     values = {0: 0.5, 4: 0.9, 8: 0.5, 12: 1.0}
-    run, _ = judged_run(tmp_path, values, best=BestSettings(patience=1))
+    run, _ = evaluated_run(tmp_path, values, best=BestSettings(patience=1))
     outcome = train(run)
     assert (outcome.step, outcome.evaluation.figures) == (8, {"accuracy": 0.9})
     assert (tmp_path / "checkpoints" / "step-00000008").is_dir()
-    assert train(judged_run(tmp_path, values, best=BestSettings(patience=1))[0]).step == 8
+    assert train(evaluated_run(tmp_path, values, best=BestSettings(patience=1))[0]).step == 8
 
 
 def test_a_stopped_run_keeps_its_best(tmp_path: Path) -> None:
-    import os
-    import signal
-
     values = {4: 0.9, 8: 0.5, 12: 0.4}
-    straight, _ = judged_run(tmp_path / "straight", values)
+    straight, _ = evaluated_run(tmp_path / "straight", values)
     train(straight)
-    first, _ = judged_run(tmp_path / "stopped", values)
+    first, _ = evaluated_run(tmp_path / "stopped", values)
     watch = first.watch
 
     def stopping(look: Progress) -> None:
         watch(look)
         if look.step == 6:
-            os.kill(os.getpid(), signal.SIGTERM)
+            stop.received = "SIGTERM"
 
-    assert train(replace(first, watch=stopping)).status == "stopped"
-    second, _ = judged_run(tmp_path / "stopped", values)
+    stop = StopSignals()  # not entered: nothing but this test asks
+    assert train(replace(first, watch=stopping, stop=stop)).status == "stopped"
+    second, _ = evaluated_run(tmp_path / "stopped", values)
     train(second)
     assert final_state(tmp_path / "stopped") == final_state(tmp_path / "straight")
 
@@ -123,12 +123,12 @@ def test_of_equal_figures_the_lower_loss_wins() -> None:
 
 def test_no_number_beats_nothing_and_a_lower_loss_is_better() -> None:
     model = ToyModel()
-    best = BestWeights(model, BestSettings(figure="loss"))
+    best = BestWeights(model, BestSettings(figure="loss"), better)
     for step, loss in enumerate([math.nan, 3.0, 2.0, 2.5, math.nan], start=1):
         best.offer(step, told(0.0, loss=loss))
     best.offer(5, told(0.0, loss=1.0))  # the same evaluation again counts once
     assert (best.facts["step"], best.facts["waited"]) == (3, 2)
-    again = BestWeights(ToyModel(seed=5), BestSettings(figure="loss"))
+    again = BestWeights(ToyModel(seed=5), BestSettings(figure="loss"), better)
     again.load(best.state(), best.facts)
     assert again.evaluation.figures["loss"] == 2.0
 

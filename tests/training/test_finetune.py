@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, SHORT, stop_at, straight_and_cut, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, finetune_until, straight_and_cut, tiny_folder, tiny_job
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,9 +21,10 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import Finetuned, finetune
 from bertsmith.training.finetune.recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
+from bertsmith.training.finetune.repeat import finetune_seeds
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_a_finished_run_keeps_one_checkpoint_and_is_not_made_again(
 
 def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_path: Path) -> None:
     job = tiny_job(source, tmp_path, recipe=SHORT)
-    finetune(job, watch=stop_at(3))
+    finetune_until(3, job)
     slower = SHORT.model_copy(update={"optimizer": FinetuneOptimizer(lr=1e-3)})
     changed = replace(job, recipe=slower)
     with pytest.raises(ConfigError, match=r"optimizer\.lr"):
@@ -166,7 +167,7 @@ def test_weights_split_over_ranks_are_refused(source: str, tmp_path: Path) -> No
     recipe = SHORT.model_copy(update={"task": TaskSettings(crf=True)})
     what = tiny_job(source, tmp_path / "out", "tag", recipe=recipe)
     with pytest.raises(ConfigError, match=r"run\.sharding = fsdp is for pre-training"):
-        finetune(what, place=Place(ranks=Two()))
+        finetune(what, execution=Execution(ranks=Two()))
 
 
 def test_an_own_loss_takes_the_place_of_the_tasks(source: str, tmp_path: Path) -> None:
@@ -188,3 +189,19 @@ def test_an_own_loss_takes_the_place_of_the_tasks(source: str, tmp_path: Path) -
     assert ratio == pytest.approx(0.5, abs=0.05)
     with pytest.raises(ConfigError, match=r"loss\.own"):
         finetune(tiny_job(source, tmp_path / "own", recipe=SHORT))
+
+
+def test_a_run_in_memory_ends_with_the_weights_of_one_in_a_folder(
+    source: str, tmp_path: Path
+) -> None:
+    in_memory = finetune(tiny_job(source, None, recipe=SHORT))
+    in_folder = finetune(tiny_job(source, tmp_path / "out", recipe=SHORT))
+    assert in_memory.dev_figures == in_folder.dev_figures
+    assert in_memory.model is not None
+    assert in_folder.model is not None
+    other = in_folder.model.state_dict()
+    assert all(
+        torch.equal(tensor, other[name]) for name, tensor in in_memory.model.state_dict().items()
+    )
+    with pytest.raises(ConfigError, match="has no folder"):
+        finetune_seeds(tiny_job(source, None, recipe=SHORT), [1])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, StopAt, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label
@@ -18,6 +16,7 @@ from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.task import score
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune import repeat
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import PlanSettings
@@ -84,11 +83,13 @@ def test_finished_seeds_are_not_repeated_and_one_that_was_stopped_goes_on(
 ) -> None:
     out = tmp_path / "out"
 
-    def stop(look: Progress) -> None:
-        if counted == ["0", "1"] and look.step == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
+    stop = StopAt(-1)
 
-    cut = finetune_seeds(job(source, out), [0, 1], watch=stop)
+    def watch(look: Progress) -> None:
+        if counted == ["0", "1"] and look.step == 2:
+            stop.received = "SIGTERM"
+
+    cut = finetune_seeds(job(source, out), [0, 1], execution=Execution(stop=stop), watch=watch)
     assert cut.outcome.status == "stopped"
     assert cut.best is None
     assert not (out / "config.json").exists()

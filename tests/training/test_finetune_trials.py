@@ -11,7 +11,7 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
@@ -136,11 +136,11 @@ def small(source: str, out: Path) -> FinetuneJob:
 
 def test_a_run_of_fine_tuning_leaves_its_row_and_no_model(source: str, tmp_path: Path) -> None:
     job = small(source, tmp_path / "runs" / "one")
-    done = run_trials([finetune_trial("one", job, Place())], tmp_path)
+    done = run_trials([finetune_trial("one", job, Execution())], tmp_path)
     assert not job.out.exists()
     assert len(done.rows[0].answers) == 20
     assert 0 <= (done.rows[0].figures["accuracy"] or 0) <= 1
-    again = run_trials([finetune_trial("one", job, Place())], tmp_path)
+    again = run_trials([finetune_trial("one", job, Execution())], tmp_path)
     assert again.rows[0].figures == done.rows[0].figures
     assert again.rows[0].answers == tuple(
         replace(one, confidence=round(one.confidence or 0, 6), probabilities=_rounded(one))
@@ -154,9 +154,9 @@ def test_what_a_stopped_run_with_other_settings_left_is_no_obstacle(
     job = small(source, tmp_path / "runs" / "one")
     longer = SHORT.model_copy(update={"plan": SHORT.plan.model_copy(update={"epochs": 2})})
     finetune(replace(job, recipe=longer))
-    (job.out / "trial.key").write_text(job_key(replace(job, recipe=longer), Place()))
-    done = run_trials([finetune_trial("one", job, Place())], tmp_path)
-    fresh = run_trials([finetune_trial("one", job, Place())], tmp_path / "fresh")
+    (job.out / "trial.key").write_text(job_key(replace(job, recipe=longer), Execution()))
+    done = run_trials([finetune_trial("one", job, Execution())], tmp_path)
+    fresh = run_trials([finetune_trial("one", job, Execution())], tmp_path / "fresh")
     assert done.rows[0].answers == fresh.rows[0].answers
 
 
@@ -166,15 +166,15 @@ def _rounded(one: Prediction) -> dict[str, float]:
 
 def test_the_key_follows_all_that_decides_a_result(source: str, tmp_path: Path) -> None:
     job = small(source, tmp_path / "one")
-    key = job_key(job, Place())
-    assert key == job_key(replace(job, out=tmp_path / "elsewhere"), Place())
+    key = job_key(job, Execution())
+    assert key == job_key(replace(job, out=tmp_path / "elsewhere"), Execution())
     rate = SHORT.model_copy(update={"optimizer": SHORT.optimizer.model_copy(update={"lr": 1e-5})})
     seed = SHORT.model_copy(update={"run": SHORT.run.model_copy(update={"seed": 5})})
     others = [
-        job_key(replace(job, recipe=rate), Place()),
-        job_key(replace(job, recipe=seed), Place()),
-        job_key(replace(job, train=rows(39)), Place()),
-        job_key(replace(job, dev=rows(20, seed=2)), Place()),
-        job_key(job, Place(), mark="other weights"),
+        job_key(replace(job, recipe=rate), Execution()),
+        job_key(replace(job, recipe=seed), Execution()),
+        job_key(replace(job, train=rows(39)), Execution()),
+        job_key(replace(job, dev=rows(20, seed=2)), Execution()),
+        job_key(job, Execution(), mark="other weights"),
     ]
     assert len({key, *others}) == 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +11,22 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toy_training import ToyModel, ToyWork, toy_run
+from toy_training import WORDS, ToyModel, ToyWork, final_state, toy_run
 
 from bertsmith.errors import BertsmithError
+from bertsmith.nn.loss import cross_entropy
+from bertsmith.training.execution.stop import StopSignals
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.progress import Progress
 from bertsmith.training.loop.run import Run
 from bertsmith.training.loop.step import clip, compute_gradients, gradient_norm
+from bertsmith.training.loop.workload import StepGradients
+from bertsmith.training.optimizers.optimizers import AdamWSettings
 
 
 def gradients(run: Run) -> list[Tensor]:
     run.model.zero_grad(set_to_none=True)
-    compute_gradients(run, run.work.micro_batches(3, 0.0), step=3, rate=0.1)
+    compute_gradients(run, run.workload.micro_batches(3, 0.0), step=3, rate=0.1)
     return [p.grad.clone() for p in run.model.parameters() if p.grad is not None]
 
 
@@ -46,7 +52,7 @@ def test_accumulation_equals_one_large_batch_with_unequal_counts(
     model, work = ToyModel(dropout=0.0), ToyWork(micro=micro)
     counts = {work.counts(batch)["word"] for batch in work.micro_batches(3, 0.0)}
     assert micro == 1 or len(counts) > 1
-    free = toy_run(tmp_path, model=model, work=work)
+    free = toy_run(tmp_path, model=model, workload=work)
     free = replace(free, optimizer=free.optimizer.model_copy(update={"clip": None}))
     for found, expected in zip(gradients(free), whole_by_hand(model, work), strict=True):
         assert float((found.double() - expected).norm() / expected.norm()) < 1e-6
@@ -89,7 +95,7 @@ class HalfWork(ToyWork):
 
 
 def test_two_ranks_add_up_to_one(tmp_path: Path) -> None:
-    whole = toy_run(tmp_path, model=ToyModel(dropout=0.0), work=ToyWork(micro=6))
+    whole = toy_run(tmp_path, model=ToyModel(dropout=0.0), workload=ToyWork(micro=6))
     whole = replace(whole, optimizer=whole.optimizer.model_copy(update={"clip": None}))
     expected = gradients(whole)
     works = [HalfWork(micro=6), HalfWork(micro=6)]
@@ -99,7 +105,7 @@ def test_two_ranks_add_up_to_one(tmp_path: Path) -> None:
         found = [work.counts(batch) for batch in work.micro_batches(3, 0.0)]
         counts.append({f"count:{n}": float(sum(c[n] for c in found)) for n in work.weights})
     halves = [
-        gradients(replace(whole, work=works[i], ranks=HalfRank(i, counts[1 - i], idle=i)))
+        gradients(replace(whole, workload=works[i], ranks=HalfRank(i, counts[1 - i], idle=i)))
         for i in (0, 1)
     ]
     for one, two, target in zip(*halves, expected, strict=True):
@@ -123,8 +129,8 @@ def test_a_part_that_counts_otherwise_than_announced_is_an_error(tmp_path: Path)
         def counts(self, batch: Any) -> dict[str, int]:
             return {**super().counts(batch), "word": 1_000}
 
-    run = toy_run(tmp_path, work=Liar())
-    with pytest.raises(BertsmithError, match="'word' announced 1000 predictions"):
+    run = toy_run(tmp_path, workload=Liar())
+    with pytest.raises(BertsmithError, match="'word' announced 2000 predictions"):
         gradients(run)
 
 
@@ -136,3 +142,92 @@ def test_the_generator_of_a_step_depends_on_seed_step_and_rank_only(tmp_path: Pa
     other = gradients(replace(run, seed=12))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Words (B,) and their partners (B,), the same rows of both belonging together."""
+
+    words: Tensor
+    partners: Tensor
+
+    def to(self, device: torch.device) -> Pairs:
+        return self
+
+
+class ContrastiveWork(ToyWork):
+    """In-batch contrast: every other partner of the whole batch is a negative of a word.
+
+    The loss of one micro-batch needs the vectors of all of them. Their gradients are cached first,
+    then each micro-batch is encoded again and takes its part (GradCache, Gao et al. 2021,
+    arXiv:2101.06983).
+    """
+
+    def micro_batches(self, step: int, share: float) -> list[Any]:
+        words = torch.arange(12) + step
+        cuts = (words % WORDS).split(12 // self.micro)
+        return [Pairs(words=cut, partners=(cut * 5 + 1) % WORDS) for cut in cuts]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {"contrast": 1.0}
+
+    def counts(self, batch: Any) -> dict[str, int]:
+        return {"contrast": len(batch.words)}
+
+    def tokens(self, batch: Any) -> int:
+        return 2 * len(batch.words)
+
+    def backward(self, batches: Sequence[Any], step: StepGradients) -> None:
+        states = []
+        with torch.no_grad():
+            vectors = []
+            for batch in batches:
+                states.append(torch.get_rng_state())
+                vectors.append(self._encode(step.model, batch))
+        cached = torch.cat(vectors, dim=1).requires_grad_()  # (2, B, D)
+        first, second = cached
+        targets = torch.arange(len(first))
+        parts = {"contrast": cross_entropy(first @ second.T, targets)}
+        step.backward(parts)
+        step.record(parts)
+        assert cached.grad is not None
+        shares = cached.grad.split([len(batch.words) for batch in batches], dim=1)
+        for batch, state, share in zip(batches, states, shares, strict=True):
+            torch.set_rng_state(state)  # the same dropout as when its vectors were cached
+            self._encode(step.model, batch).backward(share)
+
+    @staticmethod
+    def _encode(model: nn.Module, batch: Any) -> Tensor:
+        """(2, B, D)."""
+        return torch.stack([model(batch.words), model(batch.partners)])
+
+
+@pytest.mark.parametrize("micro", [2, 4])
+def test_cached_gradients_of_micro_batches_are_those_of_one_large_batch(
+    tmp_path: Path, micro: int
+) -> None:
+    found = []
+    for count in (1, micro):
+        run = toy_run(tmp_path, model=ToyModel(dropout=0.0), workload=ContrastiveWork(micro=count))
+        found.append(gradients(replace(run, optimizer=AdamWSettings(clip=None))))
+    assert any(gradient.abs().max() > 1e-3 for gradient in found[0])
+    for whole, cached in zip(*found, strict=True):
+        torch.testing.assert_close(cached, whole, rtol=1e-5, atol=1e-7)
+
+
+def test_a_whole_batch_loss_trains_and_resumes(tmp_path: Path) -> None:
+    class Blind(ContrastiveWork):
+        def held_out(self) -> list[Any]:
+            return []
+
+    stop = StopSignals()  # not entered: nothing but this test asks
+
+    def stopping(look: Progress) -> None:
+        stop.received = "SIGTERM" if look.step >= 9 else None
+
+    train(toy_run(tmp_path / "straight", workload=Blind(micro=3)))
+    cut = toy_run(tmp_path / "cut", workload=Blind(micro=3), watch=stopping, stop=stop)
+    assert train(cut).status == "stopped"
+    train(toy_run(tmp_path / "cut", workload=Blind(micro=3)))
+    assert final_state(tmp_path / "cut") == final_state(tmp_path / "straight")

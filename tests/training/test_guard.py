@@ -70,7 +70,7 @@ def planted_run(folder: Path, kind: str, at: int, value: float = math.nan) -> Ru
             with torch.no_grad():
                 model.tokens.weight[:, 0] = value
 
-    return toy_run(folder, model=model, work=work, watch=watch)
+    return toy_run(folder, model=model, workload=work, watch=watch)
 
 
 CASES = [
@@ -133,14 +133,14 @@ def test_a_batch_without_any_question_is_named(tmp_path: Path) -> None:
             parts, scores = super().loss(model, batch)
             return {"word": parts["word"]}, scores
 
-    work = OnlyWords(weights={"word": 1.0}, plant={9: "nothing"})
+    work = OnlyWords(parts={"word": 1.0}, plant={9: "nothing"})
     with pytest.raises(DivergedError, match=r"step 9, examples 54 to 59.*nothing to predict"):
-        train(toy_run(tmp_path, work=work))
+        train(toy_run(tmp_path, workload=work))
 
 
 def test_a_part_without_questions_is_left_out_of_the_step(tmp_path: Path) -> None:
     work = ToyWork(plant={9: "nothing"})
-    assert train(toy_run(tmp_path, work=work)).status == "finished"
+    assert train(toy_run(tmp_path, workload=work)).status == "finished"
 
 
 def test_a_state_that_breaks_in_the_last_step_is_not_saved(tmp_path: Path) -> None:

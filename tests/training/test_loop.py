@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from toy_training import ToyModel, ToyWork, final_state, log_lines, toy_run
+from toy_training import ToyModel, ToyWork, final_state, log_lines, toy_run, train_heeding_signals
 
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings, TailAverage
@@ -55,7 +55,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(tmp_path: Path) 
 @pytest.mark.parametrize("at", [1, 8, 15, 23])
 def test_a_stopped_run_goes_on_without_a_seam(tmp_path: Path, optimizer: Any, at: int) -> None:
     train(toy_run(tmp_path / "straight", optimizer=optimizer))
-    stopped = train(toy_run(tmp_path / "cut", optimizer=optimizer, watch=stopping_at(at)))
+    stopped = train_heeding_signals(
+        toy_run(tmp_path / "cut", optimizer=optimizer, watch=stopping_at(at))
+    )
     assert (stopped.status, stopped.signal, stopped.exit_code) == ("stopped", "SIGTERM", 75)
     # The signal comes after the flags of its step were read: one more step may pass.
     assert stopped.step in (at, at + 1)
@@ -74,7 +76,7 @@ def test_what_comes_after_a_restored_checkpoint_equals_what_came_after_it_was_sa
         for file in (tmp_path / "a" / "checkpoints" / newer).iterdir():
             file.unlink()
     work = ToyWork()
-    train(toy_run(tmp_path / "a", log=every_step, work=work))
+    train(toy_run(tmp_path / "a", log=every_step, workload=work))
     assert log_lines(tmp_path / "a") == straight
     assert work.shares == [step / 24 for step in range(10, 24)]
 
@@ -101,7 +103,7 @@ def test_the_held_out_loss_falls(tmp_path: Path) -> None:
 
 
 def test_the_log_has_each_step_once_also_after_a_torn_line(tmp_path: Path) -> None:
-    train(toy_run(tmp_path, watch=stopping_at(13)))
+    train_heeding_signals(toy_run(tmp_path, watch=stopping_at(13)))
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write('{"kind": "train", "step": 99, "losses": {}}\n{"kind": "tra')
     train(toy_run(tmp_path))
@@ -159,7 +161,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_a_budget_is_kept_and_the_whole_schedule_fits_into_it(tmp_path: Path, clock: Clock) -> None:
     work = ToyWork(pause=0.002)
-    run = toy_run(tmp_path, work=work, schedule=StableSettings(budget=1.5))
+    run = toy_run(tmp_path, workload=work, schedule=StableSettings(budget=1.5))
     began = clock.now
     outcome = train(run)
     assert 1.45 < outcome.seconds <= clock.now - began <= 1.5
@@ -172,7 +174,7 @@ def test_a_budget_is_kept_and_the_whole_schedule_fits_into_it(tmp_path: Path, cl
 
 def test_the_clock_goes_on_from_the_checkpoint(tmp_path: Path, clock: Clock) -> None:
     run = toy_run(tmp_path, pause=0.002, schedule=StableSettings(budget=1.2))
-    stopped = train(replace(run, watch=stopping_at(5)))
+    stopped = train_heeding_signals(replace(run, watch=stopping_at(5)))
     assert stopped.status == "stopped"
     clock.sleep(0.3)  # while nothing runs no budget is used
     ended = train(replace(run, model=ToyModel()))
@@ -190,7 +192,7 @@ def test_an_error_in_the_making_of_batches_ends_the_run_as_itself(tmp_path: Path
             return super().micro_batches(step, share)
 
     with pytest.raises(ZeroDivisionError, match="row 42"):
-        train(toy_run(tmp_path, work=Broken()))
+        train(toy_run(tmp_path, workload=Broken()))
     assert train(toy_run(tmp_path)).status == "finished"
 
 
@@ -233,10 +235,44 @@ def test_saving_by_time_saves_between_the_steps_that_are_due(tmp_path: Path) -> 
     assert max(saves) >= 3
 
 
-def test_signals_are_watched_only_while_training(tmp_path: Path) -> None:
-    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
-    train(toy_run(tmp_path))
+def test_the_loop_leaves_signals_alone_and_a_command_watches_them_only_while_training(
+    tmp_path: Path,
+) -> None:
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {n: signal.getsignal(n) for n in numbers}
+    during: list[Any] = []
+
+    def watch(look: Progress) -> None:
+        during.append([signal.getsignal(n) for n in numbers])
+
+    train(toy_run(tmp_path / "library", watch=watch))
+    assert all(handlers == list(before.values()) for handlers in during)
+    during.clear()
+    train_heeding_signals(toy_run(tmp_path / "command", watch=watch))
+    assert all(handler not in before.values() for handlers in during for handler in handlers)
     assert {n: signal.getsignal(n) for n in before} == before
+
+
+def test_an_interrupt_in_a_notebook_is_an_exception_and_the_run_resumes(tmp_path: Path) -> None:
+    train(toy_run(tmp_path / "straight"))
+    for step in (7, 13):  # a second one does not end the process either
+        with pytest.raises(KeyboardInterrupt):
+            train(toy_run(tmp_path / "cut", watch=stopping_at(step, signal.SIGINT)))
+    train(toy_run(tmp_path / "cut"))
+    assert final_state(tmp_path / "cut") == final_state(tmp_path / "straight")
+
+
+def test_a_run_in_memory_learns_the_same_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    in_memory = toy_run(None)
+    outcome = train(in_memory)
+    assert list(tmp_path.iterdir()) == []
+    on_disk = toy_run(tmp_path / "run")
+    assert train(on_disk).evaluation == outcome.evaluation
+    other = dict(on_disk.model.named_parameters())
+    assert all(torch.equal(p, other[name]) for name, p in in_memory.model.named_parameters())
 
 
 def test_a_run_without_held_out_text_ends_without_figures(tmp_path: Path) -> None:
@@ -244,7 +280,7 @@ def test_a_run_without_held_out_text_ends_without_figures(tmp_path: Path) -> Non
         def held_out(self) -> list[Any]:
             return []
 
-    outcome = train(toy_run(tmp_path, work=Blind()))
+    outcome = train(toy_run(tmp_path, workload=Blind()))
     assert outcome.evaluation is None
     assert outcome.chosen == "average"
 
@@ -253,10 +289,10 @@ def test_going_on_is_logged_with_its_place(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run: Run = toy_run(tmp_path, watch=stopping_at(8))
-    train(run)
+    train_heeding_signals(run)
     with caplog.at_level(logging.INFO, logger="bertsmith"):
         train(toy_run(tmp_path))
-    assert "going on from" in caplog.text
+    assert "resuming from" in caplog.text
 
 
 def test_curves_go_to_tensorboard_when_it_is_there(

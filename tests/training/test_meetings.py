@@ -10,9 +10,9 @@ import torch
 from toy_corpus import short_recipe, toy_corpus
 from toy_training import ToyWork, toy_run
 
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.ranks import SingleRank
 from bertsmith.training.loop.step import compute_gradients
-from bertsmith.training.loop.workload import SingleRank
 from bertsmith.training.pretrain.pretrain import RECIPE, Job, pretrain
 
 
@@ -40,7 +40,7 @@ def test_ranks_agree_on_their_passes_before_the_first_one(tmp_path) -> None:
     """Sharded weights are gathered in every pass: a rank that agrees later waits for ever."""
     events: list[str] = []
     work = Heard(events=events)
-    run = replace(toy_run(tmp_path, work=work), ranks=Busier(events))
+    run = replace(toy_run(tmp_path, workload=work), ranks=Busier(events))
     batches = work.micro_batches(0, 0.0)
     compute_gradients(run, batches, step=0, rate=0.1)
     assert events == ["agree", *["pass"] * (len(batches) + 2)]
@@ -50,7 +50,7 @@ def test_idle_passes_add_nothing_to_the_gradient(tmp_path) -> None:
     found = []
     for ranks in (SingleRank(), Busier([])):
         run = replace(toy_run(tmp_path), ranks=ranks)
-        compute_gradients(run, run.work.micro_batches(1, 0.0), step=1, rate=0.1)
+        compute_gradients(run, run.workload.micro_batches(1, 0.0), step=1, rate=0.1)
         found.append([p.grad.clone() for p in run.model.parameters() if p.grad is not None])
     assert found[0]
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
@@ -79,6 +79,6 @@ def test_a_recipe_that_stands_there_already_changes_no_meeting(tmp_path: Path) -
         assert (job.out / RECIPE).exists() == written
         ranks = Counting()
         with pytest.raises(InterruptedError):
-            pretrain(job, place=Place(ranks=ranks))
+            pretrain(job, execution=Execution(ranks=ranks))
         counted.append(ranks.meetings)
     assert counted[0] == counted[1] > 0

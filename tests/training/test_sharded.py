@@ -21,7 +21,7 @@ from bertsmith.training.checkpoints.checkpoint import Checkpoints, _check_arrive
 from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_document, verify
 from bertsmith.training.checkpoints.layouts import open_stored
 from bertsmith.training.checkpoints.sharded import Sharded
-from bertsmith.training.loop.workload import SingleRank
+from bertsmith.training.execution.ranks import SingleRank
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))

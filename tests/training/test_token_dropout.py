@@ -20,11 +20,11 @@ from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.execution.ranks import SingleRank
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
 from bertsmith.training.finetune.record import regulariser
 from bertsmith.training.finetune.workload import FinetuneWork, Regularizers
-from bertsmith.training.loop.workload import SingleRank
 
 TOKENIZER = word_tokenizer()
 MASK = SPECIAL.index("[MASK]")

@@ -19,11 +19,14 @@ from bertsmith.nn.loss import LossSum, cross_entropy
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.checkpoints.checkpoint_files import verify
 from bertsmith.training.checkpoints.layouts import open_stored
+from bertsmith.training.execution.stop import StopSignals
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.evaluate import EvaluationSettings
 from bertsmith.training.loop.log import LogSettings
-from bertsmith.training.loop.run import Run
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.run import Outcome, Run
 from bertsmith.training.loop.schedule import LinearSettings, StableSettings
+from bertsmith.training.loop.workload import Workload
 from bertsmith.training.optimizers.optimizers import AdamWSettings
 
 WORDS, WIDTH = 23, 16
@@ -64,7 +67,7 @@ class ToyModel(nn.Module):
 
 
 @dataclass
-class ToyWork:
+class ToyWork(Workload):
     """Predicts the next word of a noisy cycle, and whether a text began with an even word."""
 
     seed: int = 0
@@ -72,8 +75,12 @@ class ToyWork:
     micro: int = 2  # micro-batches of a step
     pause: float = 0.0
     shares: list[float] = field(default_factory=list)
-    weights: dict[str, float] = field(default_factory=lambda: {"word": 1.0, "pair": 0.5})
+    parts: dict[str, float] = field(default_factory=lambda: {"word": 1.0, "pair": 0.5})
     plant: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return self.parts
 
     def micro_batches(self, step: int, share: float) -> list[ToyBatch]:
         self.shares.append(share)
@@ -127,12 +134,12 @@ class ToyWork:
         return ToyBatch(ids.flatten(), targets.flatten(), ids[:, 0] % 2)
 
 
-def toy_run(folder: Path, *, steps: int = 24, pause: float = 0.0, **changes: Any) -> Run:
+def toy_run(folder: Path | None, *, steps: int = 24, pause: float = 0.0, **changes: Any) -> Run:
     """A run of a second or less; `changes` replace fields of the Run."""
     run = Run(
         folder=folder,
         model=ToyModel(),
-        work=ToyWork(pause=pause),
+        workload=ToyWork(pause=pause),
         schedule=StableSettings(steps=steps, warmup=0.2, decay=0.4),
         optimizer=AdamWSettings(lr=5e-3),
         save=SaveSettings(every=5, keep=2),
@@ -143,6 +150,12 @@ def toy_run(folder: Path, *, steps: int = 24, pause: float = 0.0, **changes: Any
         facts={"data.sha256": "d" * 64, "vocabulary.sha256": "v" * 64, "precision": "fp32"},
     )
     return replace(run, **changes)
+
+
+def train_heeding_signals(run: Run) -> Outcome:
+    """As a command trains: SIGTERM and others stop it."""
+    with StopSignals() as stop:
+        return train(replace(run, stop=stop))
 
 
 def linear(steps: int) -> LinearSettings:

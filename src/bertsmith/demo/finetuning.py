@@ -16,7 +16,7 @@ from bertsmith.labeled.split.splits import load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.finetune.model_card import model_card
-from bertsmith.training.execution.execution import find_place
+from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
 from bertsmith.training.finetune.record import Making, write_record
@@ -49,7 +49,7 @@ def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> Pr
     out.mkdir(parents=True)
     settings = recipe()
     splits = load_splits(rows, saved=out / "split.json")
-    place = find_place(settings.run, out)
+    execution = choose_execution(settings.run, out)
     job = FinetuneJob(
         recipe=settings,
         task="classify",
@@ -58,13 +58,13 @@ def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> Pr
         dev=splits.dev,
         out=out,
     )
-    finetune(job, place=place, watch=watch)
+    finetune(job, execution=execution, watch=watch)
     table = length_table(splits, load_tokenizer(model))
     making = Making(
         job=job,
         splits=splits,
         run=out,
-        precision=place.path.name,
+        precision=execution.precision.name,
         threads=torch.get_num_threads(),
         more={"survey": survey(splits).to_json(), "lengths": table.to_json(LENGTH)},
     )

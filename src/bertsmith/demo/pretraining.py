@@ -13,7 +13,7 @@ from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.mask_filling import Filled, MaskedModel
 from bertsmith.text.learn import learn_vocabulary
-from bertsmith.training.execution.execution import find_place
+from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain.pretrain import Job, pretrain
@@ -73,7 +73,7 @@ def train(material: Material, out: Path, seconds: float, watch: Watcher | None =
     shutil.rmtree(out, ignore_errors=True)
     settings = recipe(seconds)
     job = Job(recipe=settings, corpus=material.shards, out=out)
-    return pretrain(job, place=find_place(settings.run, out), watch=watch)
+    return pretrain(job, execution=choose_execution(settings.run, out), watch=watch)
 
 
 def fill_hidden(

@@ -88,8 +88,8 @@ def glue(
     out = which.out or Path(f"{Path(model).resolve().name}-glue")
     note(f"models and finished rows are kept in {out}", quiet=quiet)
     runs = [_run(name, shelf, model, which, settings, out, mark) for name in names]
-    with kept_in(out) as folder, computing(runs[0].recipe, folder, settings.device) as place:
-        trials = [glue_trial(run, place) for run in runs]
+    with kept_in(out) as folder, computing(runs[0].recipe, folder, settings.device) as execution:
+        trials = [glue_trial(run, execution) for run in runs]
         done = run_shown(trials, folder, quiet=quiet, go_on=True)
     told = _told(model, data, done, shelf)
     if as_json:

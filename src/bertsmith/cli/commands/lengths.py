@@ -141,6 +141,7 @@ def _compared(
         task_of,
         weights_mark,
     )
+    from bertsmith.config import changed
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.folds import some_rows
@@ -173,16 +174,16 @@ def _compared(
         out=folder / RUNS,
         known=task_kind(task).known(splits.train),
     )
-    with computing(recipe, folder, settings.device) as place:
+    with computing(recipe, folder, settings.device) as execution:
         trials = [
             finetune_trial(
                 name,
                 replace(
                     job,
-                    recipe=recipe.model_copy(update={"length": length}),
-                    out=job.out / name,
+                    recipe=changed(recipe, {"length": length}),
+                    out=job.folder / name,
                 ),
-                place,
+                execution,
                 mark=mark,
                 cost=window_cost(table, limit) if name == "windows" else 1.0,
             )

@@ -177,22 +177,25 @@ def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
     """Train in this process, or become the launcher of several; also whether this is the first."""
     from bertsmith.cli.shared.console import note
     from bertsmith.cli.views.pretrain import watching
-    from bertsmith.training.execution.execution import find_place, is_one_of_many
+    from bertsmith.training.execution.execution import choose_execution, is_one_of_many
     from bertsmith.training.execution.launch import relaunch
     from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.execution.stop import StopSignals
     from bertsmith.training.pretrain.pretrain import pretrain as run
 
     if job.recipe.run.devices > 1 and not is_one_of_many():
         relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=job.recipe.run.devices)
     keep_freed_memory()
-    place = find_place(job.recipe.run, job.out)
-    first = place.ranks.is_first
-    note(f"products: {place.path.name} ({place.path.reason})", quiet=quiet or not first)
-    try:
-        with watching(quiet=quiet or not first) as watch:
-            outcome = run(job, place=place, watch=watch)
-    finally:
-        place.close()
+    with StopSignals() as stop:
+        execution = choose_execution(job.recipe.run, job.out, stop=stop)
+        first = execution.ranks.is_first
+        chosen = execution.precision
+        note(f"products: {chosen.name} ({chosen.reason})", quiet=quiet or not first)
+        try:
+            with watching(quiet=quiet or not first) as watch:
+                outcome = run(job, execution=execution, watch=watch)
+        finally:
+            execution.close()
     return outcome, first
 
 

@@ -17,7 +17,7 @@ from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.tasks.model.text_vector import VectorSettings
-    from bertsmith.training.execution.execution import Place
+    from bertsmith.training.execution.execution import Execution
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.store import Tried
     from bertsmith.training.studies.trials import Trial
@@ -116,8 +116,8 @@ def vectors(
     with kept_in(out) as folder:
         job = _job(data, model, choosing, reading, settings, folder, quiet=quiet)
         choices = _choices(job, choosing)
-        with computing(job.recipe, folder, settings.device) as place:
-            trials = _trials(job, choices, choosing, place, mark)
+        with computing(job.recipe, folder, settings.device) as execution:
+            trials = _trials(job, choices, choosing, execution, mark)
             tried = run_shown(trials, folder, quiet=quiet).rows
     told = _told(job, tried)
     if as_json:
@@ -172,22 +172,22 @@ def _trials(
     job: FinetuneJob,
     choices: Sequence[VectorSettings],
     choosing: Choosing,
-    place: Place,
+    execution: Execution,
     mark: str,
 ) -> list[Trial]:
-    """One for all frozen choices, then one for each trained choice."""
+    """One run for each choice, with a frozen and with a trained encoder."""
     from bertsmith.tasks.model.text_vector import VectorSettings
-    from bertsmith.training.studies.vectors import frozen_recipe, frozen_trial, trained_trials
+    from bertsmith.training.studies.vectors import frozen_recipe, vector_trials
 
     found: list[Trial] = []
     if choosing.only != "trained":
-        alone = replace(job, recipe=frozen_recipe(job.recipe, epochs=choosing.frozen_epochs))
-        found.append(frozen_trial(alone, choices, place, rate=choosing.frozen_lr, mark=mark))
+        recipe = frozen_recipe(job.recipe, epochs=choosing.frozen_epochs, rate=choosing.frozen_lr)
+        found += vector_trials(replace(job, recipe=recipe), choices, execution, mark=mark)
     if choosing.only != "frozen":
         # The model's own head is a choice, too, where it has one: what other libraries load.
         plain = not choosing.pooling and not choosing.layers and job.recipe.head.is_plain
         own = [VectorSettings(pooling="published")] if plain else []
-        found += trained_trials(job, [*own, *choices], place, mark=mark)
+        found += vector_trials(job, [*own, *choices], execution, mark=mark)
     return found
 
 
@@ -235,6 +235,4 @@ def _lines(told: dict[str, Any]) -> list[str]:
     train, dev = told["rows"]["train"], told["rows"]["dev"]
     lines = [f"{train:,} training rows; figures of {dev:,} development rows, best first:"]
     lines += table_lines(["vector", "encoder", *names, "time"], rows)
-    if any(run["encoder"] == "frozen" for run in runs):
-        lines.append("frozen ones share one pass through the encoder; time: as if by itself")
     return lines

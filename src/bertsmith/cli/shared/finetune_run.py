@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertsmith.labeled.read.reader import OnError
     from bertsmith.labeled.spec import DataSpec
     from bertsmith.labeled.split.splits import Splits
-    from bertsmith.training.execution.execution import Place
+    from bertsmith.training.execution.execution import Execution
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.finetune.recipe import FinetuneRecipe
     from bertsmith.training.loop.progress import Watcher
@@ -55,12 +55,12 @@ def run(request: Request, *, quiet: bool) -> int:
     """From rows to a proven folder; the exit code."""
     import torch
 
-    from bertsmith.cli.views.finetune import watching
     from bertsmith.folders.read import read_folder
     from bertsmith.hardware.environment import thread_count
-    from bertsmith.training.execution.execution import find_place, is_one_of_many
+    from bertsmith.training.execution.execution import choose_execution, is_one_of_many
     from bertsmith.training.execution.launch import relaunch
     from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.execution.stop import StopSignals
 
     recipe = request.read_recipe(request.given.task)  # a mistake in it is told before the reading
     torch.set_num_threads(recipe.run.threads or thread_count())
@@ -68,28 +68,37 @@ def run(request: Request, *, quiet: bool) -> int:
     read_folder(request.model)  # and so is one in the name of the model
     if recipe.run.devices > 1 and not is_one_of_many():
         relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=recipe.run.devices)
-    place = find_place(recipe.run, request.out, device=request.device)
-    first = place.ranks.is_first
+    with StopSignals() as stop:
+        execution = choose_execution(recipe.run, request.out, device=request.device, stop=stop)
+        try:
+            return _executed(request, recipe, execution, quiet=quiet)
+        finally:
+            execution.close()
+
+
+def _executed(
+    request: Request, recipe: FinetuneRecipe, execution: Execution, *, quiet: bool
+) -> int:
+    from bertsmith.cli.views.finetune import watching
+
+    first = execution.ranks.is_first
     quiet = quiet or not first
-    try:
-        note(f"products: {place.path.name} ({place.path.reason})", quiet=quiet)
-        rate = recipe.optimizer.head_lr or recipe.optimizer.lr
-        if recipe.encoder.frozen and rate is not None and rate < LITTLE_FOR_A_HEAD:
-            note(
-                f"only the head learns (encoder.frozen), for which a rate of {rate:g} is little; "
-                "without --lr it is found by the size of the vectors",
-                quiet=quiet,
-            )
-        splits = _rows(request, recipe, quiet=quiet)
-        job = _job(request, splits)
-        more = _look(job, splits, quiet=quiet)
-        with watching(request.out, quiet=quiet) as watch:
-            trained = _trained(request, job, place, watch, quiet=quiet)
-        if first:
-            _tell(job, splits, trained, place, more)
-        return trained.outcome.exit_code
-    finally:
-        place.close()
+    note(f"products: {execution.precision.name} ({execution.precision.reason})", quiet=quiet)
+    rate = recipe.optimizer.head_lr or recipe.optimizer.lr
+    if recipe.encoder.frozen and rate is not None and rate < LITTLE_FOR_A_HEAD:
+        note(
+            f"only the head learns (encoder.frozen), for which a rate of {rate:g} is little; "
+            "without --lr it is found by the size of the vectors",
+            quiet=quiet,
+        )
+    splits = _rows(request, recipe, quiet=quiet)
+    job = _job(request, splits)
+    more = _look(job, splits, quiet=quiet)
+    with watching(request.out, quiet=quiet) as watch:
+        trained = _trained(request, job, execution, watch, quiet=quiet)
+    if first:
+        _tell(job, splits, trained, execution, more)
+    return trained.outcome.exit_code
 
 
 def _rows(request: Request, recipe: FinetuneRecipe, *, quiet: bool) -> Splits:
@@ -178,13 +187,13 @@ class Trained:
 
 
 def _trained(
-    request: Request, job: FinetuneJob, place: Place, watch: Watcher | None, *, quiet: bool
+    request: Request, job: FinetuneJob, execution: Execution, watch: Watcher | None, *, quiet: bool
 ) -> Trained:
     from bertsmith.training.finetune.finetune import finetune
 
     if request.seeds == 1 and request.folds is None:
-        outcome = finetune(job, place=place, watch=watch).outcome
-        return Trained(outcome=outcome, folder=job.out, more={})
+        outcome = finetune(job, execution=execution, watch=watch).outcome
+        return Trained(outcome=outcome, folder=job.folder, more={})
 
     def notice(message: str) -> None:
         note(message, quiet=quiet)
@@ -196,7 +205,7 @@ def _trained(
             job,
             request.folds,
             group=_group(request.given.group),
-            place=place,
+            execution=execution,
             watch=watch,
             notice=notice,
         )
@@ -205,10 +214,10 @@ def _trained(
 
         first = job.recipe.run.seed
         seeds = range(first, first + request.seeds)
-        many = finetune_seeds(job, seeds, place=place, watch=watch, notice=notice)
+        many = finetune_seeds(job, seeds, execution=execution, watch=watch, notice=notice)
     outcome = many.result.outcome
     if many.best is None:
-        return Trained(outcome=outcome, folder=job.out, more={})
+        return Trained(outcome=outcome, folder=job.folder, more={})
     return Trained(outcome=outcome, folder=many.best.folder, more=many.to_json())
 
 
@@ -218,7 +227,11 @@ def _group(column: str | int | None) -> str | None:
 
 
 def _tell(
-    job: FinetuneJob, splits: Splits, trained: Trained, place: Place, more: Mapping[str, Any]
+    job: FinetuneJob,
+    splits: Splits,
+    trained: Trained,
+    execution: Execution,
+    more: Mapping[str, Any],
 ) -> None:
     """Prove the finished folder and say on standard output what it is worth."""
     import torch
@@ -236,11 +249,11 @@ def _tell(
         job=job,
         splits=splits,
         run=trained.folder,
-        precision=place.path.name,
+        precision=execution.precision.name,
         threads=torch.get_num_threads(),
         more={**more, **trained.more},
     )
-    record = write_record(making, device=str(place.device))
-    page = write_finetune_report(job.out, record)
-    write_staged(job.out / "README.md", model_card(record, name=job.out.name).encode())
-    sys.stdout.write("\n".join(result_lines(job.out, record, page)) + "\n")
+    record = write_record(making, device=str(execution.device))
+    page = write_finetune_report(job.folder, record)
+    write_staged(job.folder / "README.md", model_card(record, name=job.folder.name).encode())
+    sys.stdout.write("\n".join(result_lines(job.folder, record, page)) + "\n")

@@ -1,4 +1,4 @@
-"""What commands of several small runs share: settings, rows, a place to compute, a folder."""
+"""What commands of several small runs share: settings, rows, an execution, a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bertsmith.errors import ConfigError
 if TYPE_CHECKING:
     from bertsmith.cli.shared.data_options import Reading
     from bertsmith.labeled.split.splits import Splits
-    from bertsmith.training.execution.execution import Place
+    from bertsmith.training.execution.execution import Execution
     from bertsmith.training.finetune.recipe import FinetuneRecipe
     from bertsmith.training.studies.trials import Trial, Trials
 
@@ -75,24 +75,29 @@ class RunSettings:
 
 
 @contextmanager
-def computing(recipe: FinetuneRecipe, out: Path, device: str | None) -> Iterator[Place]:
-    """Where the runs happen, as `bertsmith finetune` finds it."""
+def computing(recipe: FinetuneRecipe, out: Path, device: str | None) -> Iterator[Execution]:
+    """How the runs are executed, as by `bertsmith finetune`."""
     import torch
 
     from bertsmith.hardware.environment import thread_count
-    from bertsmith.training.execution.execution import RunSettings as Wanted
-    from bertsmith.training.execution.execution import find_place
+    from bertsmith.training.execution.execution import choose_execution
     from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.execution.stop import StopSignals
 
     run = recipe.run
     torch.set_num_threads(run.threads or thread_count())
     keep_freed_memory()
-    wanted = Wanted(seed=run.seed, precision=run.precision, threads=run.threads)
-    place = find_place(wanted, out, device=device)
-    try:
-        yield place
-    finally:
-        place.close()
+    if run.devices > 1:
+        raise ConfigError(
+            f"run.devices={run.devices}: the runs of this command share one process; leave it out, "
+            "several devices are for finetune and pretrain"
+        )
+    with StopSignals() as stop:
+        execution = choose_execution(run, out, device=device, stop=stop)
+        try:
+            yield execution
+        finally:
+            execution.close()
 
 
 @contextmanager

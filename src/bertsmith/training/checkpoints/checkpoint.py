@@ -32,8 +32,8 @@ from bertsmith.training.checkpoints.checkpoint_files import (
 )
 from bertsmith.training.checkpoints.layouts import layout_for, layout_name
 from bertsmith.training.execution.rank_sync import gather_text, on_first, together
+from bertsmith.training.execution.ranks import Ranks, SingleRank
 from bertsmith.training.loop.schedule import Seconds
-from bertsmith.training.loop.workload import Ranks, SingleRank
 
 log = logging.getLogger(__name__)
 

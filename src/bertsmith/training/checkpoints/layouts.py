@@ -11,7 +11,7 @@ from torch import Tensor
 from bertsmith.errors import unknown
 from bertsmith.training.checkpoints.checkpoint_files import SHARDED, WHOLE, Files, Groups
 from bertsmith.training.checkpoints.whole import Whole
-from bertsmith.training.loop.workload import Ranks
+from bertsmith.training.execution.ranks import Ranks
 
 
 class Stored(Protocol):

@@ -44,24 +44,30 @@ class Saver:
         self._optimizers = optimizers
         self._average = average
         self._best = best
-        self._checkpoints = Checkpoints(
-            run.folder / CHECKPOINTS, keep=run.save.keep, ranks=run.ranks
-        )
+        self._checkpoints: Checkpoints | None = None  # of a run in memory
+        if run.folder is not None:
+            self._checkpoints = Checkpoints(
+                run.folder / CHECKPOINTS, keep=run.save.keep, ranks=run.ranks
+            )
         self.facts = run_facts(run)
 
     def restore(self) -> TrainState:
         """The newest whole checkpoint, put into model and optimizer, or a fresh state."""
+        if self._checkpoints is None:
+            return TrainState()
         on_first(self._run.ranks, self._tidy)
         self._checkpoints.prepare()
         found = self._checkpoints.newest()
         if found is None:
             return TrainState()
         state = together(self._run.ranks, lambda: self._load(found))
-        log.info("going on from %s (step %d)", found.path, found.step)
+        log.info("resuming from %s (step %d)", found.path, found.step)
         return state
 
     def save(self, state: TrainState, *, reason: str) -> None:
-        """Write a checkpoint; refuses a state that is not finite."""
+        """Write a checkpoint, if the run has a folder; refuses a state that is not finite."""
+        if self._checkpoints is None:
+            return
         state.averaged = self._average.count
         tensors = {MODEL: _weights(self._run.model), OPTIMIZER: self._optimizers.state()}
         if self._average.count:
@@ -88,6 +94,8 @@ class Saver:
         return 3 * sum(t.numel() * t.element_size() for t in _weights(self._run.model).values())
 
     def _tidy(self) -> None:
+        if self._run.folder is None:
+            return
         for path in self._run.folder.glob(f".{RESULT}.*.partial"):
             path.unlink(missing_ok=True)  # a process was killed between two system calls
 

@@ -31,7 +31,7 @@ from torch.distributed.checkpoint.planner import WriteItem
 from bertsmith.errors import FolderError, WriteError
 from bertsmith.folders.tensor_file import data_size
 from bertsmith.training.checkpoints.checkpoint_files import SHARDED, Files, Groups
-from bertsmith.training.loop.workload import Ranks
+from bertsmith.training.execution.ranks import Ranks
 
 _SUFFIX = ".safetensors"
 

@@ -14,7 +14,7 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.header import TensorPlace, read_header
 from bertsmith.folders.tensor_file import TYPES, byte_view, data_size, file_blocks
 from bertsmith.training.checkpoints.checkpoint_files import WHOLE, Files, Groups, put
-from bertsmith.training.loop.workload import Ranks
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.optimizers.optimizers import sharded_like
 
 SUFFIX = ".safetensors"

@@ -1,4 +1,4 @@
-"""Where a run happens: device, processes and number format, found from a recipe and the machine."""
+"""How a run is executed: device, processes, number format and stop requests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bertsmith.nn.block import Block
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_manifest
 from bertsmith.training.execution.precision import FP32, PrecisionPath, Wanted, choose_precision
-from bertsmith.training.execution.ranks import DataParallel, RankSettings, join
-from bertsmith.training.loop.workload import SingleRank
+from bertsmith.training.execution.ranks import Ranks, RankSettings, SingleRank, join
+from bertsmith.training.execution.stop import NeverStop, StopRequest
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -32,37 +32,44 @@ class RunSettings(RankSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Device, processes, and how numbers are multiplied."""
+class Execution:
+    """Device, processes, how numbers are multiplied, and what may ask a run to stop."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    ranks: SingleRank = field(default_factory=SingleRank)
-    path: PrecisionPath = field(
+    ranks: Ranks = field(default_factory=SingleRank)
+    stop: StopRequest = field(default_factory=NeverStop)
+    precision: PrecisionPath = field(
         default_factory=lambda: PrecisionPath(name=FP32, reason="the plain way")
     )
 
     def prepare(self, model: nn.Module) -> None:
         """Bring a model here: to the device, to the number format, to all ranks."""
         model.to(self.device)
-        self.path.prepare(model)
-        if isinstance(self.ranks, DataParallel):
-            self.ranks.prepare(model)
+        self.precision.prepare(model)
+        self.ranks.prepare(model)
 
     def close(self) -> None:
         """Leave the other processes."""
-        if isinstance(self.ranks, DataParallel):
-            self.ranks.close()
+        self.ranks.close()
 
 
-def find_place(settings: RunSettings, out: Path, *, device: str | None = None) -> Place:
-    """A GPU if there is one, and the number format that the last checkpoint was made with.
+def choose_execution(
+    settings: RunSettings,
+    out: Path | None = None,
+    *,
+    device: str | None = None,
+    stop: StopRequest | None = None,
+) -> Execution:
+    """A GPU if there is one, and the number format of the last checkpoint in `out`.
 
-    `device` names another place than that.
+    `device` names another device than that.
     """
     where = _found_device() if device is None else _named_device(device)
-    path = choose_precision(settings.precision, where, before=recorded_path(out))
+    precision = choose_precision(
+        settings.precision, where, before=None if out is None else recorded_path(out)
+    )
     ranks = join(settings, device=where, sharded=(Block,))
-    return Place(device=where, ranks=ranks, path=path)
+    return Execution(device=where, ranks=ranks, precision=precision, stop=stop or NeverStop())
 
 
 def _found_device() -> torch.device:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from bertsmith.errors import BertsmithError
-from bertsmith.training.loop.workload import Ranks
+from bertsmith.training.execution.ranks import Ranks
 
 Result = TypeVar("Result")
 _PACKED = 6  # bytes of text in one number: a float64 counts exactly up to 2**53

@@ -9,10 +9,10 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Protocol, TypeVar
 
 import torch
 from pydantic import Field
@@ -22,7 +22,6 @@ from torch.distributed.distributed_c10d import Store
 
 from bertsmith.config import Settings
 from bertsmith.errors import BertsmithError, LostRankError
-from bertsmith.training.loop.workload import SingleRank
 
 log = logging.getLogger(__name__)
 
@@ -40,26 +39,90 @@ class RankSettings(Settings):
     timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds to wait for the slowest rank
 
 
-class OneRank(SingleRank):
-    """One process on its own, with all that several need."""
+class Ranks(Protocol):
+    """The processes that train together; every method but the properties is called by all."""
 
-    def prepare(self, model: nn.Module) -> None:
-        """Make a model ready for training, before its optimizer is built."""
+    @property
+    def world(self) -> int:
+        """How many processes there are."""
+
+    @property
+    def rank(self) -> int:
+        """Which of them this is."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this one writes files."""
+
+    def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """Each number added over all ranks in float64, hence exact for counts."""
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Replace each gradient by its sum (not its mean) over all ranks."""
 
     def passes(self, own: int) -> int:
         """How many micro-batches this rank must run in a step, given how many it has."""
-        return own
 
-    @contextmanager
-    def whole(self, model: nn.Module) -> Iterator[None]:
-        """While entered, weights can be read without the other ranks."""
-        yield
+    def whole(self, model: nn.Module) -> AbstractContextManager[None]:
+        """While entered, passes without gradients need no other rank."""
+
+    def watched(self) -> AbstractContextManager[None]:
+        """While entered, a meeting that fails anywhere says which rank was not there."""
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set on any rank."""
+
+    def barrier(self) -> None:
+        """Wait for all."""
+
+    def prepare(self, model: nn.Module) -> None:
+        """Make a model ready for training, before its optimizer is built."""
 
     def close(self) -> None:
         """Leave the group."""
 
 
-class DataParallel(OneRank):
+class SingleRank:
+    """One process on its own."""
+
+    world = 1
+    rank = 0
+    is_first = True
+
+    def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """The numbers as they are."""
+        return dict(counts)
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Nothing to add."""
+
+    def passes(self, own: int) -> int:
+        """As many as there are."""
+        return own
+
+    def whole(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Nothing to gather."""
+        return nullcontext()
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Nobody can be missing."""
+        return nullcontext()
+
+    def any(self, flag: bool) -> bool:
+        """The flag as it is."""
+        return flag
+
+    def barrier(self) -> None:
+        """Nobody to wait for."""
+
+    def prepare(self, model: nn.Module) -> None:
+        """Nobody to share weights with."""
+
+    def close(self) -> None:
+        """No group to leave."""
+
+
+class DataParallel(SingleRank):
     """Every rank holds all weights; gradients are summed after a step's last backward pass."""
 
     def __init__(self, *, device: torch.device, timeout: float) -> None:
@@ -181,7 +244,7 @@ class DataParallel(OneRank):
 
 def join(
     settings: RankSettings, *, device: torch.device, sharded: Sequence[type[nn.Module]] = ()
-) -> OneRank:
+) -> Ranks:
     """The ranks of this process: one, unless a launcher such as torchrun started it.
 
     `sharded` are the modules that FSDP2 shards one by one, the blocks of an encoder.
@@ -189,7 +252,7 @@ def join(
     if not dist.is_available() or not dist.is_torchelastic_launched():
         if settings.sharding == "fsdp":
             log.info("one process has nothing to shard: sharding fsdp changes nothing")
-        return OneRank()
+        return SingleRank()
     _end_with_launcher()
     backend = "nccl" if device.type == "cuda" else "gloo"
     try:

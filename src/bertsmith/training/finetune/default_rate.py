@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.encoder_cache import read_vectors
 
 # 1e-4 suits a width of 384 (all-MiniLM-L6-v2). In inverse proportion, 128 gets 3e-4, which stands
@@ -26,16 +26,16 @@ HEAD_ALONE = 1e-3  # where a head's input changes while it learns, so that no si
 SAMPLE = 64  # rows whose vectors tell their size
 
 
-def usual_rate(model: TaskModel, features: Sequence[Feature], place: Place) -> float:
+def usual_rate(model: TaskModel, features: Sequence[Feature], execution: Execution) -> float:
     """By the width of the model; if its encoder is frozen, by the size of what the head reads."""
     if not model.frozen:
         return by_width(model.model.spec.hidden)
     learns_below = any(weight.requires_grad for weight in model.model.encoder.parameters())
     if learns_below or not model.keeps_vectors:
         return HEAD_ALONE
-    rate = by_size(read_vectors(model, features[:SAMPLE], place))
+    rate = by_size(read_vectors(model, features[:SAMPLE], execution))
     # All ranks must have the same, and their last bits need not agree.
-    return place.ranks.sum_counts({"rate": rate if place.ranks.is_first else 0.0})["rate"]
+    return execution.ranks.sum_counts({"rate": rate if execution.ranks.is_first else 0.0})["rate"]
 
 
 def by_width(hidden: int) -> float:

@@ -15,7 +15,7 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import MICRO_TOKENS, cut_up
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.progress import Progress, Watcher
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def keep_vectors(
     model: TaskModel,
     rows: Mapping[str, Sequence[Feature]],
     *,
-    place: Place,
+    execution: Execution,
     watch: Watcher | None = None,
     memory: Memory | None = None,
 ) -> Rows:
@@ -48,7 +48,7 @@ def keep_vectors(
     unread = {name: part for name, part in rows.items() if name not in memory}
     shown = _Shown(sum(len(feature) for part in unread.values() for feature in part), watch)
     for name, features in unread.items():
-        memory[name] = read_vectors(model, features, place, shown.add)
+        memory[name] = read_vectors(model, features, execution, shown.add)
     return {
         name: [
             replace(feature, vector=vector)
@@ -62,7 +62,7 @@ def keep_vectors(
 def read_vectors(
     model: TaskModel,
     features: Sequence[Feature],
-    place: Place,
+    execution: Execution,
     count: Callable[[int], None] | None = None,
 ) -> NDArray[np.float32]:
     """What the encoder says of each feature (N, W); `count` is told the tokens of each batch."""
@@ -71,8 +71,8 @@ def read_vectors(
     found = np.empty((len(features), model.width), dtype=np.float32)
     try:
         for numbers in cut_up(features, MICRO_TOKENS):
-            batch = task_batch([features[number] for number in numbers]).to(place.device)
-            with place.path.context():
+            batch = task_batch([features[number] for number in numbers]).to(execution.device)
+            with execution.precision.context():
                 found[numbers] = model.passages(batch).float().cpu().numpy()
             if count is not None:
                 count(batch.tokens)

@@ -1,21 +1,22 @@
-"""Fine-tuning from labeled rows to a model folder; the same call again goes on."""
+"""Fine-tuning from labeled rows to a model, in a folder or in memory; resumes in its folder."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import json_digest
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.example import Example
+from bertsmith.metrics import better
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import answer, predictions
 from bertsmith.tasks.kinds import task_from_data, task_kind
-from bertsmith.tasks.model.auxiliary import auxiliary_from, with_auxiliary
+from bertsmith.tasks.model.auxiliary import Auxiliary, auxiliary_from, with_auxiliary
 from bertsmith.tasks.model.meta import MetaTables, meta_sizes, meta_tables, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
@@ -26,7 +27,7 @@ from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.default_rate import usual_rate
 from bertsmith.training.finetune.embedding_subset import keep_seen, put_back_all
 from bertsmith.training.finetune.encoder_cache import Memory, keep_vectors
@@ -48,7 +49,7 @@ LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneJob:
-    """What is to be learned, from what, and where the result goes.
+    """What is to be learned, from what, and where the result goes: nowhere if `out` is None.
 
     `known` are rows whose labels the model is to have, too, though it does not learn from them;
     `accept` names settings whose change since the last checkpoint is wanted. `language` of the
@@ -60,15 +61,22 @@ class FinetuneJob:
     model: str
     train: Sequence[Example]
     dev: Sequence[Example]
-    out: Path
+    out: Path | None = None
     known: Sequence[Example] = ()
     accept: Collection[str] = ()
     language: str | None = None
 
+    @property
+    def folder(self) -> Path:
+        """Where the result goes, for what cannot be done in memory."""
+        if self.out is None:
+            raise ConfigError("this run has no folder; give `out`")
+        return self.out
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finetuned:
-    """How a run ended; figures and predictions of the development rows, thresholds tuned on them.
+    """The result: metrics and predictions of the development rows, thresholds tuned on them.
 
     `model` is None when the run was stopped before its end.
     """
@@ -84,20 +92,50 @@ class Finetuned:
 def finetune(
     job: FinetuneJob,
     *,
-    place: Place | None = None,
+    execution: Execution | None = None,
     watch: Watcher | None = None,
     loss: Loss | None = None,
     memory: Memory | None = None,
 ) -> Finetuned:
-    """Train, or go on training, and write the model folder with the best weights.
+    """Train, or resume training, and write the model folder with the best weights.
 
     `loss` takes the place of the task's own: logits and their batch -> LossSum, whose count is
     `task.count(batch)`. Jobs that differ in nothing but their seed may share a `memory`: a frozen
     encoder then reads the rows once for all of them.
     """
-    place = place or Place()
+    execution = execution or Execution()
+    _check(job, execution)
+    setup = _prepare(job, execution)
+    steps = max(1, round(len(job.train) / job.recipe.plan.batch * job.recipe.plan.epochs))
+    began = time.monotonic()
+    rate = job.recipe.optimizer.lr or usual_rate(setup.model, setup.rows["train"], execution)
+    if setup.model.keeps_vectors and not _is_trained(job, steps):
+        rows = keep_vectors(
+            setup.model, setup.rows, execution=execution, watch=watch, memory=memory
+        )
+        setup = replace(setup, rows=rows)
+    spent = time.monotonic() - began
+    run = _run(job, setup, execution, steps=steps, rate=rate, loss=loss)
+    outcome = train(replace(run, watch=watch, spent=spent))
+    if outcome.status != "finished":
+        return Finetuned(outcome=outcome, steps=steps)
+    return _finished(job, setup, outcome, steps, execution)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setup:
+    """What is built from a job before its first step."""
+
+    model: TaskModel
+    tokenizer: Tokenizer
+    tables: MetaTables
+    columns: Sequence[Auxiliary]
+    regularizers: Regularizers
+    rows: dict[str, list[Feature]]  # of train and dev
+
+
+def _prepare(job: FinetuneJob, execution: Execution) -> _Setup:
     recipe = job.recipe
-    _check(job, place)
     task = job_task(job)
     tables = meta_tables(job.train, recipe.head.meta)
     columns = auxiliary_from(job.train, recipe.auxiliary, task)
@@ -107,53 +145,69 @@ def finetune(
         task,
         meta_sizes=meta_sizes(tables),
         auxiliary=columns,
-        device=place.device.type,
+        device=execution.device.type,
     )
     regularizers = _regularizers(job, tokenizer)
     rows = _features(job, model, tokenizer, tables, regularizers)
-    place.prepare(model)
-    steps = max(1, round(len(job.train) / recipe.plan.batch * recipe.plan.epochs))
-    began = time.monotonic()
-    rate = recipe.optimizer.lr or usual_rate(model, rows["train"], place)
-    if model.keeps_vectors and steps not in Checkpoints(job.out / CHECKPOINTS).steps():
-        rows = keep_vectors(model, rows, place=place, watch=watch, memory=memory)
-    work = FinetuneWork(
-        task,
-        with_auxiliary(rows["train"], job.train, columns),
+    execution.prepare(model)
+    return _Setup(
+        model=model,
+        tokenizer=tokenizer,
+        tables=tables,
+        columns=columns,
+        regularizers=regularizers,
+        rows=rows,
+    )
+
+
+def _is_trained(job: FinetuneJob, steps: int) -> bool:
+    """Whether the last step is in a checkpoint already."""
+    return job.out is not None and steps in Checkpoints(job.out / CHECKPOINTS).steps()
+
+
+def _run(
+    job: FinetuneJob,
+    setup: _Setup,
+    execution: Execution,
+    *,
+    steps: int,
+    rate: float,
+    loss: Loss | None,
+) -> Run:
+    recipe, model = job.recipe, setup.model
+    workload = FinetuneWork(
+        model.task,
+        with_auxiliary(setup.rows["train"], job.train, setup.columns),
         plan=recipe.plan,
         seed=recipe.run.seed,
-        ranks=place.ranks,
+        ranks=execution.ranks,
         loss=loss,
-        auxiliary=columns,
-        regularizers=regularizers,
+        auxiliary=setup.columns,
+        regularizers=setup.regularizers,
     )
-    run = Run(
+    return Run(
         folder=job.out,
         model=model,
-        work=work,
+        workload=workload,
         schedule=LinearSettings(steps=steps, warmup=recipe.plan.warmup),
         optimizer=recipe.optimizer.at(rate),
         save=recipe.save,
         evaluation=EvaluationSettings(
             held_out=0.0,
-            every=max(1, round(work.steps_an_epoch / recipe.plan.evaluations)),
+            every=max(1, round(workload.steps_per_epoch / recipe.plan.evaluations)),
         ),
         averaging=recipe.averaging,
         seed=recipe.run.seed,
-        facts=facts(job, place, loss),
+        facts=facts(job, execution, loss),
         accept=frozenset(job.accept),
-        device=place.device,
-        ranks=place.ranks,
-        precision=place.path.context,
-        watch=watch,
-        spent=time.monotonic() - began,
-        judge=lambda: _judged(model, rows["dev"], job.dev, place, loss),
+        device=execution.device,
+        ranks=execution.ranks,
+        precision=execution.precision.context,
+        stop=execution.stop,
+        evaluate=lambda: _evaluate(model, setup.rows["dev"], job.dev, execution, loss),
         best=recipe.best,
+        better=better,
     )
-    outcome = train(run)
-    if outcome.status != "finished":
-        return Finetuned(outcome=outcome, steps=steps)
-    return _finished(job, outcome, steps, model, tokenizer, tables, rows["dev"], place)
 
 
 def job_task(job: FinetuneJob) -> Task:
@@ -183,7 +237,7 @@ def _features(
     tables: MetaTables,
     regularizers: Regularizers,
 ) -> dict[str, list[Feature]]:
-    """The passages of both sets of rows; the model is told which tokens it will see."""
+    """The passages of both sets of rows; the model trains the embeddings of their tokens alone."""
     rows = {
         name: with_meta(model.task.features(some, tokenizer, job.recipe.length), some, tables)
         for name, some in (("train", job.train), ("dev", job.dev))
@@ -199,16 +253,16 @@ def _features(
     return rows
 
 
-def _check(job: FinetuneJob, place: Place) -> None:
+def _check(job: FinetuneJob, execution: Execution) -> None:
     """Refuse what cannot be done before time goes into it."""
     if not job.dev:
         raise ConfigError("there are no development rows to choose the best weights by")
     RDrop.of(job.recipe.regularization.r_drop, job.task)
-    if place.ranks.world == 1:
+    if execution.ranks.world == 1:
         return
     from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import
 
-    if isinstance(place.ranks, FullySharded):
+    if isinstance(execution.ranks, FullySharded):
         # The loss may hold weights (a CRF's), and figures are made of whole models.
         raise ConfigError(
             "fine-tuning keeps all weights on every rank: run.sharding = fsdp is for pre-training; "
@@ -216,17 +270,23 @@ def _check(job: FinetuneJob, place: Place) -> None:
         )
 
 
-def _judged(
+def _evaluate(
     model: TaskModel,
     features: Sequence[Feature],
     examples: Sequence[Example],
-    place: Place,
-    wanted: Loss | None,
+    execution: Execution,
+    own_loss: Loss | None,
 ) -> Evaluation:
-    """Loss and figures of the development rows."""
-    found = answer(model, features, device=place.device, precision=place.path.context, loss=wanted)
-    loss = found.loss if found.loss is not None else float("nan")
-    figures = score(model.task, examples, predictions(model, found, features, examples))
+    """Loss and metrics of the development rows."""
+    answered = answer(
+        model,
+        features,
+        device=execution.device,
+        precision=execution.precision.context,
+        loss=own_loss,
+    )
+    loss = answered.loss if answered.loss is not None else float("nan")
+    figures = score(model.task, examples, predictions(model, answered, features, examples))
     return Evaluation(
         losses={PART: loss},
         accuracy={},
@@ -237,36 +297,32 @@ def _judged(
 
 
 def _finished(
-    job: FinetuneJob,
-    outcome: Outcome,
-    steps: int,
-    model: TaskModel,
-    tokenizer: Tokenizer,
-    tables: MetaTables,
-    features: Sequence[Feature],
-    place: Place,
+    job: FinetuneJob, setup: _Setup, outcome: Outcome, steps: int, execution: Execution
 ) -> Finetuned:
     """Tune thresholds on the development rows, and write the folder."""
-    found = answer(model, features, device=place.device, precision=place.path.context)
-    said = predictions(model, found, features, job.dev)
-    model.task = model.task.tuned(job.dev, said)
-    said = predictions(model, found, features, job.dev)
+    model, features = setup.model, setup.rows["dev"]
+    answered = answer(
+        model, features, device=execution.device, precision=execution.precision.context
+    )
+    model.task = model.task.tuned(job.dev, predictions(model, answered, features, job.dev))
+    predicted = predictions(model, answered, features, job.dev)
     put_back_all(model.model)
-    if place.ranks.is_first:
-        save_task_model(model, tokenizer, job.out, recipe=job.recipe, tables=tables)
-    place.ranks.barrier()
-    Checkpoints(job.out / CHECKPOINTS, ranks=place.ranks).keep_newest()
+    if job.out is not None:
+        if execution.ranks.is_first:
+            save_task_model(model, setup.tokenizer, job.out, recipe=job.recipe, tables=setup.tables)
+        execution.ranks.barrier()
+        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
     return Finetuned(
         outcome=outcome,
         steps=steps,
         model=model,
-        tokenizer=tokenizer,
-        dev_figures=score(model.task, job.dev, said),
-        dev_predictions=said,
+        tokenizer=setup.tokenizer,
+        dev_figures=score(model.task, job.dev, predicted),
+        dev_predictions=predicted,
     )
 
 
-def facts(job: FinetuneJob, place: Place, loss: Loss | None = None) -> dict[str, Fact]:
+def facts(job: FinetuneJob, execution: Execution, loss: Loss | None = None) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
     tree = job.recipe.model_dump(mode="json")
     return {
@@ -275,7 +331,7 @@ def facts(job: FinetuneJob, place: Place, loss: Loss | None = None) -> dict[str,
         "model": job.model,
         "data.train": _digest(job.train, job.recipe),
         "data.dev": _digest(job.dev, job.recipe),
-        "precision": place.path.name,
+        "precision": execution.precision.name,
         **({} if loss is None else {"loss.own": getattr(loss, "__qualname__", repr(loss))}),
     }
 

@@ -14,7 +14,7 @@ from bertsmith.labeled.split.stratify import assign, usual_group
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.kinds import task_kind
-from bertsmith.training.execution.execution import find_place
+from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.result import save_task_model
@@ -35,20 +35,14 @@ def fit_rows(
 ) -> dict[str, bytes]:
     """The files of the fine-tuned folder by name; a share `dev` of the rows chooses its weights."""
     train, held_out = _parts(rows, dev, recipe.run.seed)
+    known = task_kind(task).known(rows)
+    job = FinetuneJob(recipe=recipe, task=task, model=model, train=train, dev=held_out, known=known)
+    done = finetune(job, execution=choose_execution(recipe.run, device=device))
+    if done.model is None or done.tokenizer is None:
+        raise ConfigError("training was stopped before its end")
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
-        out = Path(home) / "run"
-        place = find_place(recipe.run, out, device=device)
-        known = task_kind(task).known(rows)
-        job = FinetuneJob(
-            recipe=recipe, task=task, model=model, train=train, dev=held_out, out=out, known=known
-        )
-        done = finetune(job, place=place)
-        if done.model is None or done.tokenizer is None:
-            raise KeyboardInterrupt  # a signal ended it
-        result = Path(home) / "result"
-        result.mkdir()
-        save_task_model(done.model, done.tokenizer, result, recipe=recipe, tables={})
-        return files_of(Folder.at(result))
+        save_task_model(done.model, done.tokenizer, Path(home), recipe=recipe, tables={})
+        return files_of(Folder.at(Path(home)))
 
 
 def files_of(folder: Folder) -> dict[str, bytes]:

@@ -63,7 +63,7 @@ def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
 
     What is judged is the folder as it lies on disk, so the figures are those its user gets.
     """
-    out = making.job.out
+    out = making.job.folder
     predictor = load_predictor(out, device=device)
     sides: dict[str, Any] = {"dev": None, "test": None}
     simple: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import json_digest
@@ -27,7 +28,7 @@ from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.meta import meta_tables
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.finetune.encoder_cache import Memory
 from bertsmith.training.finetune.finetune import Finetuned, FinetuneJob, facts, finetune
@@ -96,11 +97,11 @@ class Many:
         return all(name in one.figures for one in self.members)
 
 
-def held(out: Path, place: Place) -> ExitStack:
+def held(out: Path, execution: Execution) -> ExitStack:
     """The folder above several runs, held against a second process while they go on."""
     stack = ExitStack()
     lock = FolderLock(out, work="run", instead="folder")
-    on_first(place.ranks, lambda: stack.enter_context(lock))
+    on_first(execution.ranks, lambda: stack.enter_context(lock))
     return stack
 
 
@@ -109,7 +110,7 @@ def run_all(
     job: FinetuneJob,
     jobs: Mapping[int, FinetuneJob],
     *,
-    place: Place,
+    execution: Execution,
     watch: Watcher | None,
     notice: Notice,
 ) -> Many:
@@ -121,18 +122,18 @@ def run_all(
     for place_in_line, (number, one) in enumerate(jobs.items(), start=1):
         which = f"{kind.removesuffix('s')} {number} ({place_in_line} of {len(jobs)})"
         done: Finetuned | None = None
-        figures = _finished(one, place)
-        if place.ranks.any(figures is None):
-            notice(f"{which} begins in {one.out}")
-            done = finetune(one, place=place, watch=watch, memory=memory)
+        figures = _finished(one, execution)
+        if execution.ranks.any(figures is None):
+            notice(f"{which} begins in {one.folder}")
+            done = finetune(one, execution=execution, watch=watch, memory=memory)
             if done.dev_figures is None:
                 return Many(kind=kind, members=tuple(members), result=done)
             figures = done.dev_figures
-            on_first(place.ranks, partial(_remember, one, figures, place))
+            on_first(execution.ranks, partial(_remember, one, figures, execution))
         else:
             notice(f"{which} is finished")
         found = figures or {}
-        member = Member(number=number, folder=one.out, figures=found)
+        member = Member(number=number, folder=one.folder, figures=found)
         members.append(member)
         name = name or next(iter(found))
         if best is None or better(name, found[name], best[0].figures[name]):
@@ -140,20 +141,20 @@ def run_all(
     if best is None:
         raise ConfigError("there is nothing to run")
     winner = best[0]
-    result = best[1] or finetune(jobs[winner.number], place=place, watch=watch)
-    on_first(place.ranks, lambda: _put(job, jobs[winner.number], winner, result, str(name)))
-    notice(f"{job.out} holds the model of {kind.removesuffix('s')} {winner.number}")
+    result = best[1] or finetune(jobs[winner.number], execution=execution, watch=watch)
+    on_first(execution.ranks, lambda: _put(job, jobs[winner.number], winner, result, str(name)))
+    notice(f"{job.folder} holds the model of {kind.removesuffix('s')} {winner.number}")
     return Many(kind=kind, members=tuple(members), result=result, best=winner)
 
 
-def _finished(job: FinetuneJob, place: Place) -> Figures | None:
+def _finished(job: FinetuneJob, execution: Execution) -> Figures | None:
     """The figures of this very job if it was run to its end before."""
-    path = job.out / FIGURES
-    if not path.exists() or not (job.out / "config.json").exists():
+    path = job.folder / FIGURES
+    if not path.exists() or not (job.folder / "config.json").exists():
         return None
     try:
         told = json.loads(path.read_bytes())
-        if told["job"] != _fingerprint(job, place):
+        if told["job"] != _fingerprint(job, execution):
             return None  # the run itself says what has changed
         return {name: math.nan if v is None else float(v) for name, v in told["figures"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -161,15 +162,15 @@ def _finished(job: FinetuneJob, place: Place) -> Figures | None:
         return None
 
 
-def _remember(job: FinetuneJob, figures: Figures, place: Place) -> None:
-    told = {"job": _fingerprint(job, place), "figures": json_values(figures)}
-    write_staged(job.out / FIGURES, (json.dumps(told, indent=2) + "\n").encode())
+def _remember(job: FinetuneJob, figures: Figures, execution: Execution) -> None:
+    told = {"job": _fingerprint(job, execution), "figures": json_values(figures)}
+    write_staged(job.folder / FIGURES, (json.dumps(told, indent=2) + "\n").encode())
 
 
-def _fingerprint(job: FinetuneJob, place: Place) -> str:
+def _fingerprint(job: FinetuneJob, execution: Execution) -> str:
     recipe = job.recipe
     optimizer = recipe.optimizer.model_dump(mode="json")  # of which the loop keeps its own account
-    return json_digest({**facts(job, place), "seed": recipe.run.seed, "optimizer": optimizer})
+    return json_digest({**facts(job, execution), "seed": recipe.run.seed, "optimizer": optimizer})
 
 
 def _put(
@@ -177,15 +178,15 @@ def _put(
 ) -> None:
     """The best model into the folder above the runs, with a note where it comes from."""
     if result.model is None or result.tokenizer is None:
-        raise ConfigError(f"{chosen.out} was stopped before its end; run the same command again")
+        raise ConfigError(f"{chosen.folder} was stopped before its end; run the same command again")
     tables = meta_tables(chosen.train, chosen.recipe.head.meta)
-    save_task_model(result.model, result.tokenizer, job.out, recipe=chosen.recipe, tables=tables)
+    save_task_model(result.model, result.tokenizer, job.folder, recipe=chosen.recipe, tables=tables)
     note = {
-        "from": member.folder.relative_to(job.out).as_posix(),
+        "from": member.folder.relative_to(job.folder).as_posix(),
         "because": f"the best {figure} on the development rows",
         "figures": json_values(member.figures),
     }
-    write_staged(job.out / CHOSEN, (json.dumps(note, indent=2) + "\n").encode())
+    write_staged(job.folder / CHOSEN, (json.dumps(note, indent=2) + "\n").encode())
 
 
 PREDICTIONS = "predictions.folds.jsonl"
@@ -195,7 +196,7 @@ def finetune_seeds(
     job: FinetuneJob,
     seeds: Sequence[int],
     *,
-    place: Place | None = None,
+    execution: Execution | None = None,
     watch: Watcher | None = None,
     notice: Notice = log.info,
 ) -> Many:
@@ -203,19 +204,19 @@ def finetune_seeds(
 
     OUT gets the model of the seed with the best development figure. `notice` is told what begins.
     """
-    place = place or Place()
+    execution = execution or Execution()
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds {list(seeds)}: give one or more, each once")
     jobs = {
         seed: replace(
             job,
             recipe=_with_seed(job.recipe, seed),
-            out=job.out / "seeds" / str(seed),
+            out=job.folder / "seeds" / str(seed),
         )
         for seed in seeds
     }
-    with held(job.out, place):
-        return run_all("seeds", job, jobs, place=place, watch=watch, notice=notice)
+    with held(job.folder, execution):
+        return run_all("seeds", job, jobs, execution=execution, watch=watch, notice=notice)
 
 
 def finetune_folds(
@@ -223,7 +224,7 @@ def finetune_folds(
     folds: int,
     *,
     group: str | None = None,
-    place: Place | None = None,
+    execution: Execution | None = None,
     watch: Watcher | None = None,
     notice: Notice = log.info,
 ) -> Many:
@@ -234,7 +235,7 @@ def finetune_folds(
     training rows, into predictions.folds.jsonl; `whole` are the figures of all of them together.
     OUT gets the model of the fold with the best development figure.
     """
-    place = place or Place()
+    execution = execution or Execution()
     whose = fold_numbers(job.train, folds, seed=job.recipe.run.seed, group=group)
     # Labels may be so rare that a fold holds all of their rows; a scale is not learned from those.
     known = task_kind(job.task).known(job.train)
@@ -243,28 +244,28 @@ def finetune_folds(
             job,
             train=[row for row, fold in zip(job.train, whose, strict=True) if fold != number],
             known=known,
-            out=job.out / "folds" / str(number),
+            out=job.folder / "folds" / str(number),
         )
         for number in range(folds)
     }
-    with held(job.out, place):
-        many = run_all("folds", job, jobs, place=place, watch=watch, notice=notice)
+    with held(job.folder, execution):
+        many = run_all("folds", job, jobs, execution=execution, watch=watch, notice=notice)
         if many.best is None:
             return many
-        return _with_rows(many, job, whose, place)
+        return _with_rows(many, job, whose, execution)
 
 
 def _with_seed(recipe: FinetuneRecipe, seed: int) -> FinetuneRecipe:
     """A recipe with another seed."""
-    return recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": seed})})
+    return changed(recipe, {"run.seed": seed})
 
 
-def _with_rows(many: Many, job: FinetuneJob, whose: Sequence[int], place: Place) -> Many:
+def _with_rows(many: Many, job: FinetuneJob, whose: Sequence[int], execution: Execution) -> Many:
     """The figures of the held-out rows: of each fold, and of all together."""
     found: dict[int, Prediction] = {}
     members = []
     for member in many.members:
-        predictor = load_predictor(member.folder, device=str(place.device))
+        predictor = load_predictor(member.folder, device=str(execution.device))
         numbers = [n for n, fold in enumerate(whose) if fold == member.number]
         rows = [job.train[n] for n in numbers]
         said = [one for _, one in predictor.stream(rows)]
@@ -278,7 +279,7 @@ def _with_rows(many: Many, job: FinetuneJob, whose: Sequence[int], place: Place)
         found |= dict(zip(numbers, said, strict=True))
     said = [found[n] for n in range(len(job.train))]
     task = predictor.task
-    on_first(place.ranks, lambda: _write(job.out / PREDICTIONS, job.train, whose, said))
+    on_first(execution.ranks, lambda: _write(job.folder / PREDICTIONS, job.train, whose, said))
     best = next(one for one in members if many.best and one.number == many.best.number)
     whole = score(task, job.train, said)
     return replace(many, members=tuple(members), best=best, whole=whole)

@@ -1,4 +1,4 @@
-"""Which examples each step of fine-tuning reads."""
+"""The workload of fine-tuning: batches of labeled examples and their losses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.r_drop import RDrop
 from bertsmith.tasks.task import Loss, Task
 from bertsmith.tasks.token_dropout import TokenDropout
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.recipe import PlanSettings
-from bertsmith.training.loop.workload import Ranks, Scored
+from bertsmith.training.loop.workload import Losses, Workload
 
 Numbers = NDArray[np.int64]
 PART = "task"
@@ -40,7 +41,7 @@ def one_pass(model: TaskModel, batch: TaskBatch, loss: Loss) -> LossSum:
     return loss(model(batch), batch)
 
 
-class FinetuneWork:
+class FinetuneWork(Workload):
     """Micro-batches of labeled examples, and their loss.
 
     Step s reads examples s x batch to (s + 1) x batch of an endless row of epochs, each in an
@@ -77,7 +78,7 @@ class FinetuneWork:
         self._order: tuple[int, Numbers] | None = None
 
     @property
-    def steps_an_epoch(self) -> float:
+    def steps_per_epoch(self) -> float:
         """How many steps read every example once."""
         return len(self._examples) / self._batch
 
@@ -106,9 +107,7 @@ class FinetuneWork:
             **auxiliary_counts(self._columns, batch.auxiliary),
         }
 
-    def loss(
-        self, model: nn.Module, batch: TaskBatch
-    ) -> tuple[Mapping[str, LossSum], Mapping[str, Scored]]:
+    def loss(self, model: nn.Module, batch: TaskBatch) -> Losses:
         """The task's loss, and those of the auxiliary targets."""
         if not isinstance(model, TaskModel):
             raise TypeError(f"fine-tuning trains a TaskModel, not {type(model)}")
@@ -131,7 +130,7 @@ class FinetuneWork:
         return f"training rows {numbers[:8]}{more} (rank {self._rank})"
 
     def held_out(self) -> Iterator[TaskBatch]:
-        """None: development rows are judged by what is predicted for them."""
+        """None: development rows are evaluated by the metrics of their predictions."""
         return iter(())
 
     def _readings(self, step: int) -> list[int]:

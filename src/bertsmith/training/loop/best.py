@@ -1,8 +1,9 @@
-"""The best weights so far by a held-out figure, and when to stop looking for better ones."""
+"""Early stopping: the best weights so far by a metric of held-out data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import torch
@@ -11,9 +12,16 @@ from torch import Tensor, nn
 
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
-from bertsmith.metrics import better
 from bertsmith.training.loop.evaluate import Evaluation
 from bertsmith.training.optimizers.optimizers import sharded_like
+
+Better = Callable[[str, float, float], bool]
+"""Whether of a metric (its name) the first value is better than the second."""
+
+
+def larger(name: str, value: float, other: float) -> bool:
+    """For metrics of which more is better; no number is worse than any."""
+    return value > other or (math.isnan(other) and not math.isnan(value))
 
 
 class BestSettings(Settings):
@@ -26,8 +34,11 @@ class BestSettings(Settings):
 class BestWeights:
     """A copy of the weights at the best evaluation; does nothing when `settings` is None."""
 
-    def __init__(self, model: nn.Module, settings: BestSettings | None) -> None:
+    def __init__(
+        self, model: nn.Module, settings: BestSettings | None, better: Better = larger
+    ) -> None:
         self._model = model
+        self._better = better
         self._settings = settings
         self._kept: dict[str, Tensor] = {}
         self.facts: dict[str, Any] = {}
@@ -48,8 +59,8 @@ class BestWeights:
     def offer(self, step: int, found: Evaluation, *, weights: str = "last") -> None:
         """Keep the weights in the model if their figure is the best so far, or equal at less loss.
 
-        Few held-out rows soon agree on one accuracy; the loss still tells which weights are surer.
-        The `last` ones of a step are judged once; their mean may follow at the same step.
+        Few held-out rows soon agree on one accuracy; the loss then decides.
+        The `last` ones of a step count once; their average may follow at the same step.
         """
         if self._settings is None:
             return
@@ -72,7 +83,7 @@ class BestWeights:
 
     def _is_better(self, name: str, value: float, loss: float) -> bool:
         best = self.evaluation
-        if best is None or better(name, value, self.facts["value"]):
+        if best is None or self._better(name, value, self.facts["value"]):
             return True
         return value == self.facts["value"] and loss < best.total
 

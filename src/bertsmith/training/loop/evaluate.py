@@ -1,10 +1,9 @@
-"""Held-out losses, perplexities and accuracies, each part by its own count over all ranks."""
+"""Evaluation on held-out data: losses, perplexities and accuracies, or the metrics of a task."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -14,9 +13,8 @@ from torch import nn
 
 from bertsmith.config import Settings
 from bertsmith.files.strict_json import json_values
-from bertsmith.training.loop.workload import Ranks, Work
-
-Precision = Callable[[], AbstractContextManager[Any]]
+from bertsmith.training.execution.ranks import Ranks
+from bertsmith.training.loop.workload import Precision, Workload
 
 
 class EvaluationSettings(Settings):
@@ -28,7 +26,7 @@ class EvaluationSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What held-out text says of a model."""
+    """Losses and metrics of held-out data."""
 
     losses: dict[str, float]
     accuracy: dict[str, float]
@@ -65,10 +63,15 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(
-    model: nn.Module, work: Work, ranks: Ranks, *, device: torch.device, precision: Precision
+def evaluate_losses(
+    model: nn.Module,
+    workload: Workload,
+    ranks: Ranks,
+    *,
+    device: torch.device,
+    precision: Precision,
 ) -> Evaluation | None:
-    """Run over the held-out batches; None when there are none."""
+    """Losses over the held-out batches, each part by its own count; None when there are none."""
     was_training = model.training
     model.eval()
     sums: dict[str, float] = {}
@@ -78,9 +81,9 @@ def evaluate(
 
     try:
         with ranks.whole(model):
-            for batch in work.held_out():
+            for batch in workload.held_out():
                 with precision():
-                    parts, scores = work.loss(model, batch.to(device))
+                    parts, scores = workload.loss(model, batch.to(device))
                 for name, part in parts.items():
                     add(f"sum:{name}", float(part.sum))
                     add(f"count:{name}", part.count)
@@ -90,14 +93,14 @@ def evaluate(
     finally:
         model.train(was_training)
     # Every rank must name the same parts: those of the loss, even where a rank has no text.
-    for name in work.weights:
+    for name in workload.weights:
         for kind in ("sum", "count", "correct", "scored"):
             sums.setdefault(f"{kind}:{name}", 0.0)
-    return _evaluation(ranks.sum_counts(dict(sorted(sums.items()))), work)
+    return _evaluation(ranks.sum_counts(dict(sorted(sums.items()))), workload)
 
 
-def _evaluation(sums: dict[str, float], work: Work) -> Evaluation | None:
-    counts = {n: int(sums[f"count:{n}"]) for n in work.weights if sums[f"count:{n}"]}
+def _evaluation(sums: dict[str, float], workload: Workload) -> Evaluation | None:
+    counts = {n: int(sums[f"count:{n}"]) for n in workload.weights if sums[f"count:{n}"]}
     if not counts:
         return None
     losses = {name: sums[f"sum:{name}"] / count for name, count in counts.items()}
@@ -106,7 +109,7 @@ def _evaluation(sums: dict[str, float], work: Work) -> Evaluation | None:
         for name in counts
         if sums[f"scored:{name}"]
     }
-    total = sum(work.weights[name] * loss for name, loss in losses.items())
+    total = sum(workload.weights[name] * loss for name, loss in losses.items())
     return Evaluation(losses=losses, accuracy=accuracy, counts=counts, total=total)
 
 

@@ -1,8 +1,9 @@
-"""The end of a run: held-out figures of the last weights and their mean, the best in place."""
+"""The end of a run: evaluates the last weights and their average, and keeps the best."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,25 +15,25 @@ from bertsmith.training.loop.averaging import TailAverage
 from bertsmith.training.loop.best import BestWeights
 from bertsmith.training.loop.evaluate import Evaluation
 from bertsmith.training.loop.journal import Journal
-from bertsmith.training.loop.run import Outcome, Run, judged
+from bertsmith.training.loop.run import Outcome, Run, evaluate_run
 from bertsmith.training.loop.state import TrainState
 
 
-def finish(
+def finalize(
     run: Run, state: TrainState, average: TailAverage, best: BestWeights, journal: Journal
 ) -> Outcome:
-    """Evaluate last weights and mean, leave the better in the model, and write result.json.
+    """Evaluate the last weights and their average, keep the better, and write result.json.
 
     Where the best weights of a run are kept, both compete with those.
     """
-    last = _measured(run, journal, "last")
+    last = _evaluated(run, journal, "last")
     if last is not None:
         best.offer(state.step, last)
     mean: Evaluation | None = None
     chosen: Literal["last", "average", "best"] = "last"
     if average.count:
         before = average.apply()
-        mean = _measured(run, journal, "average")
+        mean = _evaluated(run, journal, "average")
         if mean is not None:
             best.offer(state.step, mean, weights="average")
         if last is None or mean is None or mean.total <= last.total:
@@ -56,18 +57,20 @@ def finish(
     result = _result(outcome, kept, rate=run.optimizer.lr)
     journal.write("end", result)
     journal.sync()
-    on_first(run.ranks, lambda: _write(run.folder / RESULT, result))
+    if run.folder is not None:
+        path = run.folder / RESULT
+        on_first(run.ranks, lambda: _write(path, result))
     return outcome
 
 
-def _measured(run: Run, journal: Journal, weights: str) -> Evaluation | None:
-    found = judged(run)
-    if found is None:
+def _evaluated(run: Run, journal: Journal, weights: str) -> Evaluation | None:
+    evaluation = evaluate_run(run)
+    if evaluation is None:
         return None
-    if found.total - found.total != 0.0:
+    if not math.isfinite(evaluation.total):
         raise DivergedError(f"the held-out loss of the {weights} weights is not finite")
-    journal.evaluated("final", found, weights=weights)
-    return found
+    journal.evaluated("final", evaluation, weights=weights)
+    return evaluation
 
 
 def _result(outcome: Outcome, kept: dict[str, Any], *, rate: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a run tells: log lines, curves and looks for a watcher, all by the first rank."""
+"""What a run reports: log lines, TensorBoard curves and progress, all by the first rank."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def figures(sums: Mapping[str, float]) -> tuple[dict[str, float], dict[str, floa
 
 
 def line(window: Mapping[str, float], *, rate: float) -> dict[str, Any]:
-    """What a finished line says."""
+    """The values of a finished line."""
     losses, accuracy = figures(window)
     return {
         "losses": losses,
@@ -61,11 +61,13 @@ class Journal:
         self._pace = pace
         self._speed = Speed()
         self._watch: Watcher | None = run.watch if run.ranks.is_first else None
-        path = run.folder / "log.jsonl"
-        self._log = on_first(run.ranks, lambda: RunLog(path, step=state.step))
+        self._log: RunLog | None = None
         self._board: Board | None = None
-        if self._log is not None and run.log.tensorboard:
-            self._board = open_board(run.folder / "tensorboard", step=state.step)
+        if run.folder is not None:
+            path = run.folder / "log.jsonl"
+            self._log = on_first(run.ranks, lambda: RunLog(path, step=state.step))
+            if self._log is not None and run.log.tensorboard:
+                self._board = open_board(run.folder / "tensorboard", step=state.step)
 
     def resumed(self) -> None:
         """Settings that are not what they were when the checkpoint was written."""
@@ -92,11 +94,11 @@ class Journal:
             self._draw("train", {"rate": rate, "tokens_per_second": speed})
         self._look(sums, rate, speed)
 
-    def evaluated(self, kind: str, found: Evaluation, *, weights: str = "last") -> None:
+    def evaluated(self, kind: str, evaluation: Evaluation, *, weights: str = "last") -> None:
         """Held-out figures."""
-        self._write(kind, {"step": self._state.step, "weights": weights, **found.to_json()})
-        self._draw("held_out/loss", found.losses)
-        self._draw("held_out/accuracy", found.accuracy)
+        self._write(kind, {"step": self._state.step, "weights": weights, **evaluation.to_json()})
+        self._draw("held_out/loss", evaluation.losses)
+        self._draw("held_out/accuracy", evaluation.accuracy)
 
     def note(self, kind: str, message: str) -> None:
         """A remark; one that cannot be written is only logged, as there is worse to report."""
@@ -150,5 +152,5 @@ class Journal:
         try:
             self._watch(look)
         except OSError as fault:  # the terminal is gone; training is not
-            log.warning("nobody can be shown the progress any more: %s", fault)
+            log.warning("the progress display failed and is off: %s", fault)
             self._watch = None

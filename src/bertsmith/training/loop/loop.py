@@ -1,4 +1,4 @@
-"""The training loop: the same run again goes on where it was, bit for bit if it goes by steps."""
+"""The training loop: the same run again resumes, bit for bit if its schedule counts steps."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from contextlib import ExitStack
 
 from bertsmith.errors import DivergedError, WriteError
 from bertsmith.files.folder_lock import FolderLock
+from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS
 from bertsmith.training.checkpoints.saving import Saver
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.averaging import TailAverage
 from bertsmith.training.loop.best import BestWeights
-from bertsmith.training.loop.finalize import finish
+from bertsmith.training.loop.finalize import finalize
 from bertsmith.training.loop.journal import Journal
 from bertsmith.training.loop.prefetch import DEPTH, Prefetch
-from bertsmith.training.loop.run import Outcome, Run, judged
+from bertsmith.training.loop.run import Outcome, Run, evaluate_run
 from bertsmith.training.loop.schedule import Pace
-from bertsmith.training.loop.signals import StopSignals
 from bertsmith.training.loop.step import compute_gradients
 from bertsmith.training.optimizers.optimizers import build_optimizer
 
 log = logging.getLogger(__name__)
 
-DISK_SPEED = 200e6  # bytes a second, a guess at the first checkpoint's time
+DISK_SPEED = 200e6  # bytes per second, a guess at the first checkpoint's time
 
 
 def train(run: Run) -> Outcome:
-    """Train until the schedule ends or a signal asks to stop.
+    """Train until the schedule ends or `run.stop` asks to stop.
 
     Raises WriteError if a file cannot be written and DivergedError if a number is not finite; what
     was saved before stays good in both cases.
     """
     with ExitStack() as held:
         held.enter_context(run.ranks.watched())
-        lock = FolderLock(run.folder, work="run", instead="folder")
-        on_first(run.ranks, lambda: held.enter_context(lock))
-        signals = held.enter_context(StopSignals())
-        loop = _Loop(run, signals)
+        if run.folder is not None:
+            lock = FolderLock(run.folder, work="run", instead="folder")
+            on_first(run.ranks, lambda: held.enter_context(lock))
+        loop = _Loop(run)
         held.callback(loop.journal.close)
         return loop.run_to_end()
 
@@ -46,13 +46,12 @@ def train(run: Run) -> Outcome:
 class _Loop:
     """The moving parts of one call of `train`."""
 
-    def __init__(self, run: Run, signals: StopSignals) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._signals = signals
         run.model.train()
         self._optimizers = build_optimizer(run.model, run.optimizer)
         self._average = TailAverage(run.model, run.averaging)
-        self._best = BestWeights(run.model, run.best)
+        self._best = BestWeights(run.model, run.best, run.better)
         self._saver = Saver(run, self._optimizers, self._average, self._best)
         self._state = self._saver.restore()
         self._pace = Pace(run.schedule)
@@ -70,21 +69,21 @@ class _Loop:
         state = self._state
         if state.step == 0 and self._run.schedule.budget is not None:
             self._evaluate()  # shows where training begins, and how long an evaluation takes
-        with Prefetch(self._run.work) as ahead:
+        with Prefetch(self._run.workload) as ahead:
             for step in range(state.step, state.step + DEPTH):
                 self._ask(ahead, step)
             while not self._stop and not self._is_over():
                 self._step(ahead)
         if self._stop:
-            log.info("%s: saved at step %d", self._signals.received or "a signal", state.step)
+            log.info("%s: saved at step %d", self._run.stop.received or "a signal", state.step)
             return Outcome(
                 status="stopped",
                 step=state.step,
                 tokens=state.tokens,
                 seconds=state.clock,
-                signal=self._signals.received or "SIGTERM",
+                signal=self._run.stop.received or "SIGTERM",
             )
-        return finish(self._run, state, self._average, self._best, self.journal)
+        return finalize(self._run, state, self._average, self._best, self.journal)
 
     def _step(self, ahead: Prefetch) -> None:
         run, state = self._run, self._state
@@ -128,7 +127,7 @@ class _Loop:
         own = {
             "clock": self._used + time.monotonic() - self._started if ranks.is_first else 0.0,
             "reserve": self._pace.reserve if ranks.is_first else 0.0,
-            "stop": float(self._signals.received is not None),
+            "stop": float(self._run.stop.received is not None),
         }
         agreed = ranks.sum_counts(own)
         state.clock = agreed["clock"]
@@ -151,16 +150,16 @@ class _Loop:
     def _evaluate(self) -> None:
         began = time.monotonic()
         run = self._run
-        found = judged(run)
+        evaluation = evaluate_run(run)
         took = time.monotonic() - began
         self._pace.reserve = self._save_seconds + took * (2 if run.averaging.tail else 1)
-        if found is None:
+        if evaluation is None:
             return
-        self.journal.evaluated("eval", found)
-        self._best.offer(self._state.step, found)
-        if not math.isfinite(found.total):
+        self.journal.evaluated("eval", evaluation)
+        self._best.offer(self._state.step, evaluation)
+        if not math.isfinite(evaluation.total):
             fault = DivergedError(
-                f"the held-out loss is {found.total} at step {self._state.step:,}"
+                f"the held-out loss is {evaluation.total} at step {self._state.step:,}"
             )
             raise self._rescued(fault)
 
@@ -179,9 +178,9 @@ class _Loop:
             place = f"the state before it is saved at step {self._state.step:,}"
         except (DivergedError, WriteError) as other:
             place = str(other)
-        message = (
-            f"{fault}. {place}. Lower the learning rate, or look at those examples; to go on from "
-            f"an earlier state, remove the newest folder in {self._run.folder / 'checkpoints'}"
-        )
+        message = f"{fault}. {place}. Lower the learning rate, or look at those examples"
+        if self._run.folder is not None:
+            newest = self._run.folder / CHECKPOINTS
+            message += f"; to resume from an earlier state, remove the newest folder in {newest}"
         self.journal.note("diverged", message)
         return DivergedError(message)

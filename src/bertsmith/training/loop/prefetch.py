@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from bertsmith.training.loop.workload import Work
+from bertsmith.training.loop.workload import Workload
 
 DEPTH = 2  # steps made ahead
 
@@ -20,8 +20,8 @@ class Prefetch:
     step sees does not depend on how fast the thread is.
     """
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
         self._wanted: queue.SimpleQueue[tuple[int, float] | None] = queue.SimpleQueue()
         self._ready: queue.SimpleQueue[Sequence[Any] | BaseException] = queue.SimpleQueue()
         self._closing = False
@@ -55,7 +55,7 @@ class Prefetch:
     def _run(self) -> None:
         while (wanted := self._wanted.get()) is not None and not self._closing:
             try:
-                self._ready.put(self._work.micro_batches(*wanted))
+                self._ready.put(self._workload.micro_batches(*wanted))
             except BaseException as error:  # raised again where the step is taken
                 self._ready.put(error)
                 return

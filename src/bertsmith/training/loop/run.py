@@ -1,4 +1,4 @@
-"""A run as the loop sees it, and how it ended."""
+"""A training run: model, workload and settings, and its outcome."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from torch import nn
 
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.checkpoints.resume import Fact
+from bertsmith.training.execution.ranks import Ranks, SingleRank
+from bertsmith.training.execution.stop import NeverStop, StopRequest
 from bertsmith.training.loop.averaging import AveragingSettings
-from bertsmith.training.loop.best import BestSettings
-from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, Precision, evaluate
+from bertsmith.training.loop.best import BestSettings, Better, larger
+from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.log import LogSettings
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.schedule import LinearSettings, StableSettings
-from bertsmith.training.loop.signals import STOPPED
-from bertsmith.training.loop.workload import Ranks, SingleRank, Work
+from bertsmith.training.loop.workload import Precision, Workload
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
-
-Judge = Callable[[], Evaluation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What is trained, on what, how and where; the same run again goes on where it was.
+    """What is trained, on what, how and where; the same run again resumes.
 
+    Without a `folder` everything stays in memory: no lock, no checkpoints, no log files.
     `facts` are settings by dotted name, with the hashes of data and vocabulary and the precision:
     a checkpoint records them, and a resumed run is refused when one that matters has changed,
     unless its name is in `accept`.
     """
 
-    folder: Path
+    folder: Path | None
     model: nn.Module
-    work: Work
+    workload: Workload
     schedule: LinearSettings | StableSettings
     optimizer: OptimizerSettings = field(default_factory=AdamWSettings)
     save: SaveSettings = field(default_factory=SaveSettings)
@@ -51,38 +51,45 @@ class Run:
     ranks: Ranks = field(default_factory=SingleRank)
     precision: Precision = nullcontext
     watch: Watcher | None = None
-    spent: float = 0.0  # seconds that went into its preparation, which its clock counts
-    judge: Judge | None = None  # how held-out text is judged; None: by its losses
-    best: BestSettings | None = None  # keep the best weights by a figure of `judge`
+    stop: StopRequest = field(default_factory=NeverStop)
+    spent: float = 0.0  # seconds of preparation that count as time of the run
+    evaluate: Callable[[], Evaluation] | None = None  # None: held-out losses of the workload
+    best: BestSettings | None = None  # keep the best weights by a metric of `evaluate`
+    better: Better = larger  # how two values of that metric are compared
+
+
+STOPPED = 75  # EX_TEMPFAIL: the state is saved, the same command resumes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended; the model of the run then holds the chosen weights."""
+    """The result of a run, whose model then holds the chosen weights."""
 
     status: Literal["finished", "stopped"]
     step: int
     tokens: int
     seconds: float
     signal: str | None = None  # that stopped it
-    last: Evaluation | None = None  # held-out figures of the last weights
-    average: Evaluation | None = None  # and of the mean of the last part, if there is one
-    best: Evaluation | None = None  # and of the best weights, if they were kept
+    last: Evaluation | None = None  # of the last weights
+    average: Evaluation | None = None  # of their average over the last steps, if there is one
+    best: Evaluation | None = None  # of the best weights, if they were kept
     chosen: Literal["last", "average", "best"] = "last"
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """Held-out figures of the chosen weights."""
+        """The evaluation of the chosen weights."""
         return {"last": self.last, "average": self.average, "best": self.best}[self.chosen]
 
     @property
     def exit_code(self) -> int:
-        """0 when finished; 75 when stopped and saved, so that the same command goes on."""
+        """0 when finished; 75 when stopped and saved, so that the same command resumes."""
         return 0 if self.status == "finished" else STOPPED
 
 
-def judged(run: Run) -> Evaluation | None:
-    """What held-out text says of the model as it is now; None when there is no such text."""
-    if run.judge is not None:
-        return run.judge()
-    return evaluate(run.model, run.work, run.ranks, device=run.device, precision=run.precision)
+def evaluate_run(run: Run) -> Evaluation | None:
+    """Evaluate the model as it is now; None when nothing is held out."""
+    if run.evaluate is not None:
+        return run.evaluate()
+    return evaluate_losses(
+        run.model, run.workload, run.ranks, device=run.device, precision=run.precision
+    )

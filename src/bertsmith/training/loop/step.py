@@ -14,6 +14,7 @@ from bertsmith.errors import BertsmithError, ConfigError, DivergedError
 from bertsmith.training.loop.guard import diagnosis
 from bertsmith.training.loop.run import Run
 from bertsmith.training.loop.state import step_seed
+from bertsmith.training.loop.workload import StepGradients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +31,28 @@ def compute_gradients(run: Run, batches: Sequence[Any], *, step: int, rate: floa
 
     Raises DivergedError, on all ranks together, if a loss or the norm is not finite.
     """
-    counted = _announced(run, batches)
-    if not any(counted[f"count:{name}"] for name in run.work.weights):
+    own = _announced(run, batches)
+    counted = run.ranks.sum_counts(own)
+    if not any(counted[f"count:{name}"] for name in run.workload.weights):
         raise _diverged(run, step, rate, 0.0, [])
     torch.manual_seed(step_seed(run.seed, step, run.ranks.rank))
-    right: dict[str, float | Tensor] = {}
-    idle = _idle_passes(run, len(batches))  # agreed before any pass: a pass may be a meeting itself
-    losses = [_one_pass(run, batch, counted, right) for batch in batches]
-    nothing = dict.fromkeys(counted, math.inf)  # a share of 0 of the gradient
-    for _ in range(idle):
-        _one_pass(run, batches[-1], nothing, {})
+    gradients = StepGradients(
+        run.workload,
+        run.model,
+        totals={name: counted[f"count:{name}"] for name in run.workload.weights},
+        # Agreed before any pass: a pass may itself be collective.
+        idle=_idle_passes(run, len(batches)),
+        device=run.device,
+        precision=run.precision,
+    )
+    run.workload.backward(batches, gradients)
+    _check_counts(gradients, own)
     run.ranks.sum_gradients(run.model)
     norm = gradient_norm(run.model)
-    shown = [{name: float(value) for name, value in parts.items()} for parts in losses]
-    values = _added(run, counted, shown, right)
+    losses = [{name: float(value) for name, value in parts.items()} for parts in gradients.sums]
+    values = _added(run, counted, losses, gradients.scores)
     if not (math.isfinite(norm) and all(math.isfinite(value) for value in values.values())):
-        raise _diverged(run, step, rate, norm, shown)
+        raise _diverged(run, step, rate, norm, losses)
     clip(run.model, norm, run.optimizer.clip)
     tokens = int(values.pop("tokens"))
     return StepSums(values=values, tokens=tokens, norm=norm)
@@ -67,46 +74,31 @@ def clip(model: nn.Module, norm: float, limit: float | None) -> None:
 
 
 def _announced(run: Run, batches: Sequence[Any]) -> dict[str, float]:
-    """The predictions of each part and the tokens, over all micro-batches and ranks."""
-    counts = {f"count:{name}": 0.0 for name in run.work.weights}
+    """The predictions of each part and the tokens, over the micro-batches of this rank."""
+    counts = {f"count:{name}": 0.0 for name in run.workload.weights}
     counts["tokens"] = 0.0
     for batch in batches:
-        for name, count in run.work.counts(batch).items():
+        for name, count in run.workload.counts(batch).items():
             counts[f"count:{name}"] += count
-        counts["tokens"] += run.work.tokens(batch)
-    return run.ranks.sum_counts(counts)
+        counts["tokens"] += run.workload.tokens(batch)
+    return counts
 
 
-def _one_pass(
-    run: Run, batch: Any, counted: Mapping[str, float], right: dict[str, float | Tensor]
-) -> dict[str, Tensor]:
-    """Forward and backward of one micro-batch; the sums of its parts."""
-    announced = run.work.counts(batch)
-    with run.precision():
-        parts, scores = run.work.loss(run.model, batch.to(run.device))
-    for name, part in parts.items():
-        if part.count != announced.get(name):
+def _check_counts(gradients: StepGradients, announced: Mapping[str, float]) -> None:
+    """Refuse a loss over another number of predictions than was divided by."""
+    for name, count in gradients.counts.items():
+        expected = announced.get(f"count:{name}", 0.0)
+        if count != expected:
             raise BertsmithError(
-                f"the part {name!r} announced {announced.get(name)} predictions and made "
-                f"{part.count}: gradients would be divided by the wrong number"
+                f"the part {name!r} announced {expected:.0f} predictions and made {count}: "
+                "gradients would be divided by the wrong number"
             )
-    terms = [
-        run.work.weights[name] / counted[f"count:{name}"] * part.sum
-        for name, part in parts.items()
-        if part.count and part.sum.requires_grad
-    ]
-    if terms:
-        torch.stack([term.float() for term in terms]).sum().backward()  # type: ignore[no-untyped-call]
-    for name, score in scores.items():
-        right[f"correct:{name}"] = right.get(f"correct:{name}", 0.0) + score.correct
-        right[f"scored:{name}"] = right.get(f"scored:{name}", 0.0) + score.count
-    return {name: part.sum.detach() for name, part in parts.items()}
 
 
 def _idle_passes(run: Run, own: int) -> int:
     """How often to repeat the last micro-batch, times zero: sharded ranks must pass equally often.
 
-    A meeting of all ranks.
+    Called by all ranks together.
     """
     missing = run.ranks.passes(own) - own
     if missing and not own:
@@ -124,7 +116,9 @@ def _added(
     right: Mapping[str, float | Tensor],
 ) -> dict[str, float]:
     own = {
-        f"{kind}:{name}": 0.0 for name in run.work.weights for kind in ("sum", "correct", "scored")
+        f"{kind}:{name}": 0.0
+        for name in run.workload.weights
+        for kind in ("sum", "correct", "scored")
     }
     for parts in losses:
         for name, value in parts.items():
@@ -144,6 +138,6 @@ def _diverged(
             rate=rate,
             norm=norm,
             losses=losses,
-            examples=run.work.examples(step),
+            examples=run.workload.examples(step),
         )
     )

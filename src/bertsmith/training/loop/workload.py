@@ -1,15 +1,17 @@
-"""What the loop asks of others: work that makes batches and losses, ranks that share it."""
+"""Interfaces of the training loop: workload (batches, losses) and the gradients of a step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from bertsmith.nn.loss import LossSum
+
+Precision = Callable[[], AbstractContextManager[Any]]
 
 
 class Scored(Protocol):
@@ -24,7 +26,10 @@ class Scored(Protocol):
         """All predictions."""
 
 
-class Work(Protocol):
+Losses = tuple[Mapping[str, LossSum], Mapping[str, Scored]]
+
+
+class Workload(Protocol):
     """What is trained on; the loop knows nothing else of texts, masks and objectives.
 
     Micro-batches are opaque to the loop, but for `.to(device)`. `micro_batches` runs in another
@@ -36,15 +41,26 @@ class Work(Protocol):
         """The weight of each named part in the loss."""
 
     def micro_batches(self, step: int, share: float) -> Sequence[Any]:
-        """This rank's micro-batches of a step; `share` (0 to 1) of training lies behind it."""
+        """This rank's micro-batches of a step, after a `share` (0 to 1) of training."""
 
     def counts(self, batch: Any) -> Mapping[str, int]:
         """The predictions of each part, known before the forward pass."""
 
-    def loss(
-        self, model: nn.Module, batch: Any
-    ) -> tuple[Mapping[str, LossSum], Mapping[str, Scored]]:
+    def loss(self, model: nn.Module, batch: Any) -> Losses:
         """The loss of each part as sum and count, and how many predictions were right."""
+
+    def backward(self, batches: Sequence[Any], step: StepGradients) -> None:
+        """Accumulate the gradients of a step, here of one micro-batch after another.
+
+        A loss over the whole batch (in-batch contrast) overrides this: its forward passes, then
+        one `step.backward`, then `step.record`. With sharded ranks it runs `step.idle` passes more.
+        """
+        for batch in batches:
+            parts, scores = step.losses(batch)
+            step.backward(parts)
+            step.record(parts, scores)
+        for _ in range(step.idle):
+            step.backward(step.losses(batches[-1])[0], scale=0.0)
 
     def tokens(self, batch: Any) -> int:
         """The real tokens of a micro-batch; padding does not count."""
@@ -56,77 +72,56 @@ class Work(Protocol):
         """This rank's share of the held-out micro-batches."""
 
 
-class Ranks(Protocol):
-    """The processes that train together; every method but the properties is called by all."""
+class StepGradients:
+    """The model of a step, and how its losses become gradients.
 
-    @property
-    def world(self) -> int:
-        """How many processes there are."""
+    `totals` are the counts of each part over all micro-batches and ranks, `idle` how many passes
+    without effect this rank must run besides its own, since passes of sharded ranks are collective.
+    """
 
-    @property
-    def rank(self) -> int:
-        """Which of them this is."""
+    def __init__(
+        self,
+        workload: Workload,
+        model: nn.Module,
+        *,
+        totals: Mapping[str, float],
+        idle: int,
+        device: torch.device,
+        precision: Precision,
+    ) -> None:
+        self.model = model
+        self.device = device
+        self.precision = precision
+        self.idle = idle
+        self.sums: list[dict[str, Tensor]] = []
+        self.counts: dict[str, int] = {}
+        self.scores: dict[str, float | Tensor] = {}
+        self._workload = workload
+        self._totals = totals
 
-    @property
-    def is_first(self) -> bool:
-        """Whether this one writes files."""
+    def losses(self, batch: Any) -> Losses:
+        """The forward pass of a micro-batch, on the device and in the number format of the run."""
+        with self.precision():
+            return self._workload.loss(self.model, batch.to(self.device))
 
-    def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """Each number added over all ranks in float64, hence exact for counts."""
+    def backward(self, parts: Mapping[str, LossSum], *, scale: float = 1.0) -> None:
+        """Gradients of weighted parts, each divided by its count over the whole batch."""
+        weights = self._workload.weights
+        terms = [
+            scale * (weights[name] / self._totals[name]) * part.sum
+            for name, part in parts.items()
+            if part.count and part.sum.requires_grad
+        ]
+        if terms:
+            torch.stack([term.float() for term in terms]).sum().backward()  # type: ignore[no-untyped-call]
 
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Replace each gradient by its sum (not its mean) over all ranks."""
-
-    def passes(self, own: int) -> int:
-        """How many micro-batches this rank must run in a step, given how many it has."""
-
-    def whole(self, model: nn.Module) -> AbstractContextManager[None]:
-        """While entered, passes without gradients need no other rank."""
-
-    def watched(self) -> AbstractContextManager[None]:
-        """While entered, a meeting that fails anywhere says which rank was not there."""
-
-    def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank."""
-
-    def barrier(self) -> None:
-        """Wait for all."""
-
-
-class SingleRank:
-    """One process on its own."""
-
-    world = 1
-    rank = 0
-    is_first = True
-
-    def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """The numbers as they are."""
-        return dict(counts)
-
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Nothing to add."""
-
-    def passes(self, own: int) -> int:
-        """As many as there are."""
-        return own
-
-    def whole(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Nothing to gather."""
-        return nullcontext()
-
-    def watched(self) -> AbstractContextManager[None]:
-        """Nobody can be missing."""
-        return nullcontext()
-
-    def any(self, flag: bool) -> bool:
-        """The flag as it is."""
-        return flag
-
-    def barrier(self) -> None:
-        """Nobody to wait for."""
-
-
-def to_device(batch: Any, device: torch.device) -> Any:
-    """A micro-batch where the model is."""
-    return batch.to(device)
+    def record(
+        self, parts: Mapping[str, LossSum], scores: Mapping[str, Scored] | None = None
+    ) -> None:
+        """Sums, counts and right predictions for the log."""
+        self.sums.append({name: part.sum.detach() for name, part in parts.items()})
+        for name, part in parts.items():
+            self.counts[name] = self.counts.get(name, 0) + part.count
+        for name, score in (scores or {}).items():
+            self.scores[f"correct:{name}"] = self.scores.get(f"correct:{name}", 0.0) + score.correct
+            self.scores[f"scored:{name}"] = self.scores.get(f"scored:{name}", 0.0) + score.count

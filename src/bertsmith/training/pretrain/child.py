@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from bertsmith.training.execution.execution import find_place
+from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.loop.progress import Progress
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.recipe import load_recipe
@@ -31,8 +31,8 @@ def main(path: Path) -> int:
         if look.step == order["die_after"]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    place = find_place(job.recipe.run, job.out)
-    return pretrain(job, place=place, watch=watch).exit_code
+    execution = choose_execution(job.recipe.run, job.out)
+    return pretrain(job, execution=execution, watch=watch).exit_code
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pre-training from a recipe and a corpus to a model folder; the same call again goes on."""
+"""Pre-training from a recipe and a corpus to a model folder; the same call again resumes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import fingerprint, json_digest
 from bertsmith.objectives.learner import Learner
 from bertsmith.training.checkpoints.resume import Fact, flatten
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
@@ -48,19 +48,23 @@ class Job:
     accept: Collection[str] = ()
 
 
-def pretrain(job: Job, *, place: Place | None = None, watch: Watcher | None = None) -> Outcome:
+def pretrain(
+    job: Job, *, execution: Execution | None = None, watch: Watcher | None = None
+) -> Outcome:
     """Train, or go on training, and write the model folder when the schedule has ended."""
-    place = place or Place()
+    execution = execution or Execution()
     recipe = job.recipe
-    check_shares(recipe, place.ranks.world)
+    check_shares(recipe, execution.ranks.world)
     corpus = open_corpus(job.corpus)
-    work = PretrainWork(recipe, corpus, rank=place.ranks.rank, world=place.ranks.world)
-    learner = build_learner(recipe, corpus, work.asking, init=job.init, device=place.device.type)
-    place.prepare(learner)
+    work = PretrainWork(recipe, corpus, rank=execution.ranks.rank, world=execution.ranks.world)
+    learner = build_learner(
+        recipe, corpus, work.asking, init=job.init, device=execution.device.type
+    )
+    execution.prepare(learner)
     run = Run(
         folder=job.out,
         model=learner,
-        work=work,
+        workload=work,
         schedule=recipe.schedule,
         optimizer=recipe.optimizer,
         save=recipe.save,
@@ -68,18 +72,19 @@ def pretrain(job: Job, *, place: Place | None = None, watch: Watcher | None = No
         averaging=recipe.averaging,
         log=recipe.log,
         seed=recipe.run.seed,
-        facts=facts(job, corpus, place),
+        facts=facts(job, corpus, execution),
         accept=frozenset(job.accept),
-        device=place.device,
-        ranks=place.ranks,
-        precision=place.path.context,
+        device=execution.device,
+        ranks=execution.ranks,
+        precision=execution.precision.context,
+        stop=execution.stop,
         watch=watch,
     )
-    on_first(place.ranks, lambda: _keep_recipe(job, replace=False))
+    on_first(execution.ranks, lambda: _keep_recipe(job, replace=False))
     outcome = train(run)
     if outcome.status == "finished":
-        with place.ranks.watched():
-            _finish(job, corpus, learner, place)
+        with execution.ranks.watched():
+            _finish(job, corpus, learner, execution)
     return outcome
 
 
@@ -93,7 +98,7 @@ def check_shares(recipe: PretrainRecipe, world: int) -> None:
         )
 
 
-def facts(job: Job, corpus: Corpus, place: Place) -> dict[str, Fact]:
+def facts(job: Job, corpus: Corpus, execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
     tree = job.recipe.model_dump(mode="json")
     found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
@@ -103,7 +108,7 @@ def facts(job: Job, corpus: Corpus, place: Place) -> dict[str, Fact]:
         "corpus.vocabulary": corpus.vocabulary,
         "corpus.held_out": job.recipe.eval.held_out,
         "init": job.init,
-        "precision": place.path.name,
+        "precision": execution.precision.name,
     }
 
 
@@ -119,7 +124,7 @@ def _keep_recipe(job: Job, *, replace: bool) -> None:
     write_staged(job.out / RECIPE, (head + to_toml(job.recipe)).encode())
 
 
-def _finish(job: Job, corpus: Corpus, learner: Learner, place: Place) -> None:
-    save_result(learner, corpus.tokenizer(), job.out, write=place.ranks.is_first)
-    on_first(place.ranks, lambda: _keep_recipe(job, replace=True))
-    place.ranks.barrier()
+def _finish(job: Job, corpus: Corpus, learner: Learner, execution: Execution) -> None:
+    save_result(learner, corpus.tokenizer(), job.out, write=execution.ranks.is_first)
+    on_first(execution.ranks, lambda: _keep_recipe(job, replace=True))
+    execution.ranks.barrier()

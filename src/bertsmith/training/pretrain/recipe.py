@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings, validated
+from bertsmith.config import Settings, changed, validated
 from bertsmith.corpus.plans.examples import PAIRED, InputSettings
 from bertsmith.corpus.plans.pairs import PairTask
 from bertsmith.objectives.masking.settings import MaskSettings, ObjectiveWeights
@@ -113,7 +113,7 @@ class PretrainRecipe(Settings):
         pair = asked[0] if asked else None
         lengths = [self.input.max_length, *(stage.max_length for stage in self.stages)]
         return tuple(
-            self.input.model_copy(update={"pair": pair, "max_length": length}) for length in lengths
+            changed(self.input, {"pair": pair, "max_length": length}) for length in lengths
         )
 
     def stage_at(self, share: float) -> int:

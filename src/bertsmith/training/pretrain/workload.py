@@ -21,6 +21,7 @@ from bertsmith.objectives import OBJECTIVES
 from bertsmith.objectives.batch import Score, TrainBatch
 from bertsmith.objectives.learner import BASELINE, Asking
 from bertsmith.objectives.masking.masking import Masking
+from bertsmith.training.loop.workload import Workload
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ MOST_HELD_OUT = 2_048  # texts: enough for three digits, and evaluation stays a 
 FEWEST_FOR_PAIRS = 2  # documents: a wrong next sentence comes from another one
 
 
-class PretrainWork:
+class PretrainWork(Workload):
     """The work of a recipe on a corpus, as the loop asks for it.
 
     Example i of step s is number s x batch + i of an endless row of epochs, each in an order of

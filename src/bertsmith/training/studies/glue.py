@@ -18,7 +18,7 @@ from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Watcher
@@ -44,17 +44,17 @@ class SetRun:
     mark: str = ""
 
 
-def glue_trial(run: SetRun, place: Place) -> Trial:
+def glue_trial(run: SetRun, execution: Execution) -> Trial:
     """The run; its rows are read when it begins, so that one set is in memory at a time."""
     name = run.one.name
 
     def made(_: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried] | Outcome:
         splits = load_splits(run.path, DataSpec(), saved=run.out.with_suffix(".split.json"))
         job = _job(run, splits)
-        done = finetuned(name, job, place, watch)
+        done = finetuned(name, job, execution, watch)
         if isinstance(done, Outcome):
             return done
-        return {name: replace(done, more=_more(run, job, splits, place), answers=())}
+        return {name: replace(done, more=_more(run, job, splits, execution), answers=())}
 
     key = {
         **recipe_facts(run.recipe),
@@ -62,7 +62,7 @@ def glue_trial(run: SetRun, place: Place) -> Trial:
         "model": run.model,
         "mark": run.mark,
         "rows": run.rows,
-        "precision": place.path.name,
+        "precision": execution.precision.name,
     }
     return Trial(keys={name: json_digest(key)}, run=made, cost=_cost(run))
 
@@ -83,7 +83,7 @@ def _job(run: SetRun, splits: Splits) -> FinetuneJob:
     )
 
 
-def _more(run: SetRun, job: FinetuneJob, splits: Splits, place: Place) -> dict[str, Any]:
+def _more(run: SetRun, job: FinetuneJob, splits: Splits, execution: Execution) -> dict[str, Any]:
     """Rows, what simple answers score, and figures of test rows if they are labeled."""
     test = [] if any(row.target is None for row in splits.test) else splits.test
     told: dict[str, Any] = {
@@ -95,13 +95,13 @@ def _more(run: SetRun, job: FinetuneJob, splits: Splits, place: Place) -> dict[s
         "notes": list(splits.notes),
     }
     if test:
-        told["test"] = _judged(job, test, place)
+        told["test"] = _judged(job, test, execution)
     return told
 
 
-def _judged(job: FinetuneJob, rows: Sequence[Example], place: Place) -> dict[str, float]:
+def _judged(job: FinetuneJob, rows: Sequence[Example], execution: Execution) -> dict[str, float]:
     """Figures of labeled rows by the folder as it lies on disk."""
-    predictor = load_predictor(job.out, device=str(place.device))
+    predictor = load_predictor(job.folder, device=str(execution.device))
     return score(predictor.task, rows, [said for _, said in predictor.stream(rows)])
 
 

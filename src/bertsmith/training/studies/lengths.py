@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.comparison import Comparison, compare
 from bertsmith.evaluation.length_table import LengthTable
@@ -48,10 +49,10 @@ def length_choices(
     limit = given.max_length
     if table.cut(limit) == 0:
         return {}
-    plain = given.model_copy(update={"stride": None, "head": None, "keep": "head"})
-    found = {keep: plain.model_copy(update={"keep": keep}) for keep in KEEPS}
+    plain = changed(given, {"stride": None, "pool": "mean", "head": None, "keep": "head"})
+    found = {keep: changed(plain, {"keep": keep}) for keep in KEEPS}
     if given.head is not None:
-        found["head+tail"] = found["head+tail"].model_copy(update={"head": given.head})
+        found["head+tail"] = changed(found["head+tail"], {"head": given.head})
     possible = reads == "optional" and fields <= 2
     if windows and not possible:
         raise ConfigError("windows move over one text or the second of a pair; leave --windows out")
@@ -60,7 +61,7 @@ def length_choices(
         windows = possible and long and window_cost(table, limit) <= TOO_LONG
     if windows:
         stride = given.stride or max(1, min(int(STEP * limit), limit - SPECIALS))
-        found["windows"] = plain.model_copy(update={"stride": stride, "budgets": None})
+        found["windows"] = changed(plain, {"stride": stride, "budgets": None, "pool": given.pool})
     return found
 
 

@@ -14,7 +14,7 @@ from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Progress, Watcher
@@ -120,20 +120,20 @@ def _ordered(names: Sequence[str], found: Mapping[str, Tried]) -> tuple[Tried, .
 
 
 def finetune_trial(
-    name: str, job: FinetuneJob, place: Place, *, mark: str = "", cost: float = 1.0
+    name: str, job: FinetuneJob, execution: Execution, *, mark: str = "", cost: float = 1.0
 ) -> Trial:
-    """A run of fine-tuning, in `job.out`, which goes away when it is finished.
+    """A run of fine-tuning, in `job.folder`, which goes away when it is finished.
 
     `mark` tells the weights that it begins with from others of the same name.
     """
-    key = job_key(job, place, mark=mark)
+    key = job_key(job, execution, mark=mark)
 
     def run(_: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried] | Outcome:
-        _begin(job.out, key)
-        done = finetuned(name, job, place, watch)
+        _begin(job.folder, key)
+        done = finetuned(name, job, execution, watch)
         if isinstance(done, Outcome):
             return done
-        shutil.rmtree(job.out)
+        shutil.rmtree(job.folder)
         return {name: done}
 
     return Trial(keys={name: key}, run=run, cost=cost)
@@ -148,11 +148,13 @@ def _begin(folder: Path, key: str) -> None:
     write_staged(note, key.encode())
 
 
-def finetuned(name: str, job: FinetuneJob, place: Place, watch: Watcher | None) -> Tried | Outcome:
+def finetuned(
+    name: str, job: FinetuneJob, execution: Execution, watch: Watcher | None
+) -> Tried | Outcome:
     """A run of fine-tuning as a row of a table, or how it was stopped."""
-    if place.ranks.world > 1:
+    if execution.ranks.world > 1:
         raise ConfigError("small runs share one process; start the command without a launcher")
-    done = finetune(job, place=place, watch=watch)
+    done = finetune(job, execution=execution, watch=watch)
     if done.dev_figures is None:
         return done.outcome
     return Tried(
@@ -163,9 +165,9 @@ def finetuned(name: str, job: FinetuneJob, place: Place, watch: Watcher | None) 
     )
 
 
-def job_key(job: FinetuneJob, place: Place, *, mark: str = "") -> str:
+def job_key(job: FinetuneJob, execution: Execution, *, mark: str = "") -> str:
     """A digest of all that decides what a job comes to."""
-    return json_digest({**facts(job, place), **recipe_facts(job.recipe), "mark": mark})
+    return json_digest({**facts(job, execution), **recipe_facts(job.recipe), "mark": mark})
 
 
 def recipe_facts(recipe: FinetuneRecipe) -> dict[str, Any]:

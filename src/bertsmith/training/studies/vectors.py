@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from bertsmith.config import changed
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.model.vector_choices import choice_name
-from bertsmith.training.execution.execution import Place
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
-from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.studies.frozen_heads import frozen_heads
-from bertsmith.training.studies.store import Tried
-from bertsmith.training.studies.trials import Trial, finetune_trial, job_key
+from bertsmith.training.finetune.recipe import (
+    FinetuneRecipe,
+    RegularizationSettings,
+    TextVectorSettings,
+)
+from bertsmith.training.studies.trials import Trial, finetune_trial
 
 Encoder = Literal["frozen", "trained"]
 FORWARD_ONLY = 1 / 3  # of the time of a step that also goes backward
@@ -25,55 +27,45 @@ def run_name(encoder: Encoder, choice: VectorSettings) -> str:
     return f"{encoder}.{choice_name(choice)}"
 
 
-def frozen_trial(
-    job: FinetuneJob,
-    choices: Sequence[VectorSettings],
-    place: Place,
-    *,
-    rate: float | None = None,
-    mark: str = "",
-) -> Trial:
-    """All choices on the encoder as it is: one pass through it serves them all.
-
-    `rate` is the learning rate of the heads; None: as the size of their vectors asks for.
-    """
-    by_name = {run_name("frozen", choice): choice for choice in choices}
-
-    def run(names: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried]:
-        chosen = {name: by_name[name] for name in names}
-        return frozen_heads(job, chosen, place, rate=rate, watch=watch)
-
-    keys = {
-        name: job_key(with_vector(job, choice), place, mark=f"frozen {rate} {mark}")
-        for name, choice in by_name.items()
-    }
-    return Trial(keys=keys, run=run, cost=job.recipe.plan.epochs * FORWARD_ONLY)
-
-
-def trained_trials(
-    job: FinetuneJob, choices: Sequence[VectorSettings], place: Place, *, mark: str = ""
+def vector_trials(
+    job: FinetuneJob, choices: Sequence[VectorSettings], execution: Execution, *, mark: str = ""
 ) -> list[Trial]:
-    """A run of fine-tuning for each choice, in a folder of its own below the job's."""
-    found = []
+    """A run of fine-tuning for each choice, in a folder of its own below the job's.
+
+    A frozen encoder reads each text once, unless the vector itself is learned.
+    """
+    encoder: Encoder = "frozen" if job.recipe.encoder.frozen else "trained"
+    cost = FORWARD_ONLY if encoder == "frozen" else job.recipe.plan.epochs
+    trials = []
     for choice in choices:
-        name = run_name("trained", choice)
-        own = replace(with_vector(job, choice), out=job.out / name)
-        cost = job.recipe.plan.epochs
-        found.append(finetune_trial(name, own, place, mark=mark, cost=cost))
-    return found
+        name = run_name(encoder, choice)
+        own = replace(with_vector(job, choice), out=job.folder / name)
+        trials.append(finetune_trial(name, own, execution, mark=mark, cost=cost))
+    return trials
 
 
 def with_vector(job: FinetuneJob, choice: VectorSettings) -> FinetuneJob:
     """The job with another way to make a vector."""
     vector = TextVectorSettings(pooling=choice.pooling, layers=choice.layers)
-    return replace(job, recipe=job.recipe.model_copy(update={"vector": vector}))
+    return replace(job, recipe=changed(job.recipe, {"vector": vector}))
 
 
-def frozen_recipe(recipe: FinetuneRecipe, *, epochs: float) -> FinetuneRecipe:
-    """A recipe for heads alone, which want more epochs."""
-    return recipe.model_copy(
-        update={
-            "plan": recipe.plan.model_copy(update={"epochs": epochs}),
-            "encoder": recipe.encoder.model_copy(update={"frozen": True}),
-        }
+def frozen_recipe(
+    recipe: FinetuneRecipe, *, epochs: float, rate: float | None = None
+) -> FinetuneRecipe:
+    """A recipe for heads alone, which want more epochs and a learning rate of their own.
+
+    None: by the size of the vectors that a head reads. What only an encoder that learns can use
+    (its dropout, R-Drop, token dropout) is left out.
+    """
+    return changed(
+        recipe,
+        {
+            "plan.epochs": epochs,
+            "optimizer.lr": rate,
+            "encoder.frozen": True,
+            "encoder.dropout": None,
+            "encoder.attention_dropout": None,
+            "regularization": RegularizationSettings(),
+        },
     )

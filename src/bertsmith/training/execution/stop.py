@@ -1,4 +1,7 @@
-"""Signals that end a run well: the first finishes the step and saves, the second ends at once."""
+"""Stop requests by signal, for commands: the first saves after the step, the second ends at once.
+
+A library or a notebook does not install these: there an interrupt raises KeyboardInterrupt.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,34 @@ import os
 import signal
 import threading
 import time
+from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 log = logging.getLogger(__name__)
 
-STOPPED = 75  # EX_TEMPFAIL: the state is saved, the same command goes on
 # A terminal's ^C reaches every process of a group, and a launcher passes it on once more.
 _SAME_REQUEST = 0.5
 _WATCHED = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
+class StopRequest(Protocol):
+    """Asks a run to stop after its step: the name of a signal, say, or None."""
+
+    @property
+    def received(self) -> str | None:
+        """Why to stop; None: go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStop:
+    """A run that only its schedule, or an exception, ends."""
+
+    received: None = None
+
+
 class StopSignals:
-    """Watches SIGTERM, SIGINT and SIGHUP while it is entered."""
+    """A `StopRequest` that SIGTERM, SIGINT and SIGHUP make while it is entered."""
 
     def __init__(self) -> None:
         self.received: str | None = None
@@ -32,7 +50,7 @@ class StopSignals:
             return self
         for name in _WATCHED:
             number = getattr(signal, name, None)
-            # A process started with nohup ignores SIGHUP and must go on doing so.
+            # A process started with nohup ignores SIGHUP and must keep doing so.
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._handle)
         return self
