@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bertsmith.folders.vocabulary_growth import source_of
 from bertsmith.text.fast_wordpiece import PlainEncoder, WordPieceEncoder, is_bert, sentence_encoder
 from bertsmith.text.learn import learn_vocabulary
-from bertsmith.text.safe_tokenizer import Engine
+from bertsmith.text.safe_tokenizer import SafeTokenizer
 from bertsmith.text.segment import CharacterSegmenter, JiebaSegmenter
 
 ODD = (
@@ -34,9 +34,9 @@ KINDS = {
 }
 
 
-def engine_of(tokenizer) -> Engine:
+def engine_of(tokenizer) -> SafeTokenizer:
     source = source_of(tokenizer)
-    return Engine(source.state, source.controls)
+    return SafeTokenizer(source.state, source.controls)
 
 
 ENGINES = {name: engine_of(tokenizer) for name, tokenizer in KINDS.items()}
@@ -72,7 +72,7 @@ def test_forgetting_words_changes_nothing(monkeypatch) -> None:
     lines = [f"word{number} the cat{number}" for number in range(50)]
     encoder = sentence_encoder(ENGINES["uncased"], None)
     before = [encoder.encode(lines[at : at + 5]) for at in range(0, 50, 5)]
-    monkeypatch.setattr("bertsmith.text.fast_wordpiece.MOST_WORDS", 10)
+    monkeypatch.setattr("bertsmith.text.fast_wordpiece.MAX_CACHED_WORDS", 10)
     again = sentence_encoder(ENGINES["uncased"], None)
     for part, at in zip(before, range(0, 50, 5), strict=True):
         assert_same(again.encode(lines[at : at + 5]), part)

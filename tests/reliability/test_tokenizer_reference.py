@@ -82,7 +82,7 @@ def test_random_unicode_gives_the_ids_of_the_plain_port(cased: bool, seed: int) 
 
 
 def test_every_old_character_and_only_new_ones_may_differ() -> None:
-    rust = tiny_vocabulary.bert()._engine.safe
+    rust = tiny_vocabulary.bert()._safe_tokenizer.safe
     differ = []
     for code in range(sys.maxunicode + 1):
         dense = 0x3400 <= code <= 0xD7A3 or code > 0x1FFFF

@@ -64,7 +64,7 @@ def test_strict_names_the_numbers(tokenizers) -> None:
 
 @pytest.mark.parametrize("keep", ["head", "tail"])
 def test_pairs_are_cut_as_the_reference_cuts_them(tokenizer: Tokenizer, keep) -> None:
-    rust = RustTokenizer.from_str(tokenizer._engine.literal.to_str())
+    rust = RustTokenizer.from_str(tokenizer._safe_tokenizer.literal.to_str())
     rng = random.Random(3)
     specials = len(tokenizer.encode("", ""))
     for _ in range(300):
@@ -96,7 +96,7 @@ def test_the_two_ends_add_up(keep, count) -> None:
 
 def test_windows_are_those_of_the_reference(tokenizers) -> None:
     bert = tokenizers["uncased"]
-    rust = RustTokenizer.from_str(bert._engine.literal.to_str())
+    rust = RustTokenizer.from_str(bert._safe_tokenizer.literal.to_str())
     for count in range(1, 30):
         text = " ".join(random.Random(count).choices(TEXT.split(), k=count))
         rust.enable_truncation(8, stride=6 - 4)

@@ -16,7 +16,7 @@ import numpy as np
 from bertsmith.corpus.documents import LineAccount, documents_of
 from bertsmith.corpus.reading import OnError, TextBlock
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
-from bertsmith.text.safe_tokenizer import Engine
+from bertsmith.text.safe_tokenizer import SafeTokenizer
 from bertsmith.text.segment import segmenter as segmenter_named
 from bertsmith.text.tokenizer_files import FILES, read_source
 
@@ -79,7 +79,7 @@ def encoder_of(files: Mapping[str, bytes], segmenter: str) -> SentenceEncoder:
     """The sentence encoder of a tokenizer's files; `segmenter` is "character" or "jieba"."""
     source = read_source(files)
     words = None if segmenter == "character" else segmenter_named(segmenter)
-    return sentence_encoder(Engine(source.state, source.controls), words)
+    return sentence_encoder(SafeTokenizer(source.state, source.controls), words)
 
 
 class _Worker:

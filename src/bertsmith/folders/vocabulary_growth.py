@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.text.safe_tokenizer import build_rust
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.text.tokenizer_files import Source, read_source
+from bertsmith.text.tokenizer_files import TokenizerSource, read_source
 from bertsmith.text.tokenizer_json import vocabulary
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Growth:
     rows: int
 
 
-def source_of(tokenizer: Tokenizer) -> Source:
+def source_of(tokenizer: Tokenizer) -> TokenizerSource:
     """The tree and the settings of a tokenizer, as its files would hold them."""
     return read_source(tokenizer.files())
 

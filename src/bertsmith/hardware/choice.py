@@ -1,4 +1,4 @@
-"""Which path to use, from what the probes found; reasons in plain words, nothing from CPU flags."""
+"""Chooses the path for matrix products from the findings of the probes, never from CPU flags."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.report import MachineReport
 
 PLAIN = "fp32_gemm"
-# Probe -> engine that runs its path. What is not in a table is measured and shown, never chosen.
+# Probe -> engine that runs its path. Other probes are measured and shown, never chosen.
 INFERENCE = {PLAIN: "eager-fp32", "native_amx": "native-amx", "native_avx512": "native-avx512"}
 TRAINING_FP32 = {PLAIN: "fp32", "fp32_onednn": "onednn-fp32"}  # exact: no operand is rounded
 TRAINING = TRAINING_FP32 | {"mkl_bf16": "mkl-bf16", "bf16_onednn": "torch-bf16"}
 
-# Findings that are about something else than a way to multiply on this CPU.
+# Findings about something other than a matrix product on this CPU.
 _NOT_PATHS = frozenset({PLAIN, "threads", "accelerators"})
 
 LARGEST_ERROR = 1e-2  # bf16 is near 4e-3; int8 is near 2e-2, which costs cosine .999
@@ -22,8 +22,8 @@ SMALLEST_GAIN = 1.15  # below this a second number format is not worth its round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The engine to use, why, the next best, and why each other path was refused."""
+class PathChoice:
+    """The engine to use, the reason, the second best, and the reason against each other path."""
 
     path: str
     probe: str
@@ -33,24 +33,24 @@ class Choice:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_inference(report: MachineReport, paths: Mapping[str, str] = INFERENCE) -> Choice:
+def choose_inference(report: MachineReport, paths: Mapping[str, str] = INFERENCE) -> PathChoice:
     """The engine for encoding."""
     return _choose(report, paths)
 
 
-def choose_training_gemm(report: MachineReport, paths: Mapping[str, str] = TRAINING) -> Choice:
+def choose_training_gemm(report: MachineReport, paths: Mapping[str, str] = TRAINING) -> PathChoice:
     """The matrix product for training steps."""
     return _choose(report, paths)
 
 
 def is_right(finding: Finding | None) -> bool:
-    """Whether a path works and is exact enough, faster or not: for those who insist on it."""
+    """Whether a path works and is exact enough, faster or not: for an explicit request."""
     if finding is None or not finding.works or finding.error is None:
         return False
     return finding.error <= LARGEST_ERROR
 
 
-def _choose(report: MachineReport, paths: Mapping[str, str]) -> Choice:
+def _choose(report: MachineReport, paths: Mapping[str, str]) -> PathChoice:
     refused: dict[str, str] = {}
     fit: list[tuple[float, Finding]] = []
     for finding in report.findings:
@@ -63,16 +63,16 @@ def _choose(report: MachineReport, paths: Mapping[str, str]) -> Choice:
             fit.append((finding.speedup or 0.0, finding))
     fit.sort(key=lambda entry: entry[0], reverse=True)
     if not fit:
-        return Choice(
+        return PathChoice(
             path=paths[PLAIN],
             probe=PLAIN,
-            reason="no faster path is both right and in use",
+            reason="no faster path is both exact enough and in use",
             refused=refused,
         )
     speedup, best = fit[0]
     for other, finding in fit[1:]:
         refused[finding.name] = f"works at {other:.1f} x fp32, {best.name} is faster"
-    return Choice(
+    return PathChoice(
         path=paths[best.name],
         probe=best.name,
         reason=f"measured at {speedup:.1f} x fp32, error {best.error:.1e}",
@@ -83,7 +83,7 @@ def _choose(report: MachineReport, paths: Mapping[str, str]) -> Choice:
 
 
 def _why_not(finding: Finding, paths: Mapping[str, str]) -> str:
-    """Why a path cannot be chosen; empty if it can."""
+    """The reason against a path; empty if it can be chosen."""
     if not finding.works:
         return f"{finding.status}: {finding.detail}" if finding.detail else finding.status
     speedup = finding.speedup

@@ -14,7 +14,7 @@ from bertsmith.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-# Variables that change which machine code torch runs, hence what a probe would find.
+# Variables that change which machine code torch runs, hence the findings of probes.
 CODE_PATH_VARIABLES = (
     "ATEN_CPU_CAPABILITY",
     "DNNL_DEFAULT_FPMATH_MODE",
@@ -30,7 +30,7 @@ _FALSE = frozenset({"", "0", "off", "false", "no"})
 
 
 def cache_dir() -> Path:
-    """The folder for what may be computed again: BERTSMITH_CACHE, XDG_CACHE_HOME, ~/.cache.
+    """The cache folder: BERTSMITH_CACHE, else below XDG_CACHE_HOME or ~/.cache.
 
     It exists and is writable on return. Without a usable home it is a private temporary folder.
     """
@@ -50,7 +50,7 @@ def cache_dir() -> Path:
 
 
 def hub_cache() -> Path:
-    """Where huggingface_hub keeps what it downloaded, by its own rules; it need not exist."""
+    """The download cache of huggingface_hub, by its own rules; it need not exist."""
     below = {
         "HF_HUB_CACHE": "",
         "HUGGINGFACE_HUB_CACHE": "",
@@ -65,13 +65,13 @@ def hub_cache() -> Path:
 
 
 def offline() -> bool:
-    """Whether the user has ruled out the network, in our words or in the hub's."""
+    """Whether the network is switched off, by our variable or by one of the hub's."""
     names = ("BERTSMITH_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
     return any(_switch(name) for name in names)
 
 
 def thread_count() -> int:
-    """Threads worth using: BERTSMITH_THREADS, else the processors this process may really use."""
+    """Number of threads: BERTSMITH_THREADS, else the processors that this process may use."""
     value = os.environ.get("BERTSMITH_THREADS", "").strip()
     if not value:
         return processors()
@@ -111,7 +111,7 @@ def inherited() -> dict[str, str]:
 
 
 def _switch(name: str) -> bool:
-    """A yes-or-no variable; anything that is neither is an error, not a guess."""
+    """A boolean variable; any other value of one of ours is an error."""
     value = os.environ.get(name, "").strip().lower()
     if value in _TRUE:
         return True
@@ -162,12 +162,12 @@ def _private_temporary() -> Path:
     folder = Path(tempfile.gettempdir()) / f"bertsmith-{user}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()  # not stat: a symlink planted by somebody else must not pass
+        status = folder.lstat()  # not stat: a symlink planted by somebody else must not pass
     except OSError as error:
         log.info("temporary folder %s cannot be used: %s", folder, error.strerror)
         return Path(tempfile.mkdtemp(prefix="bertsmith-"))
-    private = stat.S_ISDIR(found.st_mode) and (os.name != "posix" or not found.st_mode & 0o077)
-    if private and (os.name != "posix" or found.st_uid == user):
+    private = stat.S_ISDIR(status.st_mode) and (os.name != "posix" or not status.st_mode & 0o077)
+    if private and (os.name != "posix" or status.st_uid == user):
         return folder
     log.warning("%s is not a private folder of this user; using a new one for this run", folder)
     return Path(tempfile.mkdtemp(prefix="bertsmith-"))

@@ -1,4 +1,4 @@
-"""What one probe found on this machine, as a value that goes to and from JSON."""
+"""Findings of probes on this machine, and their cache on disk."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SKIPPED = "skipped"
 FAILED = "failed"
 CRASHED = "crashed"  # followed by the name of the signal
 STATUSES = (WORKS, WRONG, TIMED_OUT, ABSENT, SKIPPED, FAILED)
-# What may be different tomorrow on the same machine (a busy one, a compiler's full disk).
-PASSING = (TIMED_OUT, FAILED)
+# May change on the same machine (high load, a full disk of the compiler).
+TRANSIENT = (TIMED_OUT, FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Finding:
 
     @property
     def speedup(self) -> float | None:
-        """How many times as fast as fp32 measured beside it: geometric mean over the shapes."""
+        """The rate relative to fp32 in the same process: geometric mean over the shapes."""
         shared = [shape for shape in self.gflops if self.fp32_gflops.get(shape, 0.0) > 0.0]
         rates = [self.gflops[shape] / self.fp32_gflops[shape] for shape in shared]
         if not rates or min(rates) <= 0.0:
@@ -65,55 +65,55 @@ class Finding:
         return max(self.gflops.values(), default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, with the speed-up worked out for whoever reads the file."""
+        """A JSON object, including the speed-up."""
         return {**asdict(self), "speedup": self.speedup}
 
     @classmethod
-    def from_json(cls, found: object) -> Finding:
+    def from_json(cls, value: object) -> Finding:
         """The reverse of `to_json`; raises TypeError or ValueError for anything else."""
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             raise TypeError("a finding must be an object")
-        error = found.get("error")
+        error = value.get("error")
         return cls(
-            name=_text(found, "name"),
-            status=_status(_text(found, "status")),
-            gflops=rates(found.get("gflops")),
-            fp32_gflops=rates(found.get("fp32_gflops")),
+            name=_text(value, "name"),
+            status=_status(_text(value, "status")),
+            gflops=rates(value.get("gflops")),
+            fp32_gflops=rates(value.get("fp32_gflops")),
             error=None if error is None else number(error),
-            seconds=number(found.get("seconds", 0.0)),
-            detail=_text(found, "detail"),
-            facts=facts(found.get("facts")),
-            date=_text(found, "date"),
-            stamp=_text(found, "stamp"),
+            seconds=number(value.get("seconds", 0.0)),
+            detail=_text(value, "detail"),
+            facts=facts(value.get("facts")),
+            date=_text(value, "date"),
+            stamp=_text(value, "stamp"),
         )
 
 
-def rates(found: object) -> dict[str, float]:
+def rates(value: object) -> dict[str, float]:
     """A table of rates by shape; raises TypeError or ValueError for anything else."""
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise TypeError("rates must be an object")
-    return {str(shape): number(value) for shape, value in found.items()}
+    return {str(shape): number(rate) for shape, rate in value.items()}
 
 
-def number(found: object) -> float:
+def number(value: object) -> float:
     """A finite number; raises ValueError for anything else."""
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-        raise ValueError(f"{found!r} is not a finite number")
-    return float(found)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    return float(value)
 
 
-def facts(found: object) -> dict[str, Any]:
-    """Whatever else a probe wants to tell, as an object."""
-    if not isinstance(found, dict):
+def facts(value: object) -> dict[str, Any]:
+    """Further facts of a probe, as an object."""
+    if not isinstance(value, dict):
         raise TypeError("facts must be an object")
-    return found
-
-
-def _text(found: dict[str, Any], key: str) -> str:
-    value = found.get(key, "")
-    if not isinstance(value, str):
-        raise TypeError(f"{key} must be a string")
     return value
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    text = value.get(key, "")
+    if not isinstance(text, str):
+        raise TypeError(f"{key} must be a string")
+    return text
 
 
 def _status(status: str) -> str:
@@ -126,18 +126,18 @@ log = logging.getLogger(__name__)
 
 _FORMAT = 1
 _BYTES = 4_000_000  # a report is about 10 kB; anything far beyond is not ours
-_PASSING_FOR = timedelta(days=1)
+_TRANSIENT_FOR = timedelta(days=1)
 
 
 def machine_key(machine: Machine) -> str:
-    """A name for everything that a finding depends on."""
+    """A digest of everything that a finding depends on."""
     parts = machine.to_json()
     del parts["memory"]  # may shrink and grow with the container
     return json_digest({**parts, "probe_set": PROBE_SET, "format": _FORMAT})[:24]
 
 
 def probe_stamp(probe: Probe) -> str:
-    """A name for one edition of a probe, so that changing one leaves the others cached."""
+    """A digest of one version of a probe, so that changing one leaves the others cached."""
     parts: dict[str, Any] = {**asdict(probe), "variables": dict(probe.variables)}
     for wording in ("about", "slow", "tolerance"):  # judged or shown later, not measured
         del parts[wording]
@@ -145,7 +145,7 @@ def probe_stamp(probe: Probe) -> str:
 
 
 def read_findings(machine: Machine) -> dict[str, Finding]:
-    """The findings kept for this machine; a broken file counts as none and is logged."""
+    """The cached findings of this machine; a broken file counts as empty and is logged."""
     path = _path(machine)
     try:
         with path.open("rb") as file:
@@ -156,9 +156,9 @@ def read_findings(machine: Machine) -> dict[str, Finding]:
         log.warning("cannot read %s (%s); probing again", path, error.strerror)
         return {}
     try:
-        found = json.loads(raw)
-        body = found["findings"]
-        if found["sha256"] != json_digest(body):
+        content = json.loads(raw)
+        body = content["findings"]
+        if content["sha256"] != json_digest(body):
             raise ValueError("its checksum does not match")
         return {name: Finding.from_json(item) for name, item in body.items()}
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -167,32 +167,32 @@ def read_findings(machine: Machine) -> dict[str, Finding]:
 
 
 def is_usable(finding: Finding | None, probe: Probe) -> bool:
-    """Whether a kept finding still speaks for the probe."""
+    """Whether a cached finding is still valid for the probe."""
     if finding is None or finding.stamp != probe_stamp(probe):
         return False
-    if finding.status not in PASSING:
+    if finding.status not in TRANSIENT:
         return True
     try:
         age = datetime.now(UTC) - datetime.fromisoformat(finding.date)
     except (TypeError, ValueError):
         return False
-    return timedelta(0) <= age < _PASSING_FOR
+    return timedelta(0) <= age < _TRANSIENT_FOR
 
 
 def write_finding(machine: Machine, finding: Finding) -> None:
-    """Adds a finding to the file; failing to is logged and no more, since it is only a cache."""
+    """Adds a finding to the cache; a failure is only logged."""
     if finding.status == SKIPPED:
         return
-    kept = read_findings(machine)  # read again: another process may have added some
-    kept[finding.name] = finding
-    body = {name: kept[name].to_json() for name in sorted(kept)}
+    findings = read_findings(machine)  # read again: another process may have added some
+    findings[finding.name] = finding
+    body = {name: findings[name].to_json() for name in sorted(findings)}
     path = _path(machine)
     content = {"machine": machine.to_json(), "sha256": json_digest(body), "findings": body}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_staged(path, json.dumps(content, indent=1).encode("utf-8"))
     except (OSError, WriteError) as error:
-        log.warning("findings are not kept: %s", error)
+        log.warning("findings are not cached: %s", error)
 
 
 def _path(machine: Machine) -> Path:

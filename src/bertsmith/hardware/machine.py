@@ -1,4 +1,4 @@
-"""What the operating system says about this machine; facts for a report, never for a choice."""
+"""This machine by the operating system: for reports and cache keys, never for a choice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """A C++ compiler and the first line it says of itself."""
+    """A C++ compiler and the first line of its `--version`."""
 
     path: str
     version: str
@@ -68,21 +68,21 @@ def this_machine() -> Machine:
 
 def cpu_and_flags(cpuinfo: str) -> tuple[str, tuple[str, ...]]:
     """The model and the sorted flags of the first processor, as far as the text names them."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in cpuinfo.splitlines():
         key, colon, value = line.partition(":")
         if colon and value.strip():
-            found.setdefault(key.strip().lower(), value.strip())
-    model = next((found[key] for key in _MODEL_KEYS if key in found), "")
-    detail = [found[key] for key in ("cpu family", "model", "stepping") if key in found]
-    if model and len(detail) == 3:  # cloud machines often say no more than "AMD EPYC"
+            fields.setdefault(key.strip().lower(), value.strip())
+    model = next((fields[key] for key in _MODEL_KEYS if key in fields), "")
+    detail = [fields[key] for key in ("cpu family", "model", "stepping") if key in fields]
+    if model and len(detail) == 3:  # cloud machines often report only "AMD EPYC"
         model = f"{model} (family {detail[0]}, model {detail[1]}, stepping {detail[2]})"
-    flags = next((found[key].split() for key in _FLAG_KEYS if key in found), [])
+    flags = next((fields[key].split() for key in _FLAG_KEYS if key in fields), [])
     return model, tuple(sorted(set(flags)))
 
 
 def compiler_path() -> str:
-    """The C++ compiler that CXX or the PATH leads to, or an empty string; nothing is run."""
+    """The path of the C++ compiler by CXX or PATH, or an empty string; nothing is run."""
     chosen = environment.chosen_compiler()
     candidates = (chosen,) if chosen else _COMPILERS
     return next((path for name in candidates if (path := shutil.which(name))), "")

@@ -108,18 +108,18 @@ class _Tail:
                 self._kept = (self._kept + chunk)[-self._keep :]
 
     def text(self) -> str:
-        """What was kept; something that left the process group cannot hold us up."""
+        """The last bytes as text; a process that left the group delays this by seconds at most."""
         self._thread.join(_GRACE)
         return self._kept.decode("utf-8", errors="replace")
 
 
 def _variables(scratch: str, threads: int) -> dict[str, str]:
-    kept = {
+    variables = {
         name: value
         for name, value in environment.inherited().items()
         if name not in _DROPPED and not name.startswith(_DROPPED_PREFIXES)
     }
-    kept |= {
+    variables |= {
         "TMPDIR": scratch,  # compiled code and other leavings go away with the child
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
@@ -128,8 +128,10 @@ def _variables(scratch: str, threads: int) -> dict[str, str]:
     }
     root = Path(__file__).resolve().parents[2]
     if root.name not in ("site-packages", "dist-packages"):  # run from a source tree
-        kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), kept.get("PYTHONPATH", "")]))
-    return kept
+        variables["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(root), variables.get("PYTHONPATH", "")])
+        )
+    return variables
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> bool:
@@ -164,10 +166,10 @@ def _crash(code: int) -> str | None:
 
 def _object(output: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(output)
+        value = json.loads(output)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 _PR_SET_PDEATHSIG = 1
@@ -175,15 +177,15 @@ _LATE = 15.0  # the parent kills at the limit; this is for the case that there i
 
 
 def take_stdout() -> int:
-    """Keeps standard output for the answer; whatever libraries print goes to stderr instead."""
+    """Reserves standard output for the answer; what libraries print goes to stderr instead."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    answer_to = os.dup(1)
     os.dup2(2, 1)
-    return kept
+    return answer_to
 
 
 def guard(limit: float) -> None:
-    """Leaves no core file and no orphan: ends with its parent, and in any case after the limit."""
+    """Leave no core file and no orphan: end with the parent, at the latest after the limit."""
     if os.name != "posix":
         return
     import resource

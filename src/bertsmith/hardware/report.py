@@ -1,4 +1,4 @@
-"""Examines this machine: runs the probes that are not known yet, each in a child process."""
+"""Examines this machine: runs the probes without a cached finding, each in a child process."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class MachineReport:
     findings: tuple[Finding, ...]
 
     def get(self, name: str) -> Finding | None:
-        """The finding of that name, if it was asked for."""
+        """The finding of that name, if it is in the report."""
         return next((finding for finding in self.findings if finding.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `bertsmith doctor --json` prints them."""
+        """The JSON object of `bertsmith doctor --json`."""
         return {
             "machine": self.machine.to_json(),
             "compiler": asdict(self.compiler) if self.compiler else None,
@@ -67,9 +67,9 @@ def examine(
     progress: Progress | None = None,
     probes: Mapping[str, Probe] = PROBES,
 ) -> MachineReport:
-    """A report on the named probes (all of them); what was measured before is not run again.
+    """A report on the named probes (default: all); cached findings are not measured again.
 
-    `fresh` runs everything anew; `quick` leaves out slow probes unless their finding is kept.
+    `fresh` ignores the cache; `quick` leaves out slow probes unless their finding is cached.
     """
     wanted = list(probes) if names is None else list(names)
     for name in wanted:
@@ -77,24 +77,24 @@ def examine(
             raise unknown("probe", name, probes)
     machine = this_machine()
     load = _load()
-    kept = {} if fresh else read_findings(machine)
+    known = {} if fresh else read_findings(machine)
     findings = []
     for name in wanted:
         probe = probes[name]
-        finding = kept.get(name)
+        finding = known.get(name)
         if finding is None or not is_usable(finding, probe):
             if progress:
                 progress(name, None)
-            finding = _judge(_look(name, probe, machine.threads, quick=quick), probe)
+            finding = _judge(_run(name, probe, machine.threads, quick=quick), probe)
             write_finding(machine, finding)  # at once: an interrupted run keeps what it has
-        findings.append(_judge(finding, probe))  # a kept one by the tolerance of today
+        findings.append(_judge(finding, probe))  # a cached one by the current tolerance
         if progress:
             progress(name, findings[-1])
     return MachineReport(machine=machine, compiler=compiler(), load=load, findings=tuple(findings))
 
 
 def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None:
-    """What is already known of a probe here; nothing is run."""
+    """The cached finding of a probe on this machine; nothing is run."""
     if name not in probes:
         raise unknown("probe", name, probes)
     finding = read_findings(this_machine()).get(name)
@@ -103,8 +103,8 @@ def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None
     return _judge(finding, probes[name])
 
 
-def _look(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
-    """Runs one probe, whatever comes of it."""
+def _run(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
+    """Runs one probe; failures and crashes are findings."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     blank = Finding(name=name, status=SKIPPED, date=now, stamp=probe_stamp(probe))
     if quick and probe.slow:
@@ -125,10 +125,10 @@ def _look(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
         )
     except OSError as error:
         return replace(blank, status=FAILED, detail=f"cannot start a process: {error.strerror}")
-    found = _read(replace(blank, seconds=round(ended.seconds, 3)), ended, probe)
-    if not found.works:
-        log.info("probe %s: %s (%s)", name, found.status, found.detail)
-    return found
+    finding = _read(replace(blank, seconds=round(ended.seconds, 3)), ended, probe)
+    if not finding.works:
+        log.info("probe %s: %s (%s)", name, finding.status, finding.detail)
+    return finding
 
 
 def _read(blank: Finding, ended: probe_process.Ended, probe: Probe) -> Finding:
@@ -156,11 +156,11 @@ def _read(blank: Finding, ended: probe_process.Ended, probe: Probe) -> Finding:
             facts=facts(ended.answer.get("facts", {})),
         )
     except (KeyError, TypeError, ValueError) as problem:
-        return replace(blank, status=FAILED, detail=f"its answer makes no sense: {problem}")
+        return replace(blank, status=FAILED, detail=f"its answer is invalid: {problem}")
 
 
 def _judge(finding: Finding, probe: Probe) -> Finding:
-    """Right numbers or wrong ones, by the tolerance of the table."""
+    """WORKS or WRONG, by the tolerance of the table."""
     if finding.status not in (WORKS, WRONG):
         return finding
     if finding.error is None:
@@ -174,7 +174,7 @@ def _judge(finding: Finding, probe: Probe) -> Finding:
 
 def _why_crashed(name: str) -> str:
     reasons = {
-        "SIGILL": "an instruction the processor advertises but does not carry out",
+        "SIGILL": "an instruction that the processor advertises but does not execute",
         "SIGKILL": "ended from outside, perhaps for lack of memory",
         "SIGALRM": "did not end in time",
     }

@@ -1,15 +1,13 @@
-"""Sentences to tokens for a corpus: exactly what the tokenizer gives, at several times its speed.
+"""Tokenizes the sentences of a corpus: exactly the tokenizer's tokens, at several times its speed.
 
-Running text repeats its words, so BERT's WordPiece asks the Rust side about each distinct word only
-once. Where words part is not assumed: the Rust normalizer and pre-tokenizer are asked what every
-distinct character does between two letters. A sentence with a character whose effect depends on
-its neighbors (combining marks) goes over whole, and so does every sentence of other tokenizers.
+Running text repeats its words, so with BERT's WordPiece each distinct word is tokenized once and
+cached. Word boundaries come from the classes of characters (`character_classes`). A sentence with a
+character whose effect depends on its neighbors (combining marks) is tokenized as a whole, and so is
+every sentence of other tokenizers.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.text.assemble import with_segmenter_words
-from bertsmith.text.safe_tokenizer import Engine, clean_texts, rust_errors
+from bertsmith.text.character_classes import CODE_POINTS, UNSURE, CharacterClasses
+from bertsmith.text.safe_tokenizer import SafeTokenizer, clean_texts, rust_errors
 from bertsmith.text.segment import (
     BREAK,
     CHINESE,
@@ -30,42 +29,42 @@ from bertsmith.text.segment import (
 )
 from bertsmith.text.tokenizer_json import vocabulary
 
-PARTS, GAP, JOINS, UNSURE = range(1, 5)
-MOST_WORDS = 400_000  # distinct words that are remembered
-MOST_LETTERS = 1 << 25
+MAX_CACHED_WORDS = 400_000
+MAX_CACHED_CHARACTERS = 1 << 25
+GROUP = 1 << 20  # characters that are encoded together
 
 
-class WordMemory:
-    """Words that were met, numbered, with their pieces; number 0 is the break of sentences."""
+class WordCache:
+    """The pieces of each distinct word, numbered in order; 0 is the break between sentences."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._unknown = unknown_id(engine.state)
-        self._forget()
+    def __init__(self, tokenizer: SafeTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._unknown = unknown_id(tokenizer.state)
+        self._clear()
 
     def numbers(self, words: list[str]) -> NDArray[np.int32]:
-        """The number of each word; new ones are taken apart first."""
-        if len(self._known) > MOST_WORDS or self._letters > MOST_LETTERS:
-            self._forget()
+        """The number of each word; new words are tokenized first."""
+        if len(self._known) > MAX_CACHED_WORDS or self._characters_cached > MAX_CACHED_CHARACTERS:
+            self._clear()
         known = self._known
-        found = np.fromiter(map(known.__getitem__, words), dtype=np.int32, count=len(words))
+        numbers = np.fromiter(map(known.__getitem__, words), dtype=np.int32, count=len(words))
         if known.new:
-            self._learn(known.new)
+            self._tokenize(known.new)
             known.new = []
-        return found
+        return numbers
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._known = _Numbers({BREAK: 0})
-        self._letters = 0
+        self._characters_cached = 0
         self.unknown: dict[int, str] = {}
         self.counts = np.zeros(1, dtype=np.int64)
         self.firsts = np.zeros(1, dtype=np.int64)
         self.chinese = np.zeros(1, dtype=bool)
         self.pieces = np.zeros(0, dtype=np.int32)
 
-    def _learn(self, words: list[str]) -> None:
+    def _tokenize(self, words: list[str]) -> None:
         with rust_errors("the text could not be tokenized"):
-            encoded = self._engine.safe.encode_batch_fast(words, add_special_tokens=False)
+            encoded = self._tokenizer.safe.encode_batch_fast(words, add_special_tokens=False)
         ids = [one.ids for one in encoded]
         first = len(self.counts)
         for number, (word, pieces) in enumerate(zip(words, ids, strict=True), start=first):
@@ -78,11 +77,11 @@ class WordMemory:
         self.pieces = np.append(self.pieces, flat)
         chinese = [len(word) == 1 and is_chinese(word) for word in words]
         self.chinese = np.append(self.chinese, chinese)
-        self._letters += sum(map(len, words))
+        self._characters_cached += sum(map(len, words))
 
 
 class _Numbers(dict[str, int]):
-    """Gives the next number to a word it has not seen, and notes it."""
+    """Gives the next number to a word at its first occurrence, and lists it in `new`."""
 
     new: list[str]
 
@@ -96,56 +95,12 @@ class _Numbers(dict[str, int]):
         return number
 
 
-class CharacterKinds:
-    """What each character does to words, found out once, and the expression that finds words."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._normalizer = engine.safe.normalizer
-        self._splitter = engine.safe.pre_tokenizer
-        self._kinds = np.zeros(0x110000, dtype=np.uint8)
-        self._kinds[ord(BREAK)] = PARTS
-        self.chinese = np.zeros(0x110000, dtype=bool)
-        for first, last in CHINESE:
-            self.chinese[first : last + 1] = True
-        self.words = re.compile(BREAK)
-
-    def kinds(self, codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """One kind a character."""
-        found = self._kinds[codes]
-        if not found.all():
-            for code in np.unique(codes[found == 0]).tolist():
-                self._kinds[code] = self._kind(chr(code))
-            self.words = self._expression()
-            found = self._kinds[codes]
-        return found
-
-    def _kind(self, character: str) -> int:
-        if unicodedata.category(character).startswith("M"):
-            return UNSURE
-        plain = self._normalizer.normalize_str(f"a{character}a")
-        words = [word for word, _ in self._splitter.pre_tokenize_str(plain)]
-        if len(words) == 1 and words[0].startswith("a") and words[0].endswith("a"):
-            return JOINS  # or vanishes: either way it stays inside its word
-        if words == ["a", "a"]:
-            return GAP
-        return PARTS if len(words) == 3 and words[0] == words[2] == "a" else UNSURE
-
-    def _expression(self) -> re.Pattern[str]:
-        """Runs of characters that join, and single ones that part."""
-        parting = "".join(map(re.escape, map(chr, np.flatnonzero(self._kinds == PARTS))))
-        gaps = "".join(map(re.escape, map(chr, np.flatnonzero(self._kinds == GAP))))
-        return re.compile(f"[^{parting}{gaps}]+|[{parting}]")
-
-
 def unknown_id(state: dict[str, Any]) -> int:
     """The id of the unknown token; -1 where a tokenizer has none."""
     model = state["model"]
     if isinstance(number := model.get("unk_id"), int):
         return number
     return vocabulary(state).get(model.get("unk_token") or "", -1)
-
-
-GROUP = 1 << 20  # characters that are looked at together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,17 +124,17 @@ class SentenceEncoder(Protocol):
         """The tokens of all sentences, in order."""
 
 
-def sentence_encoder(engine: Engine, segmenter: Segmenter | None) -> SentenceEncoder:
+def sentence_encoder(tokenizer: SafeTokenizer, segmenter: Segmenter | None) -> SentenceEncoder:
     """The fastest exact encoder for a tokenizer; `segmenter` finds the words of Chinese text."""
-    plain = PlainEncoder(engine, segmenter or CharacterSegmenter())
-    return WordPieceEncoder(engine, segmenter, plain) if is_bert(engine) else plain
+    plain = PlainEncoder(tokenizer, segmenter or CharacterSegmenter())
+    return WordPieceEncoder(tokenizer, segmenter, plain) if is_bert(tokenizer) else plain
 
 
-def is_bert(engine: Engine) -> bool:
+def is_bert(tokenizer: SafeTokenizer) -> bool:
     """Whether this is BERT's WordPiece, with nothing in it that sees more than one word."""
-    state = engine.state
+    state = tokenizer.state
     normalizer = state.get("normalizer") or {}
-    extra = {token["content"] for token in state["added_tokens"]} - engine.controls
+    extra = {token["content"] for token in state["added_tokens"]} - tokenizer.controls
     return (
         state["model"]["type"] == "WordPiece"
         and (state.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer"
@@ -190,40 +145,44 @@ def is_bert(engine: Engine) -> bool:
 
 
 class PlainEncoder:
-    """Every sentence through the Rust side: right for any tokenizer."""
+    """Every sentence through the Rust tokenizer: exact for any tokenizer."""
 
-    def __init__(self, engine: Engine, segmenter: Segmenter) -> None:
-        self._engine = engine
+    def __init__(self, tokenizer: SafeTokenizer, segmenter: Segmenter) -> None:
+        self._tokenizer = tokenizer
         self._segmenter = segmenter
-        self._unknown = unknown_id(engine.state)
+        self._unknown = unknown_id(tokenizer.state)
 
     def encode(self, sentences: Sequence[str]) -> EncodedSentences:
         """The tokens of all sentences, in order."""
-        found = self._engine.pieces(sentences)
+        fields = with_segmenter_words(self._tokenizer.pieces(sentences), sentences, self._segmenter)
         unknown: Counter[str] = Counter()
         starts: list[NDArray[np.bool_]] = []
-        found = with_segmenter_words(found, sentences, self._segmenter)
-        for pieces, text in zip(found, sentences, strict=True):
+        for pieces, text in zip(fields, sentences, strict=True):
             starts.append(np.diff(pieces.words, prepend=np.int32(-1)) != 0)
             for begin, end in pieces.offsets[pieces.ids == self._unknown].tolist():
                 unknown[text[begin:end]] += 1
         return EncodedSentences(
-            _joined([pieces.ids for pieces in found], np.int32),
+            _joined([pieces.ids for pieces in fields], np.int32),
             _joined(starts, np.bool_),
-            np.array([len(pieces.ids) for pieces in found], dtype=np.int64),
+            np.array([len(pieces.ids) for pieces in fields], dtype=np.int64),
             unknown,
         )
 
 
 class WordPieceEncoder:
-    """BERT's WordPiece with a memory for words."""
+    """BERT's WordPiece with a cache of words."""
 
-    def __init__(self, engine: Engine, segmenter: Segmenter | None, plain: PlainEncoder) -> None:
-        self._engine = engine
+    def __init__(
+        self, tokenizer: SafeTokenizer, segmenter: Segmenter | None, plain: PlainEncoder
+    ) -> None:
+        self._tokenizer = tokenizer
         self._segmenter = segmenter
         self._plain = plain
-        self._characters = CharacterKinds(engine)
-        self._words = WordMemory(engine)
+        self._characters = CharacterClasses(tokenizer.safe, separator=BREAK)
+        self._words = WordCache(tokenizer)
+        self._chinese = np.zeros(CODE_POINTS, dtype=bool)
+        for first, last in CHINESE:
+            self._chinese[first : last + 1] = True
 
     def encode(self, sentences: Sequence[str]) -> EncodedSentences:
         """The tokens of all sentences, in order."""
@@ -231,16 +190,16 @@ class WordPieceEncoder:
         return _merged([self._group(group) for group in _groups(clean)])
 
     def _group(self, sentences: list[str]) -> EncodedSentences:
-        """A group as runs of sentences that can be taken apart and of those that cannot."""
+        """A group in runs: sentences whose words can be cached, sentences as a whole."""
         text = BREAK.join(sentences)
         codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-        kinds = self._characters.kinds(codes)
+        unsure = (self._characters.of(codes) == UNSURE) | self._characters.is_mark[codes]
         ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
         whole = np.zeros(len(sentences), dtype=bool)
-        whole[np.searchsorted(ends, np.flatnonzero(kinds == UNSURE), side="right")] = True
-        whole |= np.diff(ends, prepend=0) > self._engine.giant
+        whole[np.searchsorted(ends, np.flatnonzero(unsure), side="right")] = True
+        whole |= np.diff(ends, prepend=0) > self._tokenizer.long_text
         if not whole.any():
-            return self._apart(sentences, text, codes)
+            return self._by_words(sentences, text, codes)
         borders = np.flatnonzero(np.diff(whole)) + 1
         parts = []
         for run in np.split(np.arange(len(sentences)), borders):
@@ -250,13 +209,13 @@ class WordPieceEncoder:
             else:
                 again = BREAK.join(chosen)
                 points = np.frombuffer(again.encode("utf-32-le"), dtype=np.uint32)
-                parts.append(self._apart(chosen, again, points))
+                parts.append(self._by_words(chosen, again, points))
         return _merged(parts)
 
-    def _apart(
+    def _by_words(
         self, sentences: list[str], text: str, codes: NDArray[np.uint32]
     ) -> EncodedSentences:
-        """Sentences, joined by breaks in `text`, word by word."""
+        """Sentences, joined by breaks in `text`, from cached words."""
         words = self._words
         numbers = words.numbers(self._characters.words.findall(text))
         counts = words.counts[numbers]
@@ -284,22 +243,22 @@ class WordPieceEncoder:
         chinese: NDArray[np.bool_],
         begins: NDArray[np.int64],
     ) -> None:
-        """Take the start off each ideograph that goes on with a word of the segmenter.
+        """Clear the word start of each ideograph inside a word of the segmenter.
 
         `opens`, `codes` (N,) are of characters, `starts` (T,) of tokens, the others of words.
         """
-        places = np.flatnonzero(self._characters.chinese[codes])  # one token each, in order
+        places = np.flatnonzero(self._chinese[codes])  # one token each, in order
         follows = np.zeros(len(chinese), dtype=bool)
         follows[1:] = chinese[:-1]
         inner = follows[chinese] & ~opens[places]
         starts[begins[chinese][inner]] = False
 
     def _unknown_words(self, numbers: NDArray[np.int32]) -> Counter[str]:
-        odd = self._words.unknown
-        if not odd:
+        unknown = self._words.unknown
+        if not unknown:
             return Counter()
         counts = np.bincount(numbers, minlength=len(self._words.counts))
-        return Counter({word: int(counts[n]) for n, word in odd.items() if counts[n]})
+        return Counter({word: int(counts[n]) for n, word in unknown.items() if counts[n]})
 
 
 def _groups(sentences: list[str]) -> Iterator[list[str]]:

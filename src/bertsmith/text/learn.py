@@ -21,7 +21,7 @@ from bertsmith.text.counting import Progress, count_words
 from bertsmith.text.safe_tokenizer import rust_errors
 from bertsmith.text.sentencepiece import albert_normalizer, albert_pre_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.text.tokenizer_files import Source
+from bertsmith.text.tokenizer_files import TokenizerSource
 from bertsmith.text.tokenizer_json import byte_bpe_state, finish_state, wordpiece_state
 from bertsmith.text.unigram import learn_unigram
 
@@ -78,7 +78,9 @@ def learn_vocabulary(
     finish_state(state, ROLES[kind])
     config = _config(kind, lowercase, max_length)
     controls = frozenset(ROLES[kind].values())
-    made = Tokenizer(Source(state=state, config=config, roles=ROLES[kind], controls=controls))
+    made = Tokenizer(
+        TokenizerSource(state=state, config=config, roles=ROLES[kind], controls=controls)
+    )
     if made.vocab_size < size:
         logger.warning(
             "the corpus gave %d tokens, fewer than the %d asked for", made.vocab_size, size

@@ -1,16 +1,14 @@
-"""Cuts a very long text where cutting cannot change a token, so that memory and time stay bounded.
+"""Cuts very long texts into chunks where a cut cannot change a token: bounded memory and time.
 
-For BERT's WordPiece every cut is proved character by character, by asking the Rust normalizer and
-pre-tokenizer what each distinct character of the text does: it parts words, it joins them, or it
-vanishes. A run that no character parts is one word; beyond the model's limit of characters such a
-word is one unknown token, so its middle never has to be looked at. Byte-level BPE and Unigram are
-cut before a single space after plain text. Any other tokenizer gets the text in one piece.
+For BERT's WordPiece every cut follows from the classes of the characters (`character_classes`). A
+run without a character that splits is one word; beyond the model's limit of characters such a word
+is one unknown token, so its middle is left out. Byte-level BPE and Unigram are cut before a single
+space after plain text. For any other tokenizer the text is one chunk.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,43 +16,44 @@ from typing import Any, Protocol
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
+from bertsmith.text.character_classes import JOINS, SPACE, SPLITS, UNSURE, CharacterClasses
 from bertsmith.text.encoding import Ints
 
-GIANT = 1 << 16  # characters from which a text is cut
+LONG_TEXT = 1 << 16  # characters; a longer text is cut into chunks
 CHUNK = 1 << 14
 GROUP = 32  # chunks handed to Rust at once
-PARTS, JOINS, VANISHES, UNSURE = range(1, 5)
 BLOCK = 1 << 20
 
-# Characters after which a space is a safe place to cut for models that look at their neighbors.
+# Characters after which a space is a safe cut for models that look at neighboring characters.
 PLAIN = (
     "0-9A-Za-z.,;:!?)\u0410-\u044f\u4e00-\u9fff\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3，。；：！？"
 )
 AFTER_PLAIN = re.compile(rf"(?<=[{PLAIN}]) (?=\S)")
-CALM_NORMALIZERS = {"NFD", "NFC", "NFKD", "NFKC", "StripAccents", "Lowercase", "Precompiled"}
+LOCAL_NORMALIZERS = {"NFD", "NFC", "NFKD", "NFKC", "StripAccents", "Lowercase", "Precompiled"}
 
-Place = Callable[[Ints], Ints]
+OffsetMap = Callable[[Ints], Ints]
+"""Offsets (L, 2) in a chunk -> offsets in the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Text for the Rust side, and how its offsets map back into the whole text."""
+    """Text for the Rust tokenizer, and how its offsets map back into the whole text."""
 
     text: str
-    place: Place
+    to_text: OffsetMap
 
 
-class Cutter(Protocol):
-    """A way to cut one kind of tokenizer's input."""
+class Chunker(Protocol):
+    """Cuts the input of one kind of tokenizer."""
 
     def groups(self, text: str) -> Iterator[list[Chunk]]:
         """The text as chunks, some at a time, in order."""
 
 
-def cutter_for(
+def chunker_for(
     state: dict[str, Any], rust: RustTokenizer, extra: list[dict[str, Any]], chunk: int = CHUNK
-) -> Cutter:
-    """The cutter that is proved for this kind of tokenizer."""
+) -> Chunker:
+    """The chunker that leaves the tokens of this tokenizer unchanged."""
     kind = state["model"]["type"]
     normalizer = state.get("normalizer") or {}
     splitter = (state.get("pre_tokenizer") or {}).get("type")
@@ -63,24 +62,24 @@ def cutter_for(
     bert = splitter == "BertPreTokenizer" and normalizer.get("type") in ("BertNormalizer", None)
     if kind == "WordPiece" and bert and literal:
         limit = int(state["model"].get("max_input_chars_per_word", 100))
-        return WordPieceCutter(rust, [t["content"] for t in extra], limit, chunk)
+        return WordPieceChunker(rust, [t["content"] for t in extra], limit, chunk)
     if kind == "BPE" and splitter == "ByteLevel" and not normalizer and not extra:
         first = state["pre_tokenizer"].get("add_prefix_space", True)
-        return SpaceCutter(chunk, trims=bool(first) and _trims(state.get("post_processor")))
-    if kind == "Unigram" and not extra and _calm(normalizer) and _marks_words(state):
-        return SpaceCutter(chunk, trims=False)
-    return Whole()
+        return SpaceChunker(chunk, trims=bool(first) and _trims(state.get("post_processor")))
+    if kind == "Unigram" and not extra and _is_local(normalizer) and _marks_words(state):
+        return SpaceChunker(chunk, trims=False)
+    return NoChunker()
 
 
-class Whole:
-    """No cutting: the text goes over in one piece."""
+class NoChunker:
+    """No cutting."""
 
     def groups(self, text: str) -> Iterator[list[Chunk]]:
         """The whole text as one chunk."""
-        yield [Chunk(text, _stay)]
+        yield [Chunk(text, _identity)]
 
 
-class SpaceCutter:
+class SpaceChunker:
     """Cuts before a single space after plain text (byte-level BPE, Unigram with word marks)."""
 
     def __init__(self, chunk: int, *, trims: bool) -> None:
@@ -108,28 +107,27 @@ class SpaceCutter:
         while (at := text.rfind(" ", start + 1, at)) > 0:
             if AFTER_PLAIN.match(text, at):
                 return at
-        found = AFTER_PLAIN.search(text, start + self._chunk)
-        return found.start() if found else len(text)
+        match = AFTER_PLAIN.search(text, start + self._chunk)
+        return match.start() if match else len(text)
 
 
-class WordPieceCutter:
-    """Cuts BERT's input where a character parts words; skips the middle of endless words."""
+class WordPieceChunker:
+    """Cuts BERT's input where words are split; leaves out the middle of endless words."""
 
     def __init__(self, rust: RustTokenizer, extra: list[str], limit: int, chunk: int) -> None:
-        self._rust = rust
         self._limit = limit
         self._chunk = chunk
-        self._kinds = np.zeros(0x110000, dtype=np.uint8)
+        self._characters = CharacterClasses(rust)
         longest_first = sorted(extra, key=len, reverse=True)
         self._extra = re.compile("|".join(map(re.escape, longest_first))) if extra else None
 
     def groups(self, text: str) -> Iterator[list[Chunk]]:
         """The text as chunks that tokenize on their own exactly as they do in the whole."""
-        kinds = self._classify(text)
+        classes = self._classify(text)
         group: list[Chunk] = []
         for start, end in self._between_extra(text):
             while start < end:
-                chunk, start = self._next(text, kinds, start, end)
+                chunk, start = self._next(text, classes, start, end)
                 group.append(chunk)
                 if len(group) == GROUP:
                     yield group
@@ -138,7 +136,7 @@ class WordPieceCutter:
             yield group
 
     def _between_extra(self, text: str) -> Iterator[tuple[int, int]]:
-        """Stretches of text and extra tokens in turn: the Rust side treats each on its own."""
+        """Stretches of text and extra tokens in turn: the Rust side treats each separately."""
         start = 0
         for match in self._extra.finditer(text) if self._extra else ():
             yield start, match.start()
@@ -146,87 +144,71 @@ class WordPieceCutter:
             start = match.end()
         yield start, len(text)
 
-    def _next(self, text: str, kinds: bytes, start: int, end: int) -> tuple[Chunk, int]:
+    def _next(self, text: str, classes: bytes, start: int, end: int) -> tuple[Chunk, int]:
         """The next chunk and where the one after it starts."""
         if end - start <= self._chunk:
             return Chunk(text[start:end], _shift(start)), end
-        cut = kinds.rfind(PARTS, start + 1, start + self._chunk + 1)
+        cut = classes.rfind(SPLITS, start + 1, start + self._chunk + 1)
         if cut > 0:
             return Chunk(text[start:cut], _shift(start)), cut
-        cut = kinds.find(PARTS, start + self._chunk + 1, end)
+        cut = classes.find(SPLITS, start + self._chunk + 1, end)
         cut = end if cut < 0 else cut
-        if kinds.find(UNSURE, start, cut) >= 0:
+        if classes.find(UNSURE, start, cut) >= 0:
             return Chunk(text[start:cut], _shift(start)), cut
-        kept = self._skeleton(kinds, start, cut)
+        kept = self._skeleton(classes, start, cut)
         shrunk = "".join([text[i] for i in kept])
-        if self._extra and self._extra.search(shrunk):  # leaving the middle out made up a token
+        if self._extra and self._extra.search(shrunk):  # leaving the middle out made a token
             return Chunk(text[start:cut], _shift(start)), cut
         return Chunk(shrunk, _scatter(np.array(kept, dtype=np.int32))), cut
 
-    def _skeleton(self, kinds: bytes, start: int, end: int) -> list[int]:
+    def _skeleton(self, classes: bytes, start: int, end: int) -> list[int]:
         """Positions that decide the tokens of one endless word: its first ones and its last."""
-        kept = [start] if kinds[start] == PARTS else []
+        kept = [start] if classes[start] == SPLITS else []
         at = start - 1
         for _ in range(self._limit):
-            at = kinds.find(JOINS, at + 1, end)
+            at = classes.find(JOINS, at + 1, end)
             if at < 0:
                 return kept
             kept.append(at)
-        last = kinds.rfind(JOINS, at + 1, end)
+        last = classes.rfind(JOINS, at + 1, end)
         return kept if last < 0 else [*kept, last]
 
     def _classify(self, text: str) -> bytes:
-        """What each character of the text does to words, one byte a character."""
-        found = bytearray()
+        """The class of each character as one byte, SPACE as SPLITS: a cut may be at either."""
+        result = bytearray()
         for start in range(0, len(text), BLOCK):
             codes = np.frombuffer(text[start : start + BLOCK].encode("utf-32-le"), dtype=np.uint32)
-            kinds = self._kinds[codes]
-            if not kinds.all():
-                for code in np.unique(codes[kinds == 0]).tolist():
-                    self._kinds[code] = self._kind(chr(code))
-                kinds = self._kinds[codes]
-            found += kinds.tobytes()
-        return bytes(found)
-
-    def _kind(self, character: str) -> int:
-        """Ask the Rust side what this character does between two letters."""
-        probe = f"a{character}a"
-        normalizer, splitter = self._rust.normalizer, self._rust.pre_tokenizer
-        plain = normalizer.normalize_str(probe) if normalizer is not None else probe
-        words = [word for word, _ in splitter.pre_tokenize_str(plain)]
-        if words == ["aa"]:
-            return VANISHES
-        if len(words) == 1 and len(words[0]) > 2:
-            # Normalizing may move a combining character past its neighbors, and its offset too.
-            return UNSURE if unicodedata.combining(character) else JOINS
-        return PARTS if len(words) > 1 and words[0] == words[-1] == "a" else UNSURE
+            classes = self._characters.of(codes)
+            classes[classes == SPACE] = SPLITS
+            result += classes.tobytes()
+        return bytes(result)
 
 
-def _stay(offsets: Ints) -> Ints:
+def _identity(offsets: Ints) -> Ints:
     return offsets
 
 
-def _shift(start: int, *, trim: bool = False) -> Place:
+def _shift(start: int, *, trim: bool = False) -> OffsetMap:
     """Offsets of a chunk from `start` on; `trim` drops the space Rust kept on its first token."""
 
-    def place(offsets: Ints) -> Ints:
+    def to_text(offsets: Ints) -> Ints:
         moved = offsets + np.int32(start)
         if trim and len(moved):
             moved[0, 0] += 1
             moved[0, 1] = max(moved[0])
         return moved
 
-    return place
+    return to_text
 
 
-def _scatter(kept: Ints) -> Place:
+def _scatter(kept: Ints) -> OffsetMap:
     """Offsets of a chunk that holds only the characters at the positions `kept`."""
 
-    def place(offsets: Ints) -> Ints:
+    def to_text(offsets: Ints) -> Ints:
         starts, stops = offsets[:, 0], offsets[:, 1]
         return np.stack([kept[starts], kept[stops - 1] + 1], axis=1).astype(np.int32)
 
-    return place
+    return to_text
 
 
 def _trims(processor: dict[str, Any] | None) -> bool:
@@ -237,12 +219,12 @@ def _trims(processor: dict[str, Any] | None) -> bool:
     return any(part.get("trim_offsets") for part in parts)
 
 
-def _calm(normalizer: dict[str, Any]) -> bool:
+def _is_local(normalizer: dict[str, Any]) -> bool:
     """Whether every normalizing step looks no further than one cluster of characters."""
     steps = normalizer.get("normalizers", [normalizer] if normalizer else [])
     for step in steps:
         quotes = step.get("type") == "Replace" and step["pattern"].get("String") in ("``", "''")
-        if not quotes and step.get("type") not in CALM_NORMALIZERS:
+        if not quotes and step.get("type") not in LOCAL_NORMALIZERS:
             return False
     return True
 
@@ -251,8 +233,8 @@ def _marks_words(state: dict[str, Any]) -> bool:
     """Whether words start at spaces: Metaspace, alone or after a split at white space."""
     splitter = state.get("pre_tokenizer") or {}
     parts = splitter.get("pretokenizers", [splitter])
-    kinds = [part.get("type") for part in parts]
-    if kinds not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
+    classes = [part.get("type") for part in parts]
+    if classes not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
         return False
     mark = parts[-1]
     return bool(mark.get("split", True)) and mark.get("prepend_scheme", "always") != "never"

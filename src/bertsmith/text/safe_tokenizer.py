@@ -1,4 +1,4 @@
-"""The Rust tokenizer in a form that control tokens written in a text cannot fool."""
+"""The Rust tokenizer, with control tokens written in a text read as plain characters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bertsmith.errors import BertsmithError, FolderError, TextError
 from bertsmith.text.encoding import Pieces, renumber
-from bertsmith.text.long_text import CHUNK, GIANT, Place, cutter_for
+from bertsmith.text.long_text import CHUNK, LONG_TEXT, OffsetMap, chunker_for
 from bertsmith.text.tokenizer_json import vocabulary
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def rust_errors(doing: str, kind: type[BertsmithError] = TextError) -> Iterator[None]:
-    """Turn any failure of the Rust side, panics included, into one error of `kind`."""
+    """Turn any failure of the Rust library, panics included, into one error of `kind`."""
     try:
         yield
     except BertsmithError:
@@ -45,19 +47,17 @@ def build_rust(state: dict[str, Any], file: str = "tokenizer.json") -> RustToken
         return RustTokenizer.from_str(json.dumps(plain, ensure_ascii=False))
 
 
-logger = logging.getLogger(__name__)
-
 SURROGATE = re.compile("[\ud800-\udfff]")
 BATCH_TEXTS = 512  # measured: smaller batches keep both threads busy and memory small
 BATCH_CHARACTERS = 1 << 20
 
 
-class Engine:
+class SafeTokenizer:
     """Turns fields of text into Pieces; no special tokens, no truncation.
 
-    `state` is a tokenizer.json tree; `controls` are the tokens no text may write. Two Rust
-    tokenizers stand behind it: `safe`, which reads control tokens as plain characters, and
-    `literal`, as the file says, for ids, decoding, and texts that may write them.
+    `state` is a tokenizer.json tree; `controls` are the tokens that a text cannot contain.
+    Uses two Rust tokenizers: `safe`, which reads control tokens as plain characters, and
+    `literal`, as in the file, for ids, decoding, and texts that may contain them.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Engine:
         state: dict[str, Any],
         controls: frozenset[str],
         *,
-        giant: int = GIANT,
+        long_text: int = LONG_TEXT,
         chunk: int = CHUNK,
     ) -> None:
         self.state = state
@@ -79,15 +79,15 @@ class Engine:
             self.renamed = True
             if left := _forgeable(self.safe, state, controls):
                 raise FolderError(
-                    f"this tokenizer reads {min(left)!r} in a text as a control token, and there "
-                    "is no safe way to stop it"
+                    f"this tokenizer reads {min(left)!r} in a text as a control token, and that "
+                    "cannot be switched off safely"
                 )
-        self.giant = giant
+        self.long_text = long_text
         normalizer = state.get("normalizer") or {}
         steps = normalizer.get("normalizers", [normalizer])
         self._loses_lead = any(step.get("type") == "Precompiled" for step in steps)
         extra = [t for t in self._safe_state["added_tokens"] if t["content"] not in controls]
-        self._cutter = cutter_for(self._safe_state, self.safe, extra, chunk)
+        self._chunker = chunker_for(self._safe_state, self.safe, extra, chunk)
 
     @cached_property
     def literal(self) -> RustTokenizer:
@@ -106,22 +106,22 @@ class Engine:
         allow_special: bool = False,
         limits: tuple[int, int] | None = None,
     ) -> list[Pieces]:
-        """Pieces of each text; of a giant one, at least the first and last `limits` tokens."""
+        """Pieces of each text; of a long one, at least the first and last `limits` tokens."""
         rust = self.literal if allow_special else self.safe
-        found: list[Pieces] = []
+        result: list[Pieces] = []
         clean = clean_texts(texts)
         lost = [self._leading_loss(text) for text in clean] if self._loses_lead else []
         clean = [text[count:] for text, count in zip(clean, lost, strict=True)] if lost else clean
-        for batch in batches(clean, self.giant):
-            if len(batch) == 1 and len(batch[0]) > self.giant and not allow_special:
-                found.append(self._giant_pieces(batch[0], limits))
+        for batch in batches(clean, self.long_text):
+            if len(batch) == 1 and len(batch[0]) > self.long_text and not allow_special:
+                result.append(self._chunked_pieces(batch[0], limits))
                 continue
             with rust_errors("the text could not be tokenized"):
                 encoded = rust.encode_batch(batch, add_special_tokens=False)
-            found += [_pieces(one) for one in encoded]
-        for pieces, count in zip(found, lost, strict=False):
+            result += [_pieces(one) for one in encoded]
+        for pieces, count in zip(result, lost, strict=False):
             pieces.offsets[:] += count
-        return found
+        return result
 
     def _leading_loss(self, text: str) -> int:
         """Characters at the start that vanish, which Rust's sentencepiece normalizer forgets.
@@ -135,41 +135,41 @@ class Engine:
             count += 1
         return count
 
-    def _giant_pieces(self, text: str, limits: tuple[int, int] | None) -> Pieces:
-        """A text too long to hand over at once, cut where cutting changes nothing."""
+    def _chunked_pieces(self, text: str, limits: tuple[int, int] | None) -> Pieces:
+        """The pieces of a long text, tokenized in chunks."""
         parts = _Parts(limits)
         with rust_errors("the text could not be tokenized"):
-            for chunks in self._cutter.groups(text):
+            for chunks in self._chunker.groups(text):
                 # Once only a count is needed, offsets are not worth their time.
                 encode = self.safe.encode_batch_fast if parts.full else self.safe.encode_batch
                 encoded = encode([chunk.text for chunk in chunks], add_special_tokens=False)
                 for chunk, one in zip(chunks, encoded, strict=True):
-                    parts.add(one, chunk.place)
+                    parts.add(one, chunk.to_text)
         return parts.joined()
 
 
 class _Parts:
-    """Collects the tokens of a text chunk by chunk; what no limit covers is only counted."""
+    """Collects the tokens of a text chunk by chunk; tokens beyond the limits are only counted."""
 
     def __init__(self, limits: tuple[int, int] | None) -> None:
         self._head_limit = None if limits is None else limits[0]
         self._tail_limit = 0 if limits is None else limits[1]
         self._head: list[Pieces] = []
-        self._tail: deque[tuple[RustEncoding, Place, int]] = deque()
+        self._tail: deque[tuple[RustEncoding, OffsetMap, int]] = deque()
         self._head_size = self._tail_size = 0
         self._total = self._words = 0
 
     @property
     def full(self) -> bool:
-        """Whether whatever comes now is only counted."""
+        """Whether all further tokens are only counted."""
         return self._tail_limit == 0 and self._head_full
 
     @property
     def _head_full(self) -> bool:
         return self._head_limit is not None and self._head_size >= self._head_limit
 
-    def add(self, encoded: RustEncoding, place: Place) -> None:
-        """Take the tokens of the next chunk; `place` maps its offsets into the text."""
+    def add(self, encoded: RustEncoding, to_text: OffsetMap) -> None:
+        """Add the tokens of the next chunk; `to_text` maps its offsets into the text."""
         count = len(encoded)
         if count == 0:
             return
@@ -177,18 +177,18 @@ class _Parts:
         if self.full:
             return
         if self._head_full:
-            self._tail.append((encoded, place, self._words))
+            self._tail.append((encoded, to_text, self._words))
             self._tail_size += count
             while self._tail_size - len(self._tail[0][0]) >= self._tail_limit:
                 self._tail_size -= len(self._tail.popleft()[0])
         else:
-            self._head.append(_placed(encoded, place, self._words))
+            self._head.append(_in_text(encoded, to_text, self._words))
             self._head_size += count
         self._words += (encoded.token_to_word(count - 1) or 0) + 1
 
     def joined(self) -> Pieces:
-        """All tokens that were kept, and the count of all that were seen."""
-        parts = self._head + [_placed(*part) for part in self._tail]
+        """The tokens within the limits, and the count of all."""
+        parts = self._head + [_in_text(*part) for part in self._tail]
         if not parts:
             none = np.zeros(0, dtype=np.int32)
             return Pieces(none, none, np.zeros((0, 2), dtype=np.int32), 0)
@@ -200,14 +200,14 @@ class _Parts:
         )
 
 
-def _placed(encoded: RustEncoding, place: Place, words: int) -> Pieces:
-    """The tokens of one chunk where they stand in the whole text."""
+def _in_text(encoded: RustEncoding, to_text: OffsetMap, words: int) -> Pieces:
+    """The tokens of one chunk with offsets in the whole text."""
     piece = _pieces(encoded)
-    return Pieces(piece.ids, piece.words + np.int32(words), place(piece.offsets), len(encoded))
+    return Pieces(piece.ids, piece.words + np.int32(words), to_text(piece.offsets), len(encoded))
 
 
 def clean_texts(texts: Sequence[str]) -> list[str]:
-    """Texts the Rust side can take: lone surrogates become U+FFFD, one for one, and are counted."""
+    """Texts for the Rust tokenizer: lone surrogates become U+FFFD, one for one, and are counted."""
     clean: list[str] = []
     replaced = 0
     for number, text in enumerate(texts):
@@ -222,12 +222,12 @@ def clean_texts(texts: Sequence[str]) -> list[str]:
     return clean
 
 
-def batches(texts: list[str], giant: int = GIANT) -> Iterator[list[str]]:
-    """Runs of texts of bounded size; a text of more than `giant` characters stands alone."""
+def batches(texts: list[str], long_text: int = LONG_TEXT) -> Iterator[list[str]]:
+    """Batches of bounded size; a text of more than `long_text` characters is alone in its batch."""
     batch: list[str] = []
     size = 0
     for text in texts:
-        huge = len(text) > giant
+        huge = len(text) > long_text
         if batch and (huge or len(batch) == BATCH_TEXTS or size + len(text) > BATCH_CHARACTERS):
             yield batch
             batch, size = [], 0
@@ -264,7 +264,7 @@ def _forgeable(rust: RustTokenizer, state: dict[str, Any], controls: frozenset[s
     if model["type"] == "Unigram" and not _hidden(rust, controls, vocab):
         # A piece can hide behind a better segmentation in a probe, so never trust one.
         return {token for token in controls if token in vocab}
-    found: set[str] = set()
+    forgeable: set[str] = set()
     for token in controls:
         number = vocab.get(token)
         if number is None or number == unknown:
@@ -272,8 +272,8 @@ def _forgeable(rust: RustTokenizer, state: dict[str, Any], controls: frozenset[s
         for probe in (token, f"a{token}a", f"a {token} a", f"[{token}]"):
             with rust_errors("the tokenizer could not be tried", FolderError):
                 if number in rust.encode(probe, add_special_tokens=False).ids:
-                    found.add(token)
-    return found
+                    forgeable.add(token)
+    return forgeable
 
 
 def _hidden(rust: RustTokenizer, controls: frozenset[str], vocab: dict[str, int]) -> bool:

@@ -15,7 +15,7 @@ UNIGRAM = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ScoredPiece:
     """One entry of the vocabulary: its text, its log probability, its kind."""
 
     text: str
@@ -27,7 +27,7 @@ class Piece:
 class SentencePieceModel:
     """What bertsmith needs of a sentencepiece model file."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ScoredPiece, ...]
     model_type: int
     unk_id: int
     charsmap: bytes
@@ -35,7 +35,7 @@ class SentencePieceModel:
 
 def parse_sentencepiece(data: bytes, file: str) -> SentencePieceModel:
     """Parse the bytes of a sentencepiece model."""
-    pieces: list[Piece] = []
+    pieces: list[ScoredPiece] = []
     model_type, unk_id, charsmap = UNIGRAM, 0, b""
     try:
         for field, value in _fields(data):
@@ -119,7 +119,7 @@ def _number_comma(piece: str) -> bool:
     return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
 
 
-def _piece(data: bytes) -> Piece:
+def _piece(data: bytes) -> ScoredPiece:
     text, score, kind = "", 0.0, NORMAL
     for field, value in _fields(data):
         if field == 1 and isinstance(value, bytes):
@@ -128,7 +128,7 @@ def _piece(data: bytes) -> Piece:
             score = float(struct.unpack("<f", value)[0])
         elif field == 3:
             kind = _integer(value)
-    return Piece(text, score, kind)
+    return ScoredPiece(text, score, kind)
 
 
 def _integer(value: int | bytes) -> int:

@@ -1,4 +1,4 @@
-"""The Tokenizer: any published BERT tokenizer, exact, and deaf to control tokens in a text."""
+"""The Tokenizer: any published BERT tokenizer, exact; control tokens in a text are plain text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from bertsmith.errors import ConfigError, FolderError, TextError
 from bertsmith.text.assemble import assemble, with_segmenter_words
 from bertsmith.text.encoding import Encoding, Ints, Pieces
-from bertsmith.text.safe_tokenizer import Engine, batches, clean_texts, rust_errors
+from bertsmith.text.safe_tokenizer import SafeTokenizer, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
 from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.template import read_template
 from bertsmith.text.tokenizer_files import (
     FILES,
     MAX_BYTES,
-    Source,
+    TokenizerSource,
     read_source,
     save_files,
     tokenizer_files,
@@ -34,18 +34,18 @@ from bertsmith.text.truncation import (
     room_for_text,
 )
 
-# Some folders write 1e30 where they mean "no limit".
+# Some folders write 1e30 for "no limit".
 LONGEST = 1_000_000
 
 
 class Tokenizer:
     """Turns texts into Encodings and back; immutable, safe to share between threads."""
 
-    def __init__(self, source: Source, *, segmenter: Segmenter | None = None) -> None:
+    def __init__(self, source: TokenizerSource, *, segmenter: Segmenter | None = None) -> None:
         self._source = source
         self._segmenter = segmenter
         self._template = read_template(source.state.get("post_processor"))
-        self._engine = Engine(source.state, source.controls)
+        self._safe_tokenizer = SafeTokenizer(source.state, source.controls)
         roles = {role: self.token_to_id(token) for role, token in source.roles.items()}
         self.special = SpecialTokens(
             **{role: roles.get(role) for role in ("pad", "unk", "cls", "sep", "mask")}
@@ -82,18 +82,18 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Rows an embedding table needs: the largest id and one."""
+        """Rows of the embedding table: the largest id plus one."""
         return self._vocab_size
 
     @property
     def model_max_length(self) -> int | None:
-        """The longest input the folder says its model takes, if it says so."""
+        """The longest input of the model according to its folder, if it is recorded there."""
         value = self._source.config.get("model_max_length")
         return int(value) if isinstance(value, int | float) and 0 < value < LONGEST else None
 
     @property
     def control_tokens(self) -> frozenset[str]:
-        """Tokens that a text cannot write unless `allow_special` is set."""
+        """Tokens that are read as plain text unless `allow_special` is set."""
         return self._source.controls
 
     @property
@@ -103,11 +103,15 @@ class Tokenizer:
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token, if the vocabulary has it."""
-        return self._engine.names.token_to_id(token)
+        return self._safe_tokenizer.names.token_to_id(token)
 
     def id_to_token(self, number: int) -> str | None:
         """The token of an id, if there is one."""
-        return self._engine.names.id_to_token(number) if 0 <= number < self._vocab_size else None
+        return (
+            self._safe_tokenizer.names.id_to_token(number)
+            if 0 <= number < self._vocab_size
+            else None
+        )
 
     def with_segmenter(self, segmenter: Segmenter | None) -> Tokenizer:
         """The same tokenizer, with Chinese word numbers from a segmenter."""
@@ -199,17 +203,21 @@ class Tokenizer:
         *fixed, moving = self._pieces(fields, allow_special, None)
         frame = self._template.frame(len(fields))
         room = windows.length - frame.specials - sum(pieces.total for pieces in fixed)
-        found = []
+        encodings = []
         for start in windows.starts(moving.total, room):
             part = slice(start, start + room)
-            seen = Pieces(moving.ids[part], moving.words[part], moving.offsets[part], moving.total)
-            found.append(assemble([*fixed, seen], frame, (0,) * len(fields), self.id_to_token))
-        return found
+            window = Pieces(
+                moving.ids[part], moving.words[part], moving.offsets[part], moving.total
+            )
+            encodings.append(
+                assemble([*fixed, window], frame, (0,) * len(fields), self.id_to_token)
+            )
+        return encodings
 
     def fast_ids(
         self, texts: Sequence[str], max_length: int | None
     ) -> tuple[list[Ints], list[int]]:
-        """Ids with special tokens and the number of tokens cut from the end, and nothing else.
+        """Only ids with special tokens, and the number of tokens cut from the end.
 
         The hot path of the runtime: texts -> n arrays (L,) int32.
         """
@@ -218,16 +226,18 @@ class Tokenizer:
         longest = specials + room_for_text(max_length, specials) if max_length is not None else None
         arrays: list[Ints] = []
         cuts: list[int] = []
-        for batch in batches(clean_texts(texts), self._engine.giant):
-            if len(batch) == 1 and len(batch[0]) > self._engine.giant:
+        for batch in batches(clean_texts(texts), self._safe_tokenizer.long_text):
+            if len(batch) == 1 and len(batch[0]) > self._safe_tokenizer.long_text:
                 room = None if longest is None else longest - specials
-                (pieces,) = self._engine.pieces(batch, limits=None if room is None else (room, 0))
+                (pieces,) = self._safe_tokenizer.pieces(
+                    batch, limits=None if room is None else (room, 0)
+                )
                 body = pieces.ids if room is None else pieces.ids[:room]
                 arrays.append(np.array([*before, *body.tolist(), *after], dtype=np.int32))
                 cuts.append(pieces.total - len(body))
                 continue
             with rust_errors("the text could not be tokenized"):
-                encoded = self._engine.safe.encode_batch_fast(batch)
+                encoded = self._safe_tokenizer.safe.encode_batch_fast(batch)
             for one in encoded:
                 ids = one.ids
                 cut = 0 if longest is None else len(ids) - longest
@@ -238,13 +248,13 @@ class Tokenizer:
         return arrays, cuts
 
     def decode(self, ids: Sequence[int] | Ints, skip_special: bool = True) -> str:
-        """The text of ids, as far as the tokens still hold it."""
+        """The text of ids, as far as the tokens preserve it."""
         numbers = [int(i) for i in ids]
         for number in numbers:
             if not 0 <= number < self._vocab_size:
                 raise TextError(f"id {number} is not in this vocabulary of {self._vocab_size}")
         with rust_errors("the ids could not be decoded"):
-            return self._engine.names.decode(numbers, skip_special_tokens=skip_special)
+            return self._safe_tokenizer.names.decode(numbers, skip_special_tokens=skip_special)
 
     def files(self) -> dict[str, bytes]:
         """What `save` writes, by file name: tokenizer.json, its settings, vocab.txt if WordPiece.
@@ -254,19 +264,19 @@ class Tokenizer:
         return tokenizer_files(self._source)
 
     def save(self, path: Path) -> None:
-        """Write the files of the tokenizer into a folder, each one whole or not at all."""
+        """Write the files of the tokenizer into a folder, each atomically."""
         save_files(self.files(), Path(path))
 
     def _pieces(
         self, texts: Sequence[str], allow_special: bool, limits: tuple[int, int] | None
     ) -> list[Pieces]:
-        found = self._engine.pieces(texts, allow_special=allow_special, limits=limits)
+        pieces = self._safe_tokenizer.pieces(texts, allow_special=allow_special, limits=limits)
         if self._segmenter is None:
-            return found
-        return with_segmenter_words(found, texts, self._segmenter)
+            return pieces
+        return with_segmenter_words(pieces, texts, self._segmenter)
 
     def _fit(self, fields: list[Pieces], setting: Truncation | FieldBudgets | None) -> Encoding:
-        """Fields cut as the setting says, inside their special tokens."""
+        """Fields truncated by the setting, between their special tokens."""
         frame = self._template.frame(len(fields))
         totals = [pieces.total for pieces in fields]
         counts = allot(totals, frame.specials, setting)

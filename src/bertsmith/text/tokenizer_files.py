@@ -38,7 +38,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TokenizerSource:
     """A tokenizer as data: the tokenizer.json tree, its settings file, the token of each role.
 
     `controls` are the tokens that a text must never be able to write.
@@ -50,7 +50,7 @@ class Source:
     controls: frozenset[str]
 
 
-def read_source(files: Mapping[str, bytes]) -> Source:
+def read_source(files: Mapping[str, bytes]) -> TokenizerSource:
     """The tokenizer that a folder's files describe; `files` maps file names to their contents."""
     for name, data in files.items():
         if len(data) > MAX_BYTES:
@@ -82,7 +82,7 @@ def read_source(files: Mapping[str, bytes]) -> Source:
     if "tokenizer.json" not in files:
         controls |= {token["content"] for token in state["added_tokens"] if token["special"]}
         _finish(state, vocab, roles, config, _table(files, "added_tokens.json"))
-    return Source(state=state, config=config, roles=roles, controls=frozenset(controls))
+    return TokenizerSource(state=state, config=config, roles=roles, controls=frozenset(controls))
 
 
 def _finish(
@@ -254,7 +254,7 @@ DROPPED = ("auto_map", "name_or_path", "tokenizer_file", "vocab_file", "special_
 CLASSES = {"WordPiece": "BertTokenizer", "BPE": "RobertaTokenizer", "Unigram": "AlbertTokenizer"}
 
 
-def tokenizer_files(source: Source) -> dict[str, bytes]:
+def tokenizer_files(source: TokenizerSource) -> dict[str, bytes]:
     """The files of a tokenizer, by name."""
     state = {**source.state, "truncation": None, "padding": None}
     names = {f"{role}_token": token for role, token in source.roles.items()}
@@ -272,7 +272,7 @@ def tokenizer_files(source: Source) -> dict[str, bytes]:
 
 
 def save_files(files: Mapping[str, bytes], path: Path) -> None:
-    """Write the files of a tokenizer into a folder, each one whole or not at all."""
+    """Write the files of a tokenizer into a folder, each atomically."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
@@ -281,7 +281,7 @@ def save_files(files: Mapping[str, bytes], path: Path) -> None:
         raise WriteError(f"the tokenizer could not be written to {path}: {error}") from error
 
 
-def _settings(source: Source, names: dict[str, str]) -> dict[str, Any]:
+def _settings(source: TokenizerSource, names: dict[str, str]) -> dict[str, Any]:
     """tokenizer_config.json: what was read, corrected by what the tokenizer really does."""
     kept = {key: value for key, value in source.config.items() if key not in DROPPED}
     kept.setdefault("tokenizer_class", CLASSES.get(source.state["model"]["type"]))

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bertsmith.hardware.choice import Choice
+    from bertsmith.hardware.choice import PathChoice
     from bertsmith.hardware.findings import Finding
     from bertsmith.hardware.report import MachineReport
 
@@ -62,7 +62,7 @@ class _Progress:
 
         self.ran = 0
         self._console = Console(stderr=True, highlight=False, markup=False)
-        self._status = self._console.status("Looking at this machine")
+        self._status = self._console.status("Examining this machine")
         self._running = ""
 
     def __enter__(self) -> None:
@@ -84,7 +84,9 @@ class _Progress:
             self._console.print(f"{name}: {finding.status}, {finding.seconds:.1f} s", style="dim")
 
 
-def _print(report: MachineReport, inference: Choice, training: Choice, *, measured: bool) -> None:
+def _print(
+    report: MachineReport, inference: PathChoice, training: PathChoice, *, measured: bool
+) -> None:
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _WIDTH
@@ -98,8 +100,8 @@ def _print(report: MachineReport, inference: Choice, training: Choice, *, measur
         console.print(f"  {remark}", style="dim")
     if measured and report.load > report.machine.processors / 2:
         console.print(
-            f"Other programs kept this machine busy (load {report.load:.1f}): the rates are low. "
-            "The ratios suffer less, since fp32 ran in turn with each path."
+            f"Other programs were running (load {report.load:.1f}), so the rates are low. "
+            "The ratios are less affected: fp32 ran in turn with each path."
         )
     dates = sorted(finding.date for finding in report.findings if finding.date)
     if dates:
@@ -110,7 +112,7 @@ def _print(report: MachineReport, inference: Choice, training: Choice, *, measur
 def _description(report: MachineReport) -> list[tuple[str, str]]:
     machine = report.machine
     settings = [
-        ("Setting", f"{name}={value}, kept for the probes")
+        ("Setting", f"{name}={value}, also set for the probes")
         for name, value in machine.variables.items()
     ]
     return [
@@ -123,7 +125,7 @@ def _description(report: MachineReport) -> list[tuple[str, str]]:
     ]
 
 
-def _table(report: MachineReport, inference: Choice, training: Choice) -> Table:
+def _table(report: MachineReport, inference: PathChoice, training: PathChoice) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -152,8 +154,8 @@ def _table(report: MachineReport, inference: Choice, training: Choice) -> Table:
     return table
 
 
-def _remarks(report: MachineReport, inference: Choice) -> Iterator[str]:
-    """What the table has no room for: why a path is missing, or fast and yet not used."""
+def _remarks(report: MachineReport, inference: PathChoice) -> Iterator[str]:
+    """Remarks below the table: why a path is missing, or fast and still not used."""
     for finding in report.findings:
         parts = [finding.detail] if finding.detail else []
         if finding.works and (finding.speedup or 0.0) > 1.0 and finding.name in inference.refused:
@@ -162,17 +164,17 @@ def _remarks(report: MachineReport, inference: Choice) -> Iterator[str]:
             yield f"{finding.name}: {'; '.join(parts)}"
 
 
-def _sentence(inference: Choice, training: Choice) -> str:
-    """The one line to read for those who read no tables."""
+def _sentence(inference: PathChoice, training: PathChoice) -> str:
+    """The result in one sentence."""
     return f"Encoding will use {_use(inference)}; for training, {_use(training)}."
 
 
-def _use(choice: Choice) -> str:
+def _use(choice: PathChoice) -> str:
     words = _WORDS.get(choice.path, choice.path)
     if choice.probe == "fp32_gemm":
-        return f"{words}, which is right everywhere"
+        return f"{words}, which is exact everywhere"
     return f"{words}, about {choice.speedup:.1f} x plain fp32"
 
 
-def _plain(choice: Choice) -> dict[str, object]:
+def _plain(choice: PathChoice) -> dict[str, object]:
     return {**asdict(choice), "refused": dict(choice.refused)}

@@ -31,15 +31,18 @@ class Probe:
 
 
 PROBES: dict[str, Probe] = {
-    "fp32_gemm": Probe(module=f"{_HERE}.fp32_gemm", about="plain fp32 in torch", tolerance=1e-5),
+    "fp32_gemm": Probe(
+        module=f"{_HERE}.linear", about="plain fp32 in torch", tolerance=1e-5, option="float32"
+    ),
     "fp32_onednn": Probe(module=f"{_HERE}.fp32_onednn", about="fp32 by oneDNN", tolerance=1e-5),
     "bf16_onednn": Probe(
-        module=f"{_HERE}.bf16_onednn", about="bf16 in torch (oneDNN)", tolerance=2e-2
+        module=f"{_HERE}.linear", about="bf16 in torch (oneDNN)", tolerance=2e-2, option="bfloat16"
     ),
     "bf16_onednn_capped": Probe(
-        module=f"{_HERE}.bf16_onednn",
-        about="the same, AMX kept off",
+        module=f"{_HERE}.linear",
+        about="the same, without AMX",
         tolerance=2e-2,
+        option="bfloat16",
         variables=_NO_AMX,
     ),
     "mkl_bf16": Probe(module=f"{_HERE}.mkl_bf16", about="bf16 in torch's MKL", tolerance=2e-2),
@@ -51,7 +54,9 @@ PROBES: dict[str, Probe] = {
         compiles=True,
         slow=True,
     ),
-    "fp16_gemm": Probe(module=f"{_HERE}.fp16_gemm", about="fp16 in torch", tolerance=1e-2),
+    "fp16_gemm": Probe(
+        module=f"{_HERE}.linear", about="fp16 in torch", tolerance=1e-2, option="float16"
+    ),
     "int8_dynamic": Probe(
         module=f"{_HERE}.int8_dynamic", about="int8 weights (FBGEMM)", tolerance=6e-2
     ),

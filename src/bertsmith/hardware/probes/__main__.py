@@ -33,12 +33,12 @@ def main(arguments: list[str]) -> int:
 
 def _measure(module: str, option: str, threads: int) -> dict[str, Any]:
     try:
-        found = importlib.import_module(module)
+        probe = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the probe is there, and something it needs is not
         raise HardwareError(f"this installation has no {module}") from error
-    measurement = cast(Measure, found.measure)(Job(threads=threads, option=option))
+    measurement = cast(Measure, probe.measure)(Job(threads=threads, option=option))
     answer = asdict(measurement)
     if not math.isfinite(measurement.error):
         answer["error"] = None  # JSON has no NaN; the parent reads None as wrong

@@ -1,4 +1,4 @@
-"""Devices beside the CPU (CUDA, ROCm, MPS, XPU): name, memory and the rate of a short product."""
+"""Accelerators (CUDA, ROCm, MPS, XPU): name, memory and the rate of a matrix product."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bertsmith.hardware.probes.measuring import Product, measure_linear
 def measure(job: Job) -> Measurement:
     """Rates of the first device in its best 16-bit format; every device is in the facts."""
     if not torch.accelerator.is_available():
-        raise HardwareError("no device that torch knows")
+        raise HardwareError("torch has no accelerator here")
     current = torch.accelerator.current_accelerator()
     if current is None:
-        raise HardwareError("no device that torch knows")
+        raise HardwareError("torch has no accelerator here")
     kind = current.type
     devices = [_describe(kind, index) for index in range(torch.accelerator.device_count())]
     dtype = torch.bfloat16 if devices[0]["bf16"] else torch.float16
@@ -34,12 +34,12 @@ def measure(job: Job) -> Measurement:
 
         return product
 
-    found = measure_linear(prepare, job)
+    result = measure_linear(prepare, job)
     names = ", ".join(device["name"] for device in devices)
     return Measurement(
-        gflops=found.gflops,
-        fp32_gflops=found.fp32_gflops,
-        error=found.error,
+        gflops=result.gflops,
+        fp32_gflops=result.fp32_gflops,
+        error=result.error,
         detail=f"{names} ({str(dtype).removeprefix('torch.')})",
         facts={"devices": devices},
     )

@@ -24,7 +24,7 @@ def measure(job: Job) -> Measurement:
     if engine is None:
         raise HardwareError(f"torch has no quantized engine {' or '.join(wanted)} here")
     if not hasattr(torch, "quantize_per_channel"):
-        raise HardwareError("this torch has given up quantized tensors")
+        raise HardwareError("this torch has no quantized tensors")
     torch.backends.quantized.engine = engine
     warnings.filterwarnings("ignore", message=".*quantize_per", category=UserWarning)
 

@@ -1,4 +1,4 @@
-"""What a probe is asked and what it answers; free of torch, so that the child starts fast."""
+"""Input and output of a probe; without torch, so that the child process starts fast."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a probe is asked for."""
+    """The input of a probe."""
 
     threads: int
     option: str = ""
@@ -16,7 +16,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What a probe answers; rates are GFLOP/s by shape."""
+    """The output of a probe; rates are GFLOP/s by shape."""
 
     gflops: dict[str, float]
     fp32_gflops: dict[str, float]
@@ -28,9 +28,9 @@ class Measurement:
 class Measure(Protocol):
     """The one function a probe module must have.
 
-    A path this machine does not have is told by raising HardwareError.
+    It raises HardwareError where this machine does not have the path.
     """
 
     def __call__(self, job: Job) -> Measurement:
-        """Runs the path and says how fast and how exact it was."""
+        """Measures the speed and the error of the path."""
         ...

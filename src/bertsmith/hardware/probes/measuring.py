@@ -59,9 +59,9 @@ def exact(x: Tensor, w: Tensor) -> Tensor:
     return x.double() @ w.double().t()
 
 
-def relative_error(found: Tensor, reference: Tensor) -> float:
+def relative_error(result: Tensor, reference: Tensor) -> float:
     """The largest difference, relative to the largest true value; NaN stays NaN."""
-    difference = (found.detach().cpu().double() - reference).abs().max()
+    difference = (result.detach().cpu().double() - reference).abs().max()
     return float(difference / reference.abs().max())
 
 
@@ -86,5 +86,5 @@ def race(path: Product, plain: Product) -> tuple[float, float]:
 
 
 def shape_name(rows: int, width: int, out: int) -> str:
-    """How a shape is written in findings."""
+    """The name of a shape in findings."""
     return f"{rows}x{width}x{out}"

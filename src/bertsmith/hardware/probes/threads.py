@@ -1,4 +1,4 @@
-"""fp32 on 1, 2, 4, ... threads: whether the processors promised are really there."""
+"""fp32 on 1, 2, 4, ... threads: whether the promised processors are really available."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertsmith.hardware.choice import Choice, choose_inference, choose_training_gemm
+from bertsmith.hardware.choice import PathChoice, choose_inference, choose_training_gemm
 from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.machine import this_machine
 from bertsmith.hardware.report import MachineReport
@@ -30,7 +30,7 @@ def report(*findings: Finding) -> MachineReport:
     )
 
 
-def choices(*findings: Finding) -> tuple[Choice, Choice]:
+def choices(*findings: Finding) -> tuple[PathChoice, PathChoice]:
     return choose_inference(report(*findings)), choose_training_gemm(report(*findings))
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.text.long_text import SpaceCutter, Whole, WordPieceCutter
-from bertsmith.text.safe_tokenizer import Engine
+from bertsmith.text.long_text import NoChunker, SpaceChunker, WordPieceChunker
+from bertsmith.text.safe_tokenizer import SafeTokenizer
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import Truncation
 
@@ -20,13 +20,13 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-def engines(tokenizer: Tokenizer) -> tuple[Engine, Engine]:
+def engines(tokenizer: Tokenizer) -> tuple[SafeTokenizer, SafeTokenizer]:
     source = tokenizer._source
-    cut = Engine(source.state, source.controls, giant=0, chunk=20)
-    return cut, Engine(source.state, source.controls, giant=10**9)
+    cut = SafeTokenizer(source.state, source.controls, long_text=0, chunk=20)
+    return cut, SafeTokenizer(source.state, source.controls, long_text=10**9)
 
 
-def assert_same(cut: Engine, whole: Engine, text: str) -> None:
+def assert_same(cut: SafeTokenizer, whole: SafeTokenizer, text: str) -> None:
     (got,), (expected,) = cut.pieces([text]), whole.pieces([text])
     assert got.ids.tolist() == expected.ids.tolist()
     assert got.words.tolist() == expected.words.tolist()
@@ -47,15 +47,15 @@ def test_chunks_change_nothing(tokenizers, kind, extra) -> None:
     check()
 
 
-def test_each_kind_has_the_cutter_that_is_proved_for_it(tokenizers) -> None:
-    found = {kind: type(tokenizers[kind]._engine._cutter) for kind in KINDS}
+def test_each_kind_has_the_chunker_that_is_proved_for_it(tokenizers) -> None:
+    found = {kind: type(tokenizers[kind]._safe_tokenizer._chunker) for kind in KINDS}
     assert found == {
-        "uncased": WordPieceCutter,
-        "cased": WordPieceCutter,
-        "roberta": SpaceCutter,
-        "albert": SpaceCutter,
+        "uncased": WordPieceChunker,
+        "cased": WordPieceChunker,
+        "roberta": SpaceChunker,
+        "albert": SpaceChunker,
     }
-    assert type(tokenizers["roberta"].add_tokens(["[X]"])._engine._cutter) is Whole
+    assert type(tokenizers["roberta"].add_tokens(["[X]"])._safe_tokenizer._chunker) is NoChunker
 
 
 @pytest.mark.parametrize("add_prefix_space", [False, True])
@@ -81,7 +81,7 @@ def test_a_text_large_enough_to_be_cut_gives_the_tokens_of_the_whole(
     tokenizers, kind, text
 ) -> None:
     source = tokenizers[kind]._source
-    whole = Engine(source.state, source.controls, giant=10**9)
+    whole = SafeTokenizer(source.state, source.controls, long_text=10**9)
     long = text * (70_000 // len(text))
     (expected,) = whole.pieces([long])
     got = tokenizers[kind].encode(long)
