@@ -71,9 +71,8 @@ def test_a_hang_ends_at_the_limit_and_takes_its_own_children_along(tmp_path: Pat
 def test_a_child_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
     mark = tmp_path / "pids"
     code = (
-        "from bertsmith.hardware import probe_process\n"
-        f"arguments = ['planted_probe', 'hang={mark}', '1', '60']\n"
-        f"probe_process.run({MAIN!r}, arguments, limit=60, threads=1)"
+        "from bertsmith.hardware.probe_process import run\n"
+        f"run({MAIN!r}, ['planted_probe', 'hang={mark}', '1', '60'], limit=60, threads=1)"
     )
     root = Path(probe_process.__file__).parents[2]
     path = os.pathsep.join([str(root), os.environ["PYTHONPATH"]])

@@ -92,7 +92,7 @@ def test_cased_vocabularies_keep_capitals() -> None:
 def test_a_small_corpus_gives_fewer_tokens_and_says_so(caplog) -> None:
     made = learn_vocabulary(["a b", "b a"], size=1000)
     assert made.vocab_size < 1000
-    assert "fewer than the 1000 asked for" in caplog.text
+    assert "fewer than the requested 1000" in caplog.text
 
 
 def test_rare_characters_give_way_when_the_vocabulary_is_small(caplog) -> None:

@@ -1,4 +1,4 @@
-"""Puts the pieces of the fields and the special tokens of a template together as one Encoding."""
+"""Assembles the pieces of the fields and the special tokens of a template into an Encoding."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def assemble(
 
 
 def with_segmenter_words(
-    found: Sequence[Pieces], texts: Sequence[str], segmenter: Segmenter
+    unsegmented: Sequence[Pieces], texts: Sequence[str], segmenter: Segmenter
 ) -> list[Pieces]:
     """The same pieces of each text with Chinese characters numbered by the segmenter's words."""
     opens = word_starts(segmenter, texts)
     regrouped = []
     at = 0
-    for pieces, text in zip(found, texts, strict=True):
+    for pieces, text in zip(unsegmented, texts, strict=True):
         regrouped.append(_regrouped(pieces, text, opens[at : at + len(text)].nonzero()[0]))
         at += len(text) + 1
     return regrouped

@@ -1,4 +1,4 @@
-"""Counts the words of a corpus in bounded memory, as the tokenizer to be learned will see them."""
+"""Counts the words of a corpus in bounded memory, split as by the tokenizer to be learned."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bertsmith.text.segment import CHINESE
 Progress = Callable[[str, int, int | None], None]  # stage, done, total if known
 
 _IDEOGRAPHS = "".join(f"{chr(first)}-{chr(last)}" for first, last in CHINESE)
-# What may be counted apart before Rust looks at it. Every run is bounded, so that one endless line
-# or word costs no more memory than many short ones.
+# Runs that are counted before Rust splits them into words. Every run is bounded, so that one
+# endless line or word costs no more memory than many short ones.
 RUNS = {
     "wordpiece": re.compile(rf"[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]{{1,400}}"),
     "byte-bpe": re.compile(r"\s{0,16}\w{1,256}(?:['’]\w{1,16})?|\s{0,16}[^\w\s]{1,256}|\s{1,16}"),
     "unigram": re.compile(r"\S{1,256}"),
 }
-MOST_WORDS = 5_000_000  # about 1 GB
+MAX_WORDS = 5_000_000  # about 1 GB
 REPORT_EVERY = 20_000
 
 
 def count_words(
     lines: Iterable[str], kind: str, state: dict[str, Any], progress: Progress | None
 ) -> dict[str, int]:
-    """How often each word stands in the corpus, in the order of the words.
+    """How often each word occurs in the corpus, sorted by word.
 
     A word is what the normalizer and pre-tokenizer of `state` make; the order of lines and their
     spread over files change nothing.
@@ -59,9 +59,9 @@ def _count_runs(runs: Counter[str], pattern: re.Pattern[str], line: str) -> None
 
 
 def _check_size(runs: Counter[str]) -> None:
-    if len(runs) > MOST_WORDS:
+    if len(runs) > MAX_WORDS:
         raise TextError(
-            f"the corpus has more than {MOST_WORDS:,} different words, too many to count in "
+            f"the corpus has more than {MAX_WORDS:,} different words, too many to count in "
             "memory; learn from a sample of it"
         )
 

@@ -1,4 +1,4 @@
-"""What a text becomes: ids, word numbers, offsets, and an account of what was cut."""
+"""Encodings: token ids, word numbers, offsets, and the number of tokens cut."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Pieces:
     """The tokens of one field before special tokens and truncation.
 
     `total` counts all tokens of the field; when it is larger than `len(ids)`, the arrays hold the
-    first and the last of them and the middle, which no setting could keep, was only counted.
+    first and the last of them; the middle, which no setting could keep, was only counted.
     """
 
     ids: Ints

@@ -2,7 +2,7 @@
 
 The Rust trainers number "##x" pieces (WordPiece) and words (Unigram) in the order of a hash table,
 so two runs differ. Here words are counted and sorted first; WordPiece gets its "##x" pieces as
-given, which makes every later tie fall the same way; Unigram has a trainer of its own.
+given, which makes all later ties deterministic; Unigram has a trainer of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROLES: dict[str, dict[str, str]] = {
     "byte-bpe": {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"},
     "unigram": {"pad": "<pad>", "unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
 }
-LONGEST_WORD = 100  # what WordPiece still takes apart
+LONGEST_WORD = 100  # longer words become an unknown token
 REPEATS = 10_000
 
 
@@ -56,8 +56,8 @@ def learn_vocabulary(
 ) -> Tokenizer:
     """A tokenizer with a vocabulary of `size` tokens, or fewer if the text holds no more.
 
-    `min_count` is how often two pieces must stand together to become one; `max_length` is noted as
-    the longest input of the model to come. `lowercase` left open is True, but for byte BPE, which
+    `min_count` is how often two pieces must occur together to be merged; `max_length` is recorded
+    as the longest input of the model. `lowercase` is True by default, except for byte BPE, which
     always keeps case.
     """
     if kind not in ROLES:
@@ -83,7 +83,7 @@ def learn_vocabulary(
     )
     if made.vocab_size < size:
         logger.warning(
-            "the corpus gave %d tokens, fewer than the %d asked for", made.vocab_size, size
+            "the corpus gave %d tokens, fewer than the requested %d", made.vocab_size, size
         )
     return made
 
@@ -162,7 +162,7 @@ def _wordpieces(
 
 
 def _train(rust: RustTokenizer, trainer: Any, words: dict[str, int]) -> dict[str, Any]:
-    """The trained model as a tree; trainers take no counts, so a word is given that often."""
+    """The trained model as a tree; trainers take no counts, so words are repeated."""
     rust.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     with rust_errors("the vocabulary could not be learned"):
         rust.train_from_iterator(_repeated(words), trainer)
@@ -177,7 +177,7 @@ def _repeated(words: dict[str, int]) -> Iterator[str]:
 
 
 def _empty_state(kind: Kind, lowercase: bool) -> dict[str, Any]:
-    """The tree of a tokenizer whose model knows nothing yet."""
+    """The tree of a tokenizer with an empty model."""
     if kind == "wordpiece":
         return wordpiece_state({"[UNK]": 0}, lowercase=lowercase)
     if kind == "byte-bpe":

@@ -1,4 +1,4 @@
-"""Word boundaries in text without spaces: the Segmenter interface and what stands behind it."""
+"""Word segmentation of text without spaces: the Segmenter interface and its implementations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.text.jieba import JiebaSegmenter
 
-# Ideographs BERT sets apart (google-research/bert): the unified blocks and the compatibility ones.
+# Ideographs that BERT splits off (google-research/bert): unified and compatibility blocks.
 CHINESE = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -23,7 +23,7 @@ CHINESE = (
     (0x2F800, 0x2FA1F),
 )
 SEGMENTERS = ("character", "jieba")
-BREAK = "\n"  # between texts that are looked at as one
+BREAK = "\n"  # between texts that are segmented as one
 
 
 class Segmenter(Protocol):
@@ -35,22 +35,22 @@ class Segmenter(Protocol):
 
 @runtime_checkable
 class JoinedSegmenter(Segmenter, Protocol):
-    """A segmenter that is faster when it sees many texts as one."""
+    """A segmenter that is faster on many texts joined into one."""
 
     def starts(self, text: str) -> NDArray[np.bool_]:
-        """(N,) True where a word begins; line breaks part words, so texts can be joined by them."""
+        """(N,) True where a word begins; line breaks end words, so texts can be joined by them."""
 
 
 class CharacterSegmenter:
     """Every character is a word: what BERT itself does with Chinese."""
 
     def words(self, text: str) -> list[tuple[int, int]]:
-        """One span a character."""
+        """One span per character."""
         return [(i, i + 1) for i in range(len(text))]
 
 
 def is_chinese(character: str) -> bool:
-    """Whether BERT sets this character apart as an ideograph."""
+    """Whether BERT splits this character off as an ideograph."""
     code = ord(character)
     return code >= 0x3400 and any(first <= code <= last for first, last in CHINESE)
 
@@ -67,7 +67,7 @@ def segmenter(name: str) -> Segmenter:
 def word_starts(segmenter: Segmenter, texts: Sequence[str]) -> NDArray[np.bool_]:
     """(N,) where words begin in texts joined by line breaks; in ASCII ones, everywhere.
 
-    Only ideographs are ever grouped by a segmenter, so it need not see other texts.
+    A segmenter groups only ideographs, so ASCII texts are not passed to it.
     """
     if isinstance(segmenter, JoinedSegmenter):
         return segmenter.starts(

@@ -1,4 +1,4 @@
-"""Splits running text into sentences, English and Chinese, by rules that one expression finds."""
+"""Splits running text into sentences, English and Chinese, by rules on one regular expression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPENING = "\"'“‘«([<-–—*#"
 _LAST_WORD = re.compile(r"[\w.&]+$")
 _ACRONYM = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 _LIST_NUMBER = re.compile(r"[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})")
-_REACH = 24  # characters before a stop that are looked at
+_REACH = 24  # characters before a stop that the rules use
 
 # Before a name or a title, never at the end of a sentence.
 ABBREVIATIONS = frozenset(
@@ -31,7 +31,7 @@ BEFORE_NUMBERS = frozenset(
         *("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"),
     )
 )
-# After "U.S." and the like these begin a new sentence; other capitals rather go on with a name.
+# After "U.S." and other acronyms these begin a new sentence; other capitals rather continue a name.
 STARTERS = frozenset(
     (
         *("The", "A", "An", "It", "He", "She", "They", "We", "I", "You", "Its", "His", "Her"),
@@ -44,24 +44,24 @@ STARTERS = frozenset(
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text in order, without the space between them; nothing else is lost."""
-    found: list[str] = []
+    sentences: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(text):
         end = match.end()
         if end >= len(text):
             break
         stop = match.start()
-        if not _stands_alone(text, stop) and not _ends_here(text, start, stop, end):
+        if not _always_ends(text, stop) and not _ends_here(text, start, stop, end):
             continue
         if sentence := text[start:end].strip():
-            found.append(sentence)
+            sentences.append(sentence)
         start = end
     if sentence := text[start:].strip():
-        found.append(sentence)
-    return found
+        sentences.append(sentence)
+    return sentences
 
 
-def _stands_alone(text: str, stop: int) -> bool:
+def _always_ends(text: str, stop: int) -> bool:
     """Whether a stop ends a sentence whatever follows: Chinese ones and their long ellipsis."""
     return text[stop] in _CHINESE_STOPS or text.startswith("……", stop)
 

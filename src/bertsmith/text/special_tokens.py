@@ -1,4 +1,4 @@
-"""Control tokens ([CLS], [SEP] ...): which strings of a vocabulary play which role."""
+"""Control tokens ([CLS], [SEP] ...): the token of a vocabulary for each role."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 ROLES = ("pad", "unk", "cls", "sep", "mask", "bos", "eos")
 
-# The names published models use, most common first; asked only when no file names the token.
+# The names in published models, most common first; used only when no file names the token.
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "pad": ("[PAD]", "<pad>"),
     "unk": ("[UNK]", "<unk>"),

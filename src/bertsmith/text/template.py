@@ -1,4 +1,4 @@
-"""Where special tokens stand around the fields of a text, as the post-processor says."""
+"""Positions of the special tokens around the fields of a text, from the post-processor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The frames of one field and of two; more fields repeat what stands between the two."""
+    """The frames of one field and of two; more fields repeat the tokens between the two."""
 
     single: Frame
     pair: Frame

@@ -1,4 +1,4 @@
-"""From the files of a model folder to one tokenizer.json tree, whatever dialect they are in."""
+"""Reads and writes the tokenizer files of a model folder, in all published formats."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_BYTES = 64 * 1024 * 1024
 class TokenizerSource:
     """A tokenizer as data: the tokenizer.json tree, its settings file, the token of each role.
 
-    `controls` are the tokens that a text must never be able to write.
+    `controls` are the tokens that are never read from a text.
     """
 
     state: dict[str, Any]
@@ -115,7 +115,7 @@ def _finish(
 
 
 def _ready_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The tree of a tokenizer.json, with the settings its tokenizer_config.json overrides."""
+    """The tree of a tokenizer.json, with the settings that tokenizer_config.json overrides."""
     state = _table(files, "tokenizer.json")
     model = state.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
@@ -140,8 +140,8 @@ def _ready_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> dict[
             if isinstance(wanted, bool) and normalizer.get(ours) != wanted:
                 if normalizer.get(ours) is not None:
                     logger.warning(
-                        "tokenizer_config.json says %s=%s and tokenizer.json says otherwise; "
-                        "the first is used, as transformers does",
+                        "tokenizer_config.json sets %s=%s, different from tokenizer.json; "
+                        "the former is used, as in transformers",
                         theirs,
                         wanted,
                     )
@@ -163,9 +163,9 @@ def _wordpiece_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> d
     if not isinstance(lowercase, bool):
         lowercase = not cased if "tokenizer_config.json" not in files else True
         logger.warning(
-            "no file says whether this vocabulary is lower-cased; taken as %s%s",
+            "no file states whether this vocabulary is lower-cased; assumed %s%s",
             "lower-cased" if lowercase else "cased",
-            ", though it holds many capital letters" if lowercase and cased else "",
+            ", although it has many capital letters" if lowercase and cased else "",
         )
     state = wordpiece_state(
         vocab,
@@ -209,7 +209,7 @@ def _albert_state(data: bytes, config: Mapping[str, Any]) -> dict[str, Any]:
         add_prefix_space=bool(_flag(config, "add_prefix_space", True)),
     )
     # Pieces declared by the user stay in the model, where their score of 0 beats all others, as in
-    # sentencepiece and the published tokenizer.json files; as added tokens they would part words.
+    # sentencepiece and the published tokenizer.json files; as added tokens they would split words.
     state["added_tokens"] = [
         added_token(piece.text, number, special=True)
         for number, piece in enumerate(model.pieces)
@@ -249,7 +249,7 @@ def _table(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     return value
 
 
-# What a settings file may carry that points at code or at somebody's disk.
+# Keys of settings files that point at code or at local paths.
 DROPPED = ("auto_map", "name_or_path", "tokenizer_file", "vocab_file", "special_tokens_map_file")
 CLASSES = {"WordPiece": "BertTokenizer", "BPE": "RobertaTokenizer", "Unigram": "AlbertTokenizer"}
 
@@ -282,20 +282,20 @@ def save_files(files: Mapping[str, bytes], path: Path) -> None:
 
 
 def _settings(source: TokenizerSource, names: dict[str, str]) -> dict[str, Any]:
-    """tokenizer_config.json: what was read, corrected by what the tokenizer really does."""
-    kept = {key: value for key, value in source.config.items() if key not in DROPPED}
-    kept.setdefault("tokenizer_class", CLASSES.get(source.state["model"]["type"]))
-    kept.pop("added_tokens_decoder", None)
+    """tokenizer_config.json: the original keys, with the values that the tokenizer really uses."""
+    settings = {key: value for key, value in source.config.items() if key not in DROPPED}
+    settings.setdefault("tokenizer_class", CLASSES.get(source.state["model"]["type"]))
+    settings.pop("added_tokens_decoder", None)
     normalizer = source.state.get("normalizer") or {}
     if normalizer.get("type") == "BertNormalizer":
-        kept["do_lower_case"] = normalizer["lowercase"]
-        kept["strip_accents"] = normalizer["strip_accents"]
-        kept["tokenize_chinese_chars"] = normalizer["handle_chinese_chars"]
-    kept["added_tokens_decoder"] = {
+        settings["do_lower_case"] = normalizer["lowercase"]
+        settings["strip_accents"] = normalizer["strip_accents"]
+        settings["tokenize_chinese_chars"] = normalizer["handle_chinese_chars"]
+    settings["added_tokens_decoder"] = {
         str(token["id"]): {key: value for key, value in token.items() if key != "id"}
         for token in source.state["added_tokens"]
     }
-    return dict(sorted({**kept, **names}.items()))
+    return dict(sorted({**settings, **names}.items()))
 
 
 def _json(value: dict[str, Any]) -> bytes:

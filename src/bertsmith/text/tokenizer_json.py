@@ -90,7 +90,7 @@ def byte_bpe_state(
 
 
 def finish_state(state: dict[str, Any], roles: Mapping[str, str]) -> None:
-    """Give a fresh tree its control tokens and the template of its kind."""
+    """Add the control tokens and the template to a new tree."""
     vocab = vocabulary(state)
     controls = {roles[role]: vocab[roles[role]] for role in roles if roles[role] in vocab}
     mask = roles.get("mask") if state["model"]["type"] != "WordPiece" else None

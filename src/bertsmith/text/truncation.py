@@ -1,4 +1,4 @@
-"""How a text that is too long is shortened, and what that costs each field."""
+"""Truncation settings, and the number of tokens that each field keeps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ KEEPS: tuple[Keep, ...] = ("head", "tail", "head+tail")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """At most `max_length` tokens, special tokens included; the longest field gives way first.
+    """At most `max_length` tokens, special tokens included; the longest field is cut first.
 
-    `keep` says which end of a field survives. With "head+tail", `head` tokens come from the front
-    and the rest from the end; left open it is a quarter of the room, near the 128 of 510 of Sun et
+    `keep` is the end of a field that is kept. With "head+tail", `head` tokens come from the front
+    and the rest from the end; by default it is a quarter of the room, near the 128 of 510 of Sun et
     al. 2019 (arXiv:1905.05583). `strict` raises TooLongError instead of cutting.
     """
 
@@ -73,10 +73,10 @@ class Windows:
         _check_count("stride", self.stride, 1)
 
     def starts(self, total: int, room: int) -> list[int]:
-        """First token of each window over `total` tokens with `room` tokens a window."""
+        """First token of each window over `total` tokens with `room` tokens per window."""
         if room < 1:
             raise ConfigError(
-                f"windows of {self.length} tokens leave no room for text beside the special tokens "
+                f"windows of {self.length} tokens leave no room for text after the special tokens "
                 "and the repeated field; make the length larger"
             )
         if self.stride > room:
@@ -89,7 +89,7 @@ class Windows:
 
 
 def shares(totals: Sequence[int], room: int) -> list[int]:
-    """Tokens each field may keep when `room` is shared and the longest fields give way first.
+    """Tokens each field may keep when `room` is shared and the longest fields are cut first.
 
     For two fields this is LongestFirst of the `tokenizers` library, token for token.
     """
@@ -127,7 +127,7 @@ def allot(
 
 
 def room_for_text(max_length: int, specials: int) -> int:
-    """Tokens of text that fit beside the special tokens."""
+    """Tokens of text that fit in addition to the special tokens."""
     if max_length < specials:
         raise TextError(
             f"max_length {max_length} is smaller than the {specials} special tokens of every "

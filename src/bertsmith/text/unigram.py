@@ -1,8 +1,8 @@
-"""Learns a Unigram vocabulary (Kudo 2018, arXiv:1804.10959), the same one on every run.
+"""Deterministic Unigram vocabulary training (Kudo 2018, arXiv:1804.10959).
 
 The Rust trainer depends on the order of a hash table; this one works on sorted words with numpy:
 take all frequent substrings, fit their probabilities by expectation maximization, drop the pieces
-whose loss costs least, and repeat until the wanted number is left.
+whose removal costs least, and repeat down to the target size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
-    """Every word with every piece that fits in it.
+    """Every word with all pieces that occur in it.
 
     `pieces[k]` (N,) is the piece of k + 1 characters that starts at each character, or -1; `starts`
     and `lengths` (W,) are the words, longest first.
@@ -45,7 +45,7 @@ class _Lattice:
 def learn_unigram(
     words: dict[str, int], size: int, progress: Progress | None = None
 ) -> list[tuple[str, float]]:
-    """At most `size` pieces with their log probabilities, likeliest first."""
+    """At most `size` pieces with their log probabilities, most probable first."""
     counts = _short_words(words)
     letters = _letters(counts, size)
     chosen = {word: count for word, count in counts.items() if all(c in letters for c in word)}
@@ -56,18 +56,18 @@ def learn_unigram(
     lattice, order = _lattice(texts, pieces)
     while True:
         expected = np.ones(len(pieces))
-        chances = _chances(np.array(list(pieces.values()), dtype=np.float64))
+        probabilities = _probabilities(np.array(list(pieces.values()), dtype=np.float64))
         for _ in range(ROUNDS):
-            expected = _expected(lattice, chances, weights[order])
-            chances = _chances(expected)
+            expected = _expected(lattice, probabilities, weights[order])
+            probabilities = _probabilities(expected)
         if progress is not None:
             progress("pruning", seen - len(pieces), max(seen - size, 1))
         if len(pieces) <= size:
             break
-        left = _prune(pieces, expected, chances, max(size, int(len(pieces) * KEEP)))
+        left = _prune(pieces, expected, probabilities, max(size, int(len(pieces) * KEEP)))
         lattice = _renamed(lattice, pieces, left)
         pieces = left
-    scores = np.round(np.log(chances), 6).tolist()
+    scores = np.round(np.log(probabilities), 6).tolist()
     return sorted(zip(pieces, scores, strict=True), key=lambda item: (-item[1], item[0]))
 
 
@@ -104,7 +104,7 @@ def _letters(counts: dict[str, int], size: int) -> set[str]:
 
 
 def _seeds(counts: dict[str, int], letters: set[str], most: int) -> dict[str, float]:
-    """All characters, and the substrings that stand twice or more and cover most text."""
+    """All characters, and the substrings that occur at least twice and cover most text."""
     found: Counter[str] = Counter()
     for length in range(1, LONGEST_PIECE + 1):
         level: Counter[str] = Counter()
@@ -152,13 +152,13 @@ def _renamed(lattice: _Lattice, old: dict[str, float], new: dict[str, float]) ->
     return _Lattice([table[fits] for fits in lattice.pieces], lattice.starts, lattice.lengths)
 
 
-def _chances(expected: Floats) -> Floats:
+def _probabilities(expected: Floats) -> Floats:
     """Probabilities from expected counts."""
-    chances: Floats = np.maximum(expected / max(float(expected.sum()), SMALLEST), SMALLEST)
-    return chances
+    probabilities: Floats = np.maximum(expected / max(float(expected.sum()), SMALLEST), SMALLEST)
+    return probabilities
 
 
-def _forward(lattice: _Lattice, chances: Floats, whole: bool = True) -> Floats:
+def _forward(lattice: _Lattice, probabilities: Floats, whole: bool = True) -> Floats:
     """(W,) -> (W, longest + 1): the probability of the first 0, 1, 2 ... characters of each word.
 
     Without `whole`, pieces that cover an entire word do not count.
@@ -166,7 +166,7 @@ def _forward(lattice: _Lattice, chances: Floats, whole: bool = True) -> Floats:
     longest = int(lattice.lengths.max(initial=0))
     ahead = np.zeros((len(lattice.starts), longest + 1))
     ahead[:, 0] = 1.0
-    padded = np.append(chances, 0.0)  # piece -1 has no chance
+    padded = np.append(probabilities, 0.0)  # piece -1 has probability 0
     for end in range(1, longest + 1):
         rows = int(np.searchsorted(-lattice.lengths, -end, side="right"))  # words that long
         for length in range(1, min(LONGEST_PIECE, end) + 1):
@@ -178,9 +178,9 @@ def _forward(lattice: _Lattice, chances: Floats, whole: bool = True) -> Floats:
     return ahead
 
 
-def _expected(lattice: _Lattice, chances: Floats, weights: Floats) -> Floats:
+def _expected(lattice: _Lattice, probabilities: Floats, weights: Floats) -> Floats:
     """How often each piece is expected in the corpus under the present probabilities."""
-    ahead = _forward(lattice, chances)
+    ahead = _forward(lattice, probabilities)
     longest = ahead.shape[1] - 1
     words = np.arange(len(lattice.starts))
     totals = ahead[words, lattice.lengths]
@@ -188,7 +188,7 @@ def _expected(lattice: _Lattice, chances: Floats, weights: Floats) -> Floats:
     behind[words, lattice.lengths] = np.divide(
         weights, totals, where=totals > 0, out=np.zeros_like(totals)
     )
-    padded = np.append(chances, 0.0)
+    padded = np.append(probabilities, 0.0)
     expected = np.zeros(len(padded))
     for start in range(longest - 1, -1, -1):
         rows = int(np.searchsorted(-lattice.lengths, -start, side="left"))  # words longer than that
@@ -198,7 +198,7 @@ def _expected(lattice: _Lattice, chances: Floats, weights: Floats) -> Floats:
             gain = behind[:fit, start + length] * padded[found]
             behind[:fit, start] += gain
             expected += np.bincount(
-                np.where(found < 0, len(chances), found),
+                np.where(found < 0, len(probabilities), found),
                 weights=gain * ahead[:fit, start],
                 minlength=len(padded),
             )
@@ -206,15 +206,15 @@ def _expected(lattice: _Lattice, chances: Floats, weights: Floats) -> Floats:
 
 
 def _prune(
-    pieces: dict[str, float], expected: Floats, chances: Floats, keep: int
+    pieces: dict[str, float], expected: Floats, probabilities: Floats, keep: int
 ) -> dict[str, float]:
-    """The `keep` pieces that would be missed most; single characters always stay."""
+    """The `keep` pieces whose removal would cost most; single characters always stay."""
     names = list(pieces)
     lattice, order = _lattice(names, pieces)
-    ahead = _forward(lattice, chances, whole=False)
+    ahead = _forward(lattice, probabilities, whole=False)
     instead = np.empty(len(names))
     instead[order] = ahead[np.arange(len(names)), lattice.lengths]
-    loss = expected * (np.log(chances) - np.log(np.maximum(instead, 1e-300)))
+    loss = expected * (np.log(probabilities) - np.log(np.maximum(instead, 1e-300)))
     ranked = sorted(
         range(len(names)), key=lambda i: (len(names[i]) > 1, -float(loss[i]), names[i])
     )[:keep]
