@@ -349,15 +349,13 @@ def rows_of(X: Texts) -> list[tuple[str, ...]]:
     if isinstance(X, str) or not isinstance(X, Iterable):
         raise ArgumentError(f"X must be a list of texts, not {type(X).__name__}; give [text]")
     given = X.to_numpy() if hasattr(X, "to_numpy") else X  # pandas: values, not names of columns
-    found = [_fields(row, number) for number, row in enumerate(given)]
-    if not found:
+    rows = [_fields(row, number) for number, row in enumerate(given)]
+    if not rows:
         raise ArgumentError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    odd = next((n for n, fields in enumerate(found) if len(fields) != len(found[0])), None)
+    odd = next((n for n, fields in enumerate(rows) if len(fields) != len(rows[0])), None)
     if odd is not None:
-        raise ArgumentError(
-            f"row {odd} of X has {len(found[odd])} fields, row 0 has {len(found[0])}"
-        )
-    return found
+        raise ArgumentError(f"row {odd} of X has {len(rows[odd])} fields, row 0 has {len(rows[0])}")
+    return rows
 
 
 def _fields(row: Any, number: int) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from bertsmith.labeled.read.source_rows import KeptRows
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime import predict_files as module
 from bertsmith.runtime.predictor import load_predictor
+from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.prediction import Prediction
 
 
@@ -213,7 +214,7 @@ def test_a_csv_result_is_safe_for_spreadsheets_and_reads_back_equal(
     source.write_text(
         "".join(json.dumps({"text": "bird", "remark": cell}) + "\n" for cell in cells)
     )
-    lines = module.PredictionLines("csv", "classify", ("text", "remark"))
+    lines = module.PredictionLines("csv", task_kind("classify"), ("text", "remark"))
     rows = KeptRows(source, DataSpec(format="jsonl", text=("text",), label=(), why={"x": "y"}))
     said = Prediction(value="=yes", confidence=0.5)
     text = lines.header() + lines.lines((example, kept, said) for example, kept in rows)

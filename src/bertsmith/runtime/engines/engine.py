@@ -50,8 +50,8 @@ class EagerEngine:
             chosen = None
             if rows is not None:
                 chosen = torch.tensor(rows, dtype=torch.long, device=self._device)
-            found: Tensor = self._encoder(batch.inputs().to(self._device), rows=chosen).hidden
-            return found.float()
+            hidden: Tensor = self._encoder(batch.inputs().to(self._device), rows=chosen).hidden
+            return hidden.float()
 
 
 def batch_budget(engine: Engine, tokens: int) -> int:

@@ -89,8 +89,8 @@ def _compile(tier: str, path: Path) -> None:
     try:
         ended = subprocess.run(command, capture_output=True, timeout=_LIMIT, check=False)
         if ended.returncode != 0:
-            said = ended.stderr.decode("utf-8", "replace").strip().splitlines()[:3]
-            raise HardwareError(f"the kernel does not compile here: {' '.join(said)[:300]}")
+            lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()[:3]
+            raise HardwareError(f"the kernel does not compile here: {' '.join(lines)[:300]}")
         temporary.chmod(0o700)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -106,6 +106,7 @@ def _compile(tier: str, path: Path) -> None:
 
 def _check_owner(path: Path) -> None:
     """A library that somebody else could have written is not loaded."""
-    found = path.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    status = path.lstat()
+    writable = status.st_mode & 0o022
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or writable:
         raise HardwareError(f"{path} can be written by others; remove it and try again")

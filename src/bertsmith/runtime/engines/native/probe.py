@@ -23,7 +23,7 @@ _ROUNDS = 4
 
 
 def measure(job: Job) -> Measurement:
-    """Error and rate of the kernel of tier `job.option` beside the eager engine."""
+    """Error and rate of the kernel of tier `job.option` next to the eager engine."""
     torch.set_num_threads(job.threads)
     start = time.monotonic()
     library(job.option)
