@@ -41,7 +41,7 @@ def test_what_was_saved_is_what_is_loaded(
     save_model(model, tiny_tokenizer(), tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     assert loaded.model.spec == model.spec
-    assert loaded.model.variant == variant
+    assert loaded.model.variant.name == variant
     assert tuple(loaded.model.heads) == heads
     assert same_weights(loaded.model, model)
     assert not loaded.model.training

@@ -11,7 +11,7 @@ from models_for_engines import SHAPES, random_model, random_texts
 
 from bertsmith.errors import HardwareError, TextError
 from bertsmith.hardware.report import examine
-from bertsmith.models.spec import FunctionalRelative
+from bertsmith.models.positions import FunctionalRelative
 from bertsmith.nn import Causal
 from bertsmith.runtime.engines.batches import pack_rows
 from bertsmith.runtime.engines.engine import EagerEngine

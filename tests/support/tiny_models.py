@@ -8,7 +8,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from bertsmith.models.spec import Learned, Spec
+from bertsmith.models.positions import Learned
+from bertsmith.models.spec import Spec
 from bertsmith.models.variants import VARIANTS
 
 Module = TypeVar("Module", bound=nn.Module)

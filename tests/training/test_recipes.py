@@ -13,7 +13,7 @@ from bertsmith.config import to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
-from bertsmith.models.spec import FunctionalRelative
+from bertsmith.models.positions import FunctionalRelative
 from bertsmith.training.pretrain.model import build_learner
 from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, narrowed, spec_of
 from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe

@@ -88,7 +88,7 @@ def convert(
     return ConvertReport(
         source=place,
         target=target,
-        variant=loaded.model.variant,
+        variant=loaded.model.variant.name,
         heads=tuple(head.kind for head in loaded.model.head_specs),
         parameters=sum(parameter.numel() for parameter in loaded.model.parameters()),
         unknown_keys=folder.unknown_keys,

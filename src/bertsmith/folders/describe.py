@@ -13,7 +13,6 @@ from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.read import ModelFolder, read_folder
 from bertsmith.folders.tensors import open_weights
-from bertsmith.models.spec import Learned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +45,7 @@ def describe(name: str | Path, *, hashes: bool = False) -> Description:
     folder = read_folder(name)
     sentence = folder.sentence
     parameters, tensors, stored, problems = _weights(folder)
-    spec = asdict(folder.spec)
-    spec["positions"] = {
-        "kind": "learned" if isinstance(folder.spec.positions, Learned) else "functional_relative",
-        **asdict(folder.spec.positions),
-    }
+    spec = {**asdict(folder.spec), "positions": folder.spec.positions.to_json()}
     return Description(
         path=str(folder.path),
         variant=folder.variant,

@@ -20,8 +20,7 @@ from bertsmith.models.names import (
     with_stored_pooler,
 )
 from bertsmith.models.spec import Spec
-from bertsmith.models.variant import HEAD_KINDS, Head, HeadKind
-from bertsmith.models.variants import find
+from bertsmith.models.variant import Head
 
 
 def fill_model(
@@ -76,23 +75,24 @@ def stored_heads(reading: ConfigReading, spec: Spec, unused: Sequence[str]) -> t
     that nobody named is added where it is whole and its names fit no other head: "classifier"
     alone does not say whether it is of texts or of tokens.
     """
-    stored: dict[str, set[str]] = {kind: set() for kind in HEAD_KINDS}  # names by fitting head
-    for kind in HEAD_KINDS:
+    kinds = tuple(reading.variant.heads)
+    stored: dict[str, set[str]] = {kind: set() for kind in kinds}  # names by fitting head
+    for kind in kinds:
         for name in unused:
             if from_published(reading.variant, name, heads=[kind]) is not None:
                 stored[kind].add(name)
     heads = [head for head in reading.heads if stored[head.kind]]
-    for kind in HEAD_KINDS:
-        others = [stored[other] for other in HEAD_KINDS if other != kind]
+    for kind in kinds:
+        others = [stored[other] for other in kinds if other != kind]
         rivals = set[str]().union(*others, *(stored[head.kind] for head in heads))
         if stored[kind] and not stored[kind] & rivals and _whole(reading, spec, kind, stored[kind]):
             heads.append(Head(kind=kind))
     return tuple(heads)
 
 
-def _whole(reading: ConfigReading, spec: Spec, kind: HeadKind, stored: set[str]) -> bool:
+def _whole(reading: ConfigReading, spec: Spec, kind: str, stored: set[str]) -> bool:
     """Whether a head nobody named is stored whole and can stand on this encoder."""
-    if find(reading.variant).heads[kind].reads == "pooled" and not spec.pooler:
+    if reading.variant.heads[kind].reads == "pooled" and not spec.pooler:
         return False
     present = {from_published(reading.variant, name, heads=[kind]) for name in stored}
     head = build(reading.variant, spec, heads=[kind], device="meta").heads[kind]

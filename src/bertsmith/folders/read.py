@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from bertsmith.models.build import Model
     from bertsmith.models.spec import Spec
+    from bertsmith.models.variant import Variant
     from bertsmith.text.tokenizer import Tokenizer
 
 CONFIG = "config.json"
@@ -53,7 +54,7 @@ class ModelFolder:
     @property
     def variant(self) -> str:
         """The published model this is one of."""
-        return self.reading.variant
+        return self.reading.variant.name
 
     @property
     def spec(self) -> Spec:
@@ -120,8 +121,11 @@ class LoadedFolder:
         return self.folder.unknown_keys
 
 
-def read_folder(name: str | Path) -> ModelFolder:
-    """The settings of a model by path or name; neither torch nor weights are loaded."""
+def read_folder(name: str | Path, *, variants: Sequence[Variant] = ()) -> ModelFolder:
+    """The settings of a model by path or name; neither torch nor weights are loaded.
+
+    `variants` are known besides those of the table.
+    """
     folder = Folder.at(resolve(name))
     parts = read_sentence(folder)
     home = parts.transformer
@@ -132,7 +136,7 @@ def read_folder(name: str | Path) -> ModelFolder:
         )
     config = home.json_object(CONFIG)
     try:
-        reading = spec_from_config(config)
+        reading = spec_from_config(config, variants=variants)
     except ConfigError as fault:
         raise ConfigError(f"{home.path / CONFIG}: {fault}") from fault
     return ModelFolder(folder.path, config, reading, parts)
@@ -150,13 +154,18 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
 
 
 def load_model(
-    name: str | Path, *, device: str = "cpu", dtype: torch.dtype | None = None
+    name: str | Path,
+    *,
+    device: str = "cpu",
+    dtype: torch.dtype | None = None,
+    variants: Sequence[Variant] = (),
 ) -> LoadedFolder:
     """A model by path or name, ready to be run, with all heads its folder has.
 
-    Never opens a pickle; names every tensor that is missing, left over or misshapen.
+    Never opens a pickle; names every tensor that is missing, left over or misshapen. `variants`
+    are those of your own, where the model is one of them.
     """
-    return assemble(read_folder(name), open_weights, device=device, dtype=dtype)
+    return assemble(read_folder(name, variants=variants), open_weights, device=device, dtype=dtype)
 
 
 def assemble(

@@ -56,7 +56,7 @@ def save_model(
     )
     config["dtype"] = config["torch_dtype"] = _dtype_name(tensors)
     files: dict[str, Any] = {"config.json": config}
-    files[OWN] = {"version": __version__, "variant": model.variant, **beside.told}
+    files[OWN] = {"version": __version__, "variant": model.variant.name, **beside.told}
     weights = {SINGLE: tensors}
     for name, part in beside.tensors.items():
         _check_finite(part)

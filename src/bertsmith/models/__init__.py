@@ -1,8 +1,9 @@
 """Which parts make which published model; importing this package does not import torch."""
 
 from bertsmith.models.config.keys import ConfigReading, config_from_spec, spec_from_config
-from bertsmith.models.spec import FunctionalRelative, Learned, Spec
-from bertsmith.models.variant import HEAD_KINDS, Head, HeadKind, Variant
+from bertsmith.models.positions import FunctionalRelative, Learned, Positions
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import HEAD_KINDS, Head, HeadSpec, Variant
 from bertsmith.models.variants import VARIANTS
 
 __all__ = [
@@ -11,8 +12,9 @@ __all__ = [
     "ConfigReading",
     "FunctionalRelative",
     "Head",
-    "HeadKind",
+    "HeadSpec",
     "Learned",
+    "Positions",
     "Spec",
     "Variant",
     "config_from_spec",

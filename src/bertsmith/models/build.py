@@ -8,17 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.models.spec import FunctionalRelative, Learned, Spec
-from bertsmith.models.variant import HEAD_KINDS, Head, HeadShape
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import find
 from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.feed_forward import FeedForward
-from bertsmith.nn.heads import Classifier, MaskedLM, ReplacedToken
+from bertsmith.nn.heads import Classifier
 from bertsmith.nn.inputs import SEGMENTS, Inputs
-from bertsmith.nn.positions import FunctionalPositions
 
 INIT_STD = 0.02  # Devlin et al. 2018
 
@@ -26,13 +25,15 @@ INIT_STD = 0.02  # Devlin et al. 2018
 class Model(nn.Module):
     """An encoder and its heads."""
 
-    def __init__(self, variant: str, spec: Spec, encoder: Encoder, heads: Sequence[Head]) -> None:
+    def __init__(
+        self, variant: str | Variant, spec: Spec, encoder: Encoder, heads: Sequence[Head]
+    ) -> None:
         super().__init__()
-        self.variant = variant
+        self.variant = find(variant)
         self.spec = spec
         self.head_specs = tuple(heads)
         self.encoder = encoder
-        self.heads = nn.ModuleDict({head.kind: _head(variant, spec, head) for head in heads})
+        self.heads = nn.ModuleDict({head.kind: _head(self.variant, spec, head) for head in heads})
 
     def forward(
         self,
@@ -62,17 +63,17 @@ class Model(nn.Module):
         if self.reads(kind) == "pooled":
             rows = self.encoder.pool(rows)
         head = self.heads[kind]
-        if kind == "masked_lm":
+        if self.variant.heads[kind].reads_tokens:
             return head(rows, self.encoder.embeddings.tokens.weight)  # type: ignore[no-any-return]
         return head(rows)  # type: ignore[no-any-return]
 
     def reads(self, kind: str) -> str:
         """What a head reads: any "rows", those of "first" tokens, or the same "pooled"."""
-        return find(self.variant).heads[kind].reads
+        return self.variant.heads[kind].reads
 
 
 def build(
-    variant: str,
+    variant: str | Variant,
     spec: Spec,
     *,
     heads: Sequence[str | Head] = (),
@@ -81,16 +82,17 @@ def build(
     dtype: torch.dtype = torch.float32,
     empty: bool = False,
 ) -> Model:
-    """Build a model with normal(0, 0.02) weights, or, `empty`, with memory still to be filled.
+    """Build a model of a variant, given by name or as an object.
 
-    On the device "meta" nothing is allocated at all.
+    Weights are normal(0, 0.02) or, `empty`, memory that is still to be filled. On the device
+    "meta" nothing is allocated at all.
     """
-    settings = [_setting(head) for head in heads]
-    shapes = find(variant).heads
+    variant = find(variant)
+    settings = [_setting(head, variant) for head in heads]
     for head in settings:
-        if shapes[head.kind].reads == "pooled" and not spec.pooler:
+        if variant.heads[head.kind].reads == "pooled" and not spec.pooler:
             raise ConfigError(
-                f"the {head.kind} head of {variant} needs a pooler, the spec has none"
+                f"the {head.kind} head of {variant.name} needs a pooler, the spec has none"
             )
     if len({head.kind for head in settings}) < len(settings):
         raise ConfigError(f"a head is named twice: {[head.kind for head in settings]}")
@@ -115,32 +117,28 @@ def initialize(module: nn.Module, generator: torch.Generator | None = None) -> N
                 parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
 
 
-def _setting(head: str | Head) -> Head:
-    if isinstance(head, Head):
-        return head
-    if head not in HEAD_KINDS:
-        raise unknown("head", head, HEAD_KINDS)
-    return Head(kind=head)
+def _setting(head: str | Head, variant: Variant) -> Head:
+    setting = head if isinstance(head, Head) else Head(kind=head)
+    if setting.kind not in variant.heads:
+        raise unknown("head", setting.kind, variant.heads)
+    return setting
 
 
 def _encoder(spec: Spec) -> Encoder:
-    positions = spec.positions
-    learned = positions if isinstance(positions, Learned) else Learned(rows=0)
+    rows, first = spec.positions.table
     project = spec.projected or spec.embedding != spec.hidden
     embeddings = Embeddings(
         spec.vocab_size,
         spec.embedding,
-        rows=learned.rows,
-        first=learned.first,
+        rows=rows,
+        first=first,
         channels={SEGMENTS: spec.segments},
         project=spec.hidden if project else None,
         norm_eps=spec.norm_eps,
         dropout=spec.dropout,
     )
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
-    inside = (
-        FunctionalPositions(positions.clip) if isinstance(positions, FunctionalRelative) else None
-    )
+    inside = spec.positions.attention()
     return Encoder(embeddings, _blocks(spec), pooler=pooler, positions=inside)
 
 
@@ -162,24 +160,15 @@ def _blocks(spec: Spec) -> list[Block]:
     return blocks
 
 
-def _head(variant: str, spec: Spec, head: Head) -> nn.Module:
-    shape: HeadShape = find(variant).heads[head.kind]
-    activation = spec.activation if shape.activation == "spec" else shape.activation
-    if head.kind == "masked_lm":
-        return MaskedLM(
-            spec.hidden,
-            spec.embedding,
-            spec.vocab_size,
-            activation=activation or spec.activation,
-            norm_eps=spec.norm_eps,
-        )
-    if head.kind == "replaced_token":
-        return ReplacedToken(spec.hidden, activation=activation or spec.activation)
-    own = spec.dropout if shape.dropped else 0.0
+def _head(variant: Variant, spec: Spec, head: Head) -> nn.Module:
+    own = variant.heads[head.kind]
+    if own.build is not None:
+        return own.build(spec, head, own)
+    usual = spec.dropout if own.dropped else 0.0
     return Classifier(
         spec.hidden,
         head.outputs,
-        activation=activation,
-        dropout=own if head.dropout is None else head.dropout,
-        dropout_first=shape.dropout_first,
+        activation=own.activation_of(spec),
+        dropout=usual if head.dropout is None else head.dropout,
+        dropout_first=own.dropout_first,
     )

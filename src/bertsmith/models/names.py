@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bertsmith.errors import ConfigError
 from bertsmith.models.config.keys import expressible
 from bertsmith.models.spec import Spec
-from bertsmith.models.variant import HEAD_KINDS, Head, Variant
+from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import VARIANTS, find
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class StateMatch:
     leftovers: tuple[str, ...]
 
 
-def to_published(variant: str, ours: str, *, prefix: bool = True) -> str:
+def to_published(variant: str | Variant, ours: str, *, prefix: bool = True) -> str:
     """The published name of one of our tensors, with the prefix it has beside a head."""
     data = find(variant)
     number = NUMBER.search(ours)
@@ -60,7 +60,7 @@ def to_published(variant: str, ours: str, *, prefix: bool = True) -> str:
 
 
 def from_published(
-    variant: str, published: str, *, heads: Sequence[str] = HEAD_KINDS
+    variant: str | Variant, published: str, *, heads: Sequence[str] | None = None
 ) -> str | None:
     """Our name of a published tensor, None if this family has none of that name.
 
@@ -72,7 +72,11 @@ def from_published(
         return name.removeprefix(OWN)
     number = None
     for pattern, target in data.names.items():
-        if pattern.startswith("heads.") and pattern.split(".")[1] not in heads:
+        if (
+            pattern.startswith("heads.")
+            and heads is not None
+            and pattern.split(".")[1] not in heads
+        ):
             continue
         shape = re.escape(target).replace(r"\{i\}", r"(\d+)") + r"(\.(?:weight|bias))?"
         found = re.fullmatch(shape, name)
@@ -86,7 +90,9 @@ def from_published(
     return None
 
 
-def tensor_names(variant: str, spec: Spec, heads: Sequence[Head | str] = ()) -> dict[str, str]:
+def tensor_names(
+    variant: str | Variant, spec: Spec, heads: Sequence[Head | str] = ()
+) -> dict[str, str]:
     """Every tensor of a model, ours -> published: what a folder of it holds."""
     return _names(variant, spec, heads, _ours(variant, spec, heads))
 
@@ -99,7 +105,11 @@ def published_state(model: Model) -> dict[str, Tensor]:
 
 
 def ours_state(
-    variant: str, spec: Spec, published: Iterable[str], *, heads: Sequence[Head | str] = ()
+    variant: str | Variant,
+    spec: Spec,
+    published: Iterable[str],
+    *,
+    heads: Sequence[Head | str] = (),
 ) -> StateMatch:
     """Match stored tensor names with ours, whatever prefix or age they have."""
     data = find(variant)
@@ -139,21 +149,21 @@ def ours_state(
     )
 
 
-def with_stored_pooler(variant: str, spec: Spec, published: Iterable[str]) -> Spec:
+def with_stored_pooler(variant: str | Variant, spec: Spec, published: Iterable[str]) -> Spec:
     """The spec with a pooler if, and only if, the stored tensors have one."""
     name = _plain(to_published(variant, "encoder.pooler.weight"))
     own = OWN + "encoder.pooler.weight"
     return replace(spec, pooler=any(_plain(stored) in (name, own) for stored in published))
 
 
-def _ours(variant: str, spec: Spec, heads: Sequence[Head | str]) -> list[str]:
+def _ours(variant: str | Variant, spec: Spec, heads: Sequence[Head | str]) -> list[str]:
     from bertsmith.models.build import build  # torch, which reading a config alone does not need
 
     return [name for name, _ in build(variant, spec, heads=heads, device="meta").named_parameters()]
 
 
 def _names(
-    variant: str, spec: Spec, heads: Sequence[Head | str], ours: Iterable[str]
+    variant: str | Variant, spec: Spec, heads: Sequence[Head | str], ours: Iterable[str]
 ) -> dict[str, str]:
     if not expressible(variant, spec):
         return {name: OWN + name for name in ours}
@@ -169,7 +179,7 @@ def _names(
     return names
 
 
-def _foreign_head(variant: str, plain: str) -> bool:
+def _foreign_head(variant: str | Variant, plain: str) -> bool:
     """Whether a stored name belongs to some head of this family."""
     data: Variant = find(variant)
     if plain in data.tied or plain.startswith(OWN + "heads."):

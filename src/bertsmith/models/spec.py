@@ -6,32 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bertsmith.errors import ConfigError
+from bertsmith.models.positions import Learned, Positions
 
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
 Sharing = Literal["none", "all", "attention", "feed_forward"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """A trained row for each place; `first` is the row of the first token (2 in RoBERTa)."""
-
-    rows: int = 512
-    first: int = 0
-
-    @property
-    def longest(self) -> int:
-        """The longest text these positions can hold."""
-        return self.rows - self.first
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionalRelative:
-    """Fixed sinusoids of the clipped distance inside attention (NEZHA, arXiv:1909.00204)."""
-
-    clip: int = 64
-
-
-Positions = Learned | FunctionalRelative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +24,7 @@ class Spec:
     embedding: int = 768  # E: differs from `hidden` when the embedding is factorized
     projected: bool = False  # a projection E -> D even where they are equal (ALBERT)
     activation: Activation = "gelu"
-    positions: Positions = Learned()
+    positions: Positions = Learned()  # noqa: RUF009 - frozen
     segments: int = 2  # 0: the model has no segment embedding
     sharing: Sharing = "none"
     norm_eps: float = 1e-12
@@ -75,4 +53,4 @@ class Spec:
     @property
     def longest(self) -> int | None:
         """The longest text the positions can hold, None if there is no limit."""
-        return self.positions.longest if isinstance(self.positions, Learned) else None
+        return self.positions.longest

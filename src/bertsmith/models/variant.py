@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.models.spec import Spec
 
-HeadKind = Literal[
-    "masked_lm", "next_sentence", "sentence_order", "replaced_token", "sequence", "token", "span"
-]
-HEAD_KINDS: tuple[HeadKind, ...] = (
+if TYPE_CHECKING:
+    from torch import nn
+
+# The kinds of heads that published models have; a variant may have others.
+HEAD_KINDS = (
     "masked_lm",
     "next_sentence",
     "sentence_order",
@@ -21,6 +22,7 @@ HEAD_KINDS: tuple[HeadKind, ...] = (
     "token",
     "span",
 )
+_SIZED = ("masked_lm", "next_sentence", "sentence_order", "replaced_token", "span")
 ENCODER = "encoder"  # key of the headless model in a table of architectures
 
 
@@ -28,27 +30,57 @@ ENCODER = "encoder"  # key of the headless model in a table of architectures
 class Head:
     """A head to put on a model; `outputs` counts the classes of `sequence` and `token` heads."""
 
-    kind: HeadKind
+    kind: str
     outputs: int = 2
     dropout: float | None = None  # None: the encoder's, where the published head has dropout
 
     def __post_init__(self) -> None:
         if self.outputs < 1:
             raise ConfigError(f"the {self.kind} head needs at least 1 output, not {self.outputs}")
-        if self.outputs != 2 and self.kind not in ("sequence", "token"):
+        if self.outputs != 2 and self.kind in _SIZED:
             raise ConfigError(f"the number of outputs of a {self.kind} head cannot be chosen")
         if self.dropout is not None and not 0.0 <= self.dropout < 1.0:
             raise ConfigError(f"{self.kind} dropout must be in [0, 1), not {self.dropout}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadShape:
-    """How a family builds a head: what it reads, and what bends before the last layer."""
+class HeadSpec:
+    """How a family builds a head, and what the head reads.
+
+    `build` makes its module, a Classifier where it is None. A head that `reads_tokens` is called
+    with hidden rows and the token embedding, others with hidden rows alone.
+    """
 
     reads: Literal["rows", "first", "pooled"] = "rows"
-    activation: str | None = None  # activation of one more dense layer; "spec": the encoder's
+    activation: str | None = None  # of one more dense layer; "spec": the encoder's
     dropped: bool = False
     dropout_first: bool = True
+    build: Callable[[Spec, Head, HeadSpec], nn.Module] | None = None
+    reads_tokens: bool = False
+
+    def activation_of(self, spec: Spec) -> str | None:
+        """The activation before the last layer, None: there is one layer only."""
+        return spec.activation if self.activation == "spec" else self.activation
+
+
+def masked_lm_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
+    """BERT's masked LM: dense, activation, norm, the token embedding as output matrix."""
+    from bertsmith.nn.heads import MaskedLM  # torch, which reading a config does without
+
+    return MaskedLM(
+        spec.hidden,
+        spec.embedding,
+        spec.vocab_size,
+        activation=own.activation_of(spec) or spec.activation,
+        norm_eps=spec.norm_eps,
+    )
+
+
+def replaced_token_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
+    """ELECTRA's discriminator."""
+    from bertsmith.nn.heads import ReplacedToken  # torch, as above
+
+    return ReplacedToken(spec.hidden, activation=own.activation_of(spec) or spec.activation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +95,7 @@ class ConfigTable:
     keys: Mapping[str, tuple[str, ...]]
     defaults: Mapping[str, object] = field(default_factory=dict)
     constants: Mapping[str, object] = field(default_factory=dict)
-    positions: Literal["learned", "learned_after_pad", "relative"] = "learned"
+    positions_after_pad: bool = False  # the first token has the row after that of the padding
     grouped: bool = False  # ALBERT's num_hidden_groups: 1 shares all layers, `layers` none
     head_dropout: Mapping[str, str] = field(default_factory=dict)
     harmless: frozenset[str] = frozenset()
@@ -86,7 +118,7 @@ class Variant:
     names: Mapping[str, str]
     tied: Mapping[str, str]
     config: ConfigTable
-    heads: Mapping[str, HeadShape]
+    heads: Mapping[str, HeadSpec]
     architectures: Mapping[str, str]  # head kinds joined by "+" -> class name
     aliases: tuple[str, ...] = ()  # model types that differ in name only
 

@@ -9,19 +9,18 @@ from typing import cast
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.config import values
 from bertsmith.models.config.labels import NO_LABELS, Labels, read_labels, write_labels
-from bertsmith.models.config.own import OWN_TYPE, read_own, section, write_own
+from bertsmith.models.config.own import OWN_TYPE, read_heads, read_own, section, write_own
 from bertsmith.models.config.rules import (
     ACTIVATIONS,
     HARMLESS,
     LIMITS,
     MOST_PARAMETERS,
-    MOST_POSITIONS,
     PUBLISHED_ACTIVATIONS,
     REFUSED,
 )
 from bertsmith.models.config.values import Config
-from bertsmith.models.spec import FunctionalRelative, Learned, Positions, Spec
-from bertsmith.models.variant import ENCODER, Head, HeadKind, Variant
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import ENCODER, Head, Variant
 from bertsmith.models.variants import VARIANTS, find
 
 
@@ -32,7 +31,7 @@ class ConfigReading:
     `spec.pooler` is what the named architecture has; the stored tensors have the last word.
     """
 
-    variant: str
+    variant: Variant
     spec: Spec
     heads: tuple[Head, ...] = ()
     labels: Labels = NO_LABELS
@@ -41,18 +40,23 @@ class ConfigReading:
     architecture: str | None = None
 
 
-def spec_from_config(config: Config) -> ConfigReading:
-    """Read a config.json, refusing what would change the numbers and is not understood."""
+def spec_from_config(config: Config, *, variants: Sequence[Variant] = ()) -> ConfigReading:
+    """Read a config.json, refusing what would change the numbers and is not understood.
+
+    `variants` are known besides those of the table.
+    """
     if not isinstance(config, Mapping):
         raise ConfigError(f"a config must be a table, not {values.shown(config)}")
+    known = {**VARIANTS, **{variant.name: variant for variant in variants}}
     if config.get("model_type") == OWN_TYPE:
-        variant, spec, heads = read_own(config)
+        variant, spec = read_own(config, known)
+        heads = read_heads(config, variant)
         check_size(spec)
         labels = read_labels(config)
         return ConfigReading(
             variant=variant, spec=spec, heads=heads, labels=labels, model_type=OWN_TYPE
         )
-    variant_data, model_type = _variant(config)
+    variant_data, model_type = _variant(config, known)
     _refuse(variant_data, config)
     spec = _spec(variant_data, config)
     check_size(spec)
@@ -69,7 +73,7 @@ def spec_from_config(config: Config) -> ConfigReading:
     if heads and not pooled:
         spec = replace(spec, pooler=False)
     return ConfigReading(
-        variant=variant_data.name,
+        variant=variant_data,
         spec=spec,
         heads=heads,
         labels=labels,
@@ -80,7 +84,7 @@ def spec_from_config(config: Config) -> ConfigReading:
 
 
 def config_from_spec(
-    variant: str,
+    variant: str | Variant,
     spec: Spec,
     *,
     heads: Sequence[Head] = (),
@@ -94,7 +98,7 @@ def config_from_spec(
     """
     data = find(variant)
     if not expressible(variant, spec):
-        return {**write_own(variant, spec, heads), **write_labels(labels)}
+        return {**write_own(data, spec, heads), **write_labels(labels)}
     kinds = "+".join(head.kind for head in sorted(heads, key=lambda head: head.kind))
     config: dict[str, object] = {
         "architectures": [data.architectures.get(kinds or ENCODER, data.architectures[ENCODER])],
@@ -111,7 +115,7 @@ def config_from_spec(
     return config
 
 
-def expressible(variant: str, spec: Spec) -> bool:
+def expressible(variant: str | Variant, spec: Spec) -> bool:
     """Whether the family's published config can say all of this spec."""
     data = find(variant)
     try:
@@ -126,23 +130,24 @@ def check_size(spec: Spec) -> None:
     """Refuse a model that could not be meant, before anything is allocated."""
     distinct = 1 if spec.sharing == "all" else spec.layers
     block = 4 * spec.hidden**2 + 2 * spec.hidden * spec.feed_forward
-    rows = spec.positions.rows if isinstance(spec.positions, Learned) else 0
-    count = (spec.vocab_size + rows + spec.segments) * spec.embedding + distinct * block
+    count = (
+        spec.vocab_size + spec.positions.table[0] + spec.segments
+    ) * spec.embedding + distinct * block
     if count > MOST_PARAMETERS:
         raise ConfigError(f"a model of {count:,} parameters; at most {MOST_PARAMETERS:,} are read")
 
 
-def _variant(config: Config) -> tuple[Variant, str]:
+def _variant(config: Config, known: Mapping[str, Variant]) -> tuple[Variant, str]:
     """The family by model type, or, for old configs without one, by what only it has."""
     if config.get("model_type") is not None:
         name = values.text(config, "model_type")
-        for variant in VARIANTS.values():
+        for variant in known.values():
             if name == variant.model_type or name in variant.aliases:
                 return variant, name
-        raise unknown("supported model type", name[:60], [v.model_type for v in VARIANTS.values()])
+        raise unknown("supported model type", name[:60], [v.model_type for v in known.values()])
     architecture = _architecture(config)
     if architecture is not None:
-        for variant in VARIANTS.values():
+        for variant in known.values():
             if architecture in variant.architectures.values():
                 return variant, variant.model_type
         raise ConfigError(
@@ -177,8 +182,7 @@ def _refuse(variant: Variant, config: Config) -> None:
     own = set(table.constants)
     if table.grouped:
         own.add("num_hidden_groups")
-    if table.positions == "relative":
-        own.add("max_relative_position")
+    own |= set(variant.spec.positions.published())
     for key, allowed in REFUSED.items():
         if key in config and key not in own and config[key] not in allowed:
             raise ConfigError(
@@ -208,7 +212,8 @@ def _spec(variant: Variant, config: Config) -> Spec:
         else:
             found[field] = _value({keys[0]: table.defaults[field]}, field, keys[0])
     found.setdefault("embedding", found["hidden"])
-    found["positions"] = _positions(variant, config, cast("int", found["pad_id"]))
+    first = cast("int", found["pad_id"]) + 1 if table.positions_after_pad else 0
+    found["positions"] = variant.spec.positions.from_published(config, first)
     if table.grouped:
         found["sharing"] = _sharing(config, cast("int", found["layers"]))
     return replace(variant.spec, **found)  # type: ignore[arg-type]
@@ -229,18 +234,6 @@ def _value(config: Config, field: str, key: str) -> object:
     return values.integer(config, key, 0 if field == "segments" else 1, LIMITS[field])
 
 
-def _positions(variant: Variant, config: Config, pad_id: int) -> Positions:
-    if variant.config.positions == "relative":
-        if config.get("max_relative_position") is None:
-            return FunctionalRelative()
-        return FunctionalRelative(clip=values.integer(config, "max_relative_position", 1, 65_536))
-    first = pad_id + 1 if variant.config.positions == "learned_after_pad" else 0
-    if config.get("max_position_embeddings") is None:
-        return Learned(first=first)
-    rows = values.integer(config, "max_position_embeddings", first + 1, MOST_POSITIONS)
-    return Learned(rows=rows, first=first)
-
-
 def _sharing(config: Config, layers: int) -> str:
     if config.get("num_hidden_groups") is None:
         return "all"
@@ -258,7 +251,7 @@ def _heads(
 ) -> tuple[Head, ...]:
     """The heads of the named architecture; an unknown one has none that we can name."""
     if config.get("bertsmith") is not None:
-        return read_own(config)[2]
+        return read_heads(config, variant)
     stem = variant.architectures[ENCODER].removesuffix("Model")
     endings = {name.removeprefix(stem): kinds for kinds, name in variant.architectures.items()}
     _, split, ending = (architecture or "").partition("For")
@@ -272,7 +265,7 @@ def _heads(
         if key is not None and config.get(key) is not None:
             dropout = values.fraction(config, key)
         outputs = labels.count if kind in ("sequence", "token") else 2
-        heads.append(Head(kind=cast("HeadKind", kind), outputs=outputs, dropout=dropout))
+        heads.append(Head(kind=kind, outputs=outputs, dropout=dropout))
     return tuple(heads)
 
 
@@ -283,11 +276,7 @@ def _written(variant: Variant, spec: Spec) -> dict[str, object]:
     for field, keys in table.keys.items():
         value = shape[field]
         config[keys[0]] = PUBLISHED_ACTIVATIONS[spec.activation] if field == "activation" else value
-    if isinstance(spec.positions, Learned):
-        config["max_position_embeddings"] = spec.positions.rows
-    else:
-        config["max_relative_position"] = spec.positions.clip
-        config["max_position_embeddings"] = 512  # what the published code expects; no limit here
+    config |= spec.positions.published()
     if table.grouped:
         config["num_hidden_groups"] = 1 if spec.sharing == "all" else spec.layers
     return config

@@ -9,19 +9,12 @@ from typing import get_args
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.config import values
 from bertsmith.models.config.values import Config
-from bertsmith.models.spec import (
-    Activation,
-    FunctionalRelative,
-    Learned,
-    Positions,
-    Sharing,
-    Spec,
-)
-from bertsmith.models.variant import HEAD_KINDS, Head
-from bertsmith.models.variants import VARIANTS
+from bertsmith.models.positions import MOST, FunctionalRelative, Learned, Positions
+from bertsmith.models.spec import Activation, Sharing, Spec
+from bertsmith.models.variant import Head, Variant
 
 OWN_TYPE = "bertsmith"
-MOST = 2**31 - 1
+KINDS: tuple[type[Positions], ...] = (Learned, FunctionalRelative)
 
 
 def section(heads: Sequence[Head]) -> dict[str, object]:
@@ -29,27 +22,29 @@ def section(heads: Sequence[Head]) -> dict[str, object]:
     return {"heads": [asdict(head) for head in heads]}
 
 
-def write_own(variant: str, spec: Spec, heads: Sequence[Head]) -> dict[str, object]:
+def write_own(variant: Variant, spec: Spec, heads: Sequence[Head]) -> dict[str, object]:
     """A config of the type "bertsmith": variant, spec and heads as they are."""
-    shape = asdict(spec)
-    kind = "learned" if isinstance(spec.positions, Learned) else "functional_relative"
-    shape["positions"] = {"kind": kind, **asdict(spec.positions)}
-    own = {"variant": variant, "spec": shape, **section(heads)}
+    shape = {**asdict(spec), "positions": spec.positions.to_json()}
+    own = {"variant": variant.name, "spec": shape, **section(heads)}
     return {"model_type": OWN_TYPE, "bertsmith": own}
 
 
-def read_own(config: Config) -> tuple[str, Spec, tuple[Head, ...]]:
-    """Variant, spec and heads of our section; the spec is a default one where only heads stand."""
+def read_own(config: Config, variants: Mapping[str, Variant]) -> tuple[Variant, Spec]:
+    """Variant and spec of a config of our own type."""
     own = _table(config, "bertsmith")
-    heads = tuple(_head(item) for item in _list(own, "heads"))
-    if config.get("model_type") != OWN_TYPE:
-        return "", Spec(), heads
     if "variant" not in own or "spec" not in own:
         raise ConfigError("the section bertsmith needs variant and spec")
-    return values.text(own, "variant", tuple(VARIANTS)), _spec(_table(own, "spec")), heads
+    variant = variants[values.text(own, "variant", tuple(variants))]
+    kinds = (*KINDS, type(variant.spec.positions))
+    return variant, _spec(_table(own, "spec"), {kind.kind: kind for kind in kinds})
 
 
-def _spec(shape: Config) -> Spec:
+def read_heads(config: Config, variant: Variant) -> tuple[Head, ...]:
+    """The heads that our section names."""
+    return tuple(_head(item, variant) for item in _list(_table(config, "bertsmith"), "heads"))
+
+
+def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
     known = {field.name for field in fields(Spec)}
     for name in shape:
         if name not in known:
@@ -58,7 +53,7 @@ def _spec(shape: Config) -> Spec:
     found: dict[str, object] = {}
     for name in shape:
         if name == "positions":
-            found[name] = _positions(_table(shape, name))
+            found[name] = _positions(_table(shape, name), kinds)
         elif name in choices:
             found[name] = values.text(shape, name, choices[name])
         elif name in ("dropout", "attention_dropout", "norm_eps"):
@@ -71,30 +66,21 @@ def _spec(shape: Config) -> Spec:
     return Spec(**found)  # type: ignore[arg-type]
 
 
-def _positions(table: Config) -> Positions:
-    if "kind" not in table:
-        raise ConfigError("positions need a kind, learned or functional_relative")
-    kind = values.text(table, "kind", ("learned", "functional_relative"))
-    numbers = {key: values.integer(table, key, 0, MOST) for key in table if key != "kind"}
-    expected = {"rows", "first"} if kind == "learned" else {"clip"}
-    if set(numbers) != expected:
-        raise ConfigError(f"{kind} positions need exactly {', '.join(sorted(expected))}")
-    if kind == "functional_relative":
-        return FunctionalRelative(clip=max(numbers["clip"], 1))
-    if numbers["rows"] <= numbers["first"]:
-        raise ConfigError(f"positions have {numbers['rows']} rows, all before the first one")
-    return Learned(rows=numbers["rows"], first=numbers["first"])
+def _positions(record: Config, kinds: Mapping[str, type[Positions]]) -> Positions:
+    if "kind" not in record:
+        raise ConfigError(f"positions need a kind, one of {', '.join(kinds)}")
+    return kinds[values.text(record, "kind", tuple(kinds))].from_json(record)
 
 
-def _head(item: object) -> Head:
+def _head(item: object, variant: Variant) -> Head:
     if not isinstance(item, Mapping) or set(item) - {"kind", "outputs", "dropout"}:
         raise ConfigError("each head needs kind, outputs and dropout, and nothing else")
     if "kind" not in item:
         raise ConfigError("a head needs a kind")
-    values.text(item, "kind", HEAD_KINDS)
+    kind = values.text(item, "kind", tuple(variant.heads))
     outputs = values.integer(item, "outputs", 1, 1_000_000) if "outputs" in item else 2
     dropout = values.fraction(item, "dropout") if item.get("dropout") is not None else None
-    return Head(kind=item["kind"], outputs=outputs, dropout=dropout)
+    return Head(kind=kind, outputs=outputs, dropout=dropout)
 
 
 def _table(config: Config, key: str) -> Config:

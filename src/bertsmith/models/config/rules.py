@@ -33,7 +33,6 @@ LIMITS = {
     "embedding": 65_536,
     "segments": 65_536,
 }
-MOST_POSITIONS = 16_777_216
 MOST_PARAMETERS = 20_000_000_000
 # Keys that change the numbers unless they hold one of these values.
 REFUSED: dict[str, tuple[object, ...]] = {

@@ -16,8 +16,10 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
-def find(name: str) -> Variant:
-    """The variant of that name."""
+def find(name: str | Variant) -> Variant:
+    """The variant of that name; a variant object is itself."""
+    if isinstance(name, Variant):
+        return name
     if name not in VARIANTS:
         raise unknown("variant", name, VARIANTS)
     return VARIANTS[name]

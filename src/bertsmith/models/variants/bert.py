@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from bertsmith.models.spec import Spec
-from bertsmith.models.variant import ENCODER, ConfigTable, HeadShape, Variant, sized
+from bertsmith.models.variant import (
+    ENCODER,
+    ConfigTable,
+    HeadSpec,
+    Variant,
+    masked_lm_head,
+    replaced_token_head,
+    sized,
+)
 
 SPEC = Spec()
 SIZES = {
@@ -44,13 +52,13 @@ TIED = {
     "cls.predictions.decoder.bias": "heads.masked_lm.bias",
 }
 HEADS = {
-    "masked_lm": HeadShape(activation="spec"),
-    "next_sentence": HeadShape(reads="pooled"),
-    "sentence_order": HeadShape(reads="pooled", dropped=True),
-    "replaced_token": HeadShape(activation="spec"),
-    "sequence": HeadShape(reads="pooled", dropped=True),
-    "token": HeadShape(dropped=True),
-    "span": HeadShape(),
+    "masked_lm": HeadSpec(activation="spec", build=masked_lm_head, reads_tokens=True),
+    "next_sentence": HeadSpec(reads="pooled"),
+    "sentence_order": HeadSpec(reads="pooled", dropped=True),
+    "replaced_token": HeadSpec(activation="spec", build=replaced_token_head),
+    "sequence": HeadSpec(reads="pooled", dropped=True),
+    "token": HeadSpec(dropped=True),
+    "span": HeadSpec(),
 }
 KEYS = {
     "vocab_size": ("vocab_size",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models.variant import ENCODER, ConfigTable, HeadShape
+from bertsmith.models.variant import ENCODER, ConfigTable, HeadSpec
 from bertsmith.models.variants import bert
 
 SPEC = replace(bert.SPEC, layers=6, segments=0, pooler=False)
@@ -32,10 +32,10 @@ NAMES = {
 TIED = {"vocab_projector.weight": "encoder.embeddings.tokens.weight"}
 HEADS = {
     **bert.HEADS,
-    "next_sentence": HeadShape(reads="first"),
-    "sentence_order": HeadShape(reads="first", dropped=True),
-    "sequence": HeadShape(reads="first", activation="relu", dropped=True, dropout_first=False),
-    "span": HeadShape(dropped=True),
+    "next_sentence": HeadSpec(reads="first"),
+    "sentence_order": HeadSpec(reads="first", dropped=True),
+    "sequence": HeadSpec(reads="first", activation="relu", dropped=True, dropout_first=False),
+    "span": HeadSpec(dropped=True),
 }
 CONFIG = ConfigTable(
     keys={

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models.variant import ENCODER, HeadShape, sized
+from bertsmith.models.variant import ENCODER, HeadSpec, masked_lm_head, sized
 from bertsmith.models.variants import bert
 
 SPEC = replace(bert.SPEC, pooler=False)
@@ -29,10 +29,10 @@ NAMES = {
 TIED = {"generator_lm_head.weight": "encoder.embeddings.tokens.weight"}
 HEADS = {
     **bert.HEADS,
-    "masked_lm": HeadShape(activation="gelu"),
-    "next_sentence": HeadShape(reads="first"),
-    "sentence_order": HeadShape(reads="first", dropped=True),
-    "sequence": HeadShape(reads="first", activation="gelu", dropped=True),
+    "masked_lm": HeadSpec(activation="gelu", build=masked_lm_head, reads_tokens=True),
+    "next_sentence": HeadSpec(reads="first"),
+    "sentence_order": HeadSpec(reads="first", dropped=True),
+    "sequence": HeadSpec(reads="first", activation="gelu", dropped=True),
 }
 CONFIG = replace(
     bert.CONFIG,

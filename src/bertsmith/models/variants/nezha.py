@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models.spec import FunctionalRelative
+from bertsmith.models.positions import FunctionalRelative
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import bert
 
@@ -13,7 +13,6 @@ SIZES = {"base": SPEC, "large": sized(SPEC, 24, 1024)}
 NAMES = {ours: name for ours, name in bert.NAMES.items() if ours != "encoder.embeddings.positions"}
 CONFIG = replace(
     bert.CONFIG,
-    positions="relative",
     constants={"use_relative_position": True},
     harmless=bert.HARMLESS | {"max_position_embeddings", "embedding_size"},
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertsmith.models.spec import Learned
-from bertsmith.models.variant import ENCODER, HeadShape, sized
+from bertsmith.models.positions import Learned
+from bertsmith.models.variant import ENCODER, HeadSpec, masked_lm_head, sized
 from bertsmith.models.variants import bert
 
 SPEC = replace(
@@ -33,12 +33,12 @@ TIED = {
 }
 HEADS = {
     **bert.HEADS,
-    "masked_lm": HeadShape(activation="gelu"),
-    "sequence": HeadShape(reads="first", activation="tanh", dropped=True),
+    "masked_lm": HeadSpec(activation="gelu", build=masked_lm_head, reads_tokens=True),
+    "sequence": HeadSpec(reads="first", activation="tanh", dropped=True),
 }
 CONFIG = replace(
     bert.CONFIG,
-    positions="learned_after_pad",
+    positions_after_pad=True,
     defaults={**bert.DEFAULTS, "pad_id": 1},
 )
 ARCHITECTURES = {

@@ -69,7 +69,7 @@ def build_task_model(
     heads = []
     if kind is not None:
         outputs = task.outputs if kind in ("sequence", "token") else 2
-        heads = [Head(kind=kind, outputs=outputs, dropout=recipe.head.dropout)]  # type: ignore[arg-type]
+        heads = [Head(kind=kind, outputs=outputs, dropout=recipe.head.dropout)]
     model = _encoder(recipe, source, heads, random, device)
     whole = TaskModel(
         model,

@@ -20,7 +20,8 @@ from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.tensors import listed
 from bertsmith.models.build import Model, build
 from bertsmith.models.init import look_at_neighbors
-from bertsmith.models.spec import Learned, Spec
+from bertsmith.models.spec import Spec
+from bertsmith.models.variant import Variant
 from bertsmith.models.variants import find
 from bertsmith.objectives import OBJECTIVES
 from bertsmith.objectives.learner import Asking, Learner
@@ -41,7 +42,7 @@ def build_learner(
     """The module to train: model, generator if there is one, heads; the same for the same seed."""
     generator = torch.Generator().manual_seed(recipe.run.seed)
     if init is None:
-        variant = recipe.model.variant
+        variant = find(recipe.model.variant)
         spec = spec_of(recipe.model, corpus.tokenizer(), device=device)
         loaded = None
     else:
@@ -75,10 +76,10 @@ def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: st
     loaded = load_model(init)
     corpus.require_vocabulary(loaded.tokenizer, str(init))
     model = loaded.model
-    if model.variant != recipe.model.variant:
+    if model.variant.name != recipe.model.variant:
         raise ConfigError(
-            f"{init} is a {model.variant} model and the recipe asks for {recipe.model.variant}; "
-            f"set model.variant={model.variant} or take another recipe"
+            f"{init} is a {model.variant.name} model and the recipe asks for "
+            f"{recipe.model.variant}; set model.variant={model.variant.name} or take another recipe"
         )
     changed = [n for n in ("layers", "hidden", "heads", "embedding") if getattr(recipe.model, n)]
     if changed:
@@ -92,14 +93,14 @@ def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: st
 
 
 def _built(
-    variant: str,
+    variant: Variant,
     spec: Spec,
     heads: Sequence[str],
     generator: torch.Generator,
     source: Model | None,
 ) -> Model:
     """A model with the heads asked for and a pooler only where one of them reads it."""
-    pooled = any(find(variant).heads[head].reads == "pooled" for head in heads)
+    pooled = any(variant.heads[head].reads == "pooled" for head in heads)
     model = build(variant, replace(spec, pooler=pooled), heads=heads, generator=generator)
     if source is not None:
         _copy(source, model)
@@ -158,8 +159,8 @@ def _tell_left(parts: Iterable[str]) -> None:
 
 def _check_length(recipe: PretrainRecipe, spec: Spec) -> None:
     longest = max(inputs.max_length for inputs in recipe.inputs)
-    if isinstance(spec.positions, Learned) and longest > spec.positions.longest:
+    if spec.longest is not None and longest > spec.longest:
         raise ConfigError(
-            f"texts of {longest} tokens do not fit the {spec.positions.longest} positions of the "
+            f"texts of {longest} tokens do not fit the {spec.longest} positions of the "
             "model; set model.positions, or a shorter input.max_length"
         )

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
-from bertsmith.models.spec import Activation, FunctionalRelative, Learned, Sharing, Spec
+from bertsmith.models.spec import Activation, Sharing, Spec
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import VARIANTS, find
 from bertsmith.text.tokenizer import Tokenizer
@@ -67,7 +67,9 @@ def spec_of(settings: ModelSettings, tokenizer: Tokenizer, *, device: str = "cpu
     return replace(
         spec,
         vocab_size=-(-tokenizer.vocab_size // multiple) * multiple,
-        positions=_positions(spec, settings.positions, pad, variant.config.positions),
+        positions=spec.positions.resized(
+            settings.positions, pad + 1 if variant.config.positions_after_pad else 0
+        ),
         attention_dropout=attention_dropout(settings, spec, device),
         pad_id=pad,
     )
@@ -107,11 +109,3 @@ def _resized(spec: Spec, settings: ModelSettings) -> Spec:
         sharing=settings.sharing or spec.sharing,
         dropout=spec.dropout if settings.dropout is None else settings.dropout,
     )
-
-
-def _positions(spec: Spec, longest: int, pad: int, kind: str) -> Learned | FunctionalRelative:
-    if isinstance(spec.positions, FunctionalRelative):
-        return spec.positions
-    # RoBERTa's rows begin after the one of its padding.
-    first = pad + 1 if kind == "learned_after_pad" else 0
-    return Learned(rows=longest + first, first=first)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertsmith.errors import HardwareError, TextError
-from bertsmith.models.spec import Learned, Spec
+from bertsmith.models.spec import Spec
 from bertsmith.nn.block import Block
 from bertsmith.nn.encoder import Encoder
 from bertsmith.nn.inputs import SEGMENTS
@@ -56,7 +56,7 @@ _STEP = 32  # every width must be a multiple: an AMX tile is 32 deep
 
 def why_not(spec: Spec) -> str:
     """Why the kernel cannot run a model of this shape; empty if it can."""
-    if not isinstance(spec.positions, Learned):
+    if not spec.positions.table[0]:
         return "it has relative positions"
     if spec.activation not in _ACTIVATIONS:
         return f"the kernel has no {spec.activation} activation"

@@ -1,0 +1,137 @@
+"""Kinds of positions as data: their numbers, their keys in config.json, their modules."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, ClassVar
+
+from bertsmith.errors import ConfigError
+from bertsmith.models.config import values
+from bertsmith.models.config.values import Config
+
+if TYPE_CHECKING:
+    from bertsmith.nn.positions import AttentionPositions
+
+MOST = 2**31 - 1  # of any whole number in a spec
+MOST_POSITIONS = 16_777_216
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """How a model knows the order of tokens; every kind is a subclass with whole numbers as fields.
+
+    The defaults are those of positions that live inside attention. `kind` is their name in
+    config.json; `attention` builds the module that computes them.
+    """
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def table(self) -> tuple[int, int]:
+        """Rows of a learned position embedding and the row of the first token; 0 rows: none."""
+        return 0, 0
+
+    @property
+    def longest(self) -> int | None:
+        """The longest text these positions can hold, None if there is no limit."""
+        return None
+
+    def attention(self) -> AttentionPositions | None:
+        """A new module of positions inside attention; None if there are none."""
+        return None
+
+    def resized(self, longest: int, first: int) -> Positions:
+        """For texts of that many tokens, whose first one has row `first` of a table."""
+        return self
+
+    def published(self) -> dict[str, object]:
+        """The keys that config.json has for them."""
+        return {}
+
+    def from_published(self, config: Config, first: int) -> Positions:
+        """Those of a config.json of a family that has positions of this kind."""
+        return self
+
+    def to_json(self) -> dict[str, object]:
+        """Kind and numbers, as our own section of config.json has them."""
+        return {"kind": self.kind, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, record: Config) -> Positions:
+        """What `to_json` wrote, checked."""
+        names = sorted(field.name for field in fields(cls))
+        if sorted(set(record) - {"kind"}) != names:
+            raise ConfigError(f"{cls.kind} positions need exactly {', '.join(names)}")
+        return cls(**{name: values.integer(record, name, 0, MOST) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned(Positions):
+    """A trained row for each place; `first` is the row of the first token (2 in RoBERTa)."""
+
+    kind: ClassVar[str] = "learned"
+    rows: int = 512
+    first: int = 0
+
+    @property
+    def table(self) -> tuple[int, int]:
+        """All rows, and the first one in use."""
+        return self.rows, self.first
+
+    @property
+    def longest(self) -> int:
+        """The longest text these positions can hold."""
+        return self.rows - self.first
+
+    def resized(self, longest: int, first: int) -> Positions:
+        """For texts of that many tokens, whose first one has row `first`."""
+        return Learned(rows=longest + first, first=first)
+
+    def published(self) -> dict[str, object]:
+        """The number of rows."""
+        return {"max_position_embeddings": self.rows}
+
+    def from_published(self, config: Config, first: int) -> Positions:
+        """As many rows as the config has, 512 where it has no number."""
+        if config.get("max_position_embeddings") is None:
+            return Learned(first=first)
+        rows = values.integer(config, "max_position_embeddings", first + 1, MOST_POSITIONS)
+        return Learned(rows=rows, first=first)
+
+    @classmethod
+    def from_json(cls, record: Config) -> Positions:
+        """What `to_json` wrote, checked."""
+        read = super(Learned, cls).from_json(record)
+        if (read.longest or 0) < 1:
+            raise ConfigError(f"positions have {read.table[0]} rows, all before the first one")
+        return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionalRelative(Positions):
+    """Fixed sinusoids of the clipped distance inside attention (NEZHA, arXiv:1909.00204)."""
+
+    kind: ClassVar[str] = "functional_relative"
+    clip: int = 64
+
+    def attention(self) -> AttentionPositions:
+        """The module that adds them to scores and values."""
+        from bertsmith.nn.positions import FunctionalPositions  # torch, for models alone
+
+        return FunctionalPositions(self.clip)
+
+    def published(self) -> dict[str, object]:
+        """The largest distance; the published code expects a number of positions, too."""
+        return {"max_relative_position": self.clip, "max_position_embeddings": 512}
+
+    def from_published(self, config: Config, first: int) -> Positions:
+        """With the config's largest distance, 64 where it has none."""
+        if config.get("max_relative_position") is None:
+            return FunctionalRelative()
+        return FunctionalRelative(clip=values.integer(config, "max_relative_position", 1, 65_536))
+
+    @classmethod
+    def from_json(cls, record: Config) -> Positions:
+        """What `to_json` wrote; a distance of 0 counts as 1."""
+        super(FunctionalRelative, cls).from_json(record)
+        return cls(clip=max(values.integer(record, "clip", 0, MOST), 1))
