@@ -63,5 +63,5 @@ def test_a_single_head_looks_back() -> None:
 
 
 def test_relative_positions_know_their_neighbors_already() -> None:
-    with pytest.raises(ConfigError, match=r"model\.start"):
+    with pytest.raises(ConfigError, match=r"model\.init"):
         look_at_neighbors(fresh(nezha).encoder)

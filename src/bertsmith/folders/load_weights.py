@@ -11,15 +11,18 @@ from torch import Tensor, nn
 from bertsmith.errors import ConfigError, TensorMismatchError
 from bertsmith.folders.sentence import Dense
 from bertsmith.folders.tensors import Weights, listed
-from bertsmith.models.build import Model, build
+from bertsmith.models.build import Model, build, build_head, with_heads
 from bertsmith.models.config.keys import ConfigReading
 from bertsmith.models.names import (
+    OWN,
     StateMatch,
+    form_of,
     from_published,
     ours_state,
     with_stored_pooler,
 )
 from bertsmith.models.spec import Spec
+from bertsmith.models.tensor_forms import PLAIN, Form, Joined
 from bertsmith.models.variant import Head
 
 
@@ -33,20 +36,42 @@ def fill_model(
             f"{weights.where}: the config says {spec.layers:,} layers, and there are only "
             f"{len(weights.stored):,} tensors; take both from the same model"
         )
-    match = ours_state(reading.variant, spec, weights.stored)
+    variant = reading.variant
+    model = build(variant, spec, device="meta", dtype=dtype)
+    match = ours_state(variant, spec, weights.stored, ours=_names(model))
     heads = stored_heads(reading, spec, match.unused)
     if heads:
-        match = ours_state(reading.variant, spec, weights.stored, heads=heads)
-    try:
-        model = build(reading.variant, spec, heads=heads, device="meta", dtype=dtype)
-    except ConfigError as fault:
-        raise ConfigError(f"{weights.where}: {fault}") from fault
-    wanted = dict(model.named_parameters())
-    _check(weights, match, {name: tuple(p.shape) for name, p in wanted.items()})
+        try:
+            model = with_heads(model, heads)
+        except ConfigError as fault:
+            raise ConfigError(f"{weights.where}: {fault}") from fault
+        match = ours_state(variant, spec, weights.stored, heads=heads, ours=_names(model))
+    _check(weights, match, _stored_shapes(model, match))
     for ours, stored in match.names.items():
-        _place(model, ours, weights.read(stored, dtype=dtype, device=device))
+        tensor = weights.read(stored, dtype=dtype, device=device)
+        _place(model, ours, _form(model, ours, stored).to_ours(tensor))
     _check_tied(model, weights, match)
     return model.eval()
+
+
+def _names(model: Model) -> list[str]:
+    return [name for name, _ in model.named_parameters()]
+
+
+def _form(model: Model, ours: str, stored: str) -> Form:
+    return PLAIN if stored.startswith(OWN) else form_of(model.variant, ours)
+
+
+def _stored_shapes(model: Model, match: StateMatch) -> dict[str, tuple[int, ...]]:
+    """The shape in which each of our tensors should be stored."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for ours, stored in match.names.items():
+        form = _form(model, ours, stored)
+        shape = tuple(form.to_stored(model.get_parameter(ours), model.spec.heads).shape)
+        if isinstance(form, Joined):
+            shape = (*shape[:-1], shape[-1] * form.count)
+        shapes[ours] = shape
+    return shapes
 
 
 def fill_dense(layer: Dense, weights: Weights, *, device: str, dtype: torch.dtype) -> Dense:
@@ -95,7 +120,8 @@ def _whole(reading: ConfigReading, spec: Spec, kind: str, stored: set[str]) -> b
     if reading.variant.heads[kind].reads == "pooled" and not spec.pooler:
         return False
     present = {from_published(reading.variant, name, heads=[kind]) for name in stored}
-    head = build(reading.variant, spec, heads=[kind], device="meta").heads[kind]
+    with torch.device("meta"):
+        head = build_head(reading.variant, spec, Head(kind=kind))
     return {f"heads.{kind}.{name}" for name, _ in head.named_parameters()} <= present
 
 

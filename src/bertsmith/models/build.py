@@ -33,7 +33,9 @@ class Model(nn.Module):
         self.spec = spec
         self.head_specs = tuple(heads)
         self.encoder = encoder
-        self.heads = nn.ModuleDict({head.kind: _head(self.variant, spec, head) for head in heads})
+        self.heads = nn.ModuleDict(
+            {head.kind: build_head(self.variant, spec, head) for head in heads}
+        )
 
     def forward(
         self,
@@ -88,14 +90,7 @@ def build(
     "meta" nothing is allocated at all.
     """
     variant = find(variant)
-    settings = [_setting(head, variant) for head in heads]
-    for head in settings:
-        if variant.heads[head.kind].reads == "pooled" and not spec.pooler:
-            raise ConfigError(
-                f"the {head.kind} head of {variant.name} needs a pooler, the spec has none"
-            )
-    if len({head.kind for head in settings}) < len(settings):
-        raise ConfigError(f"a head is named twice: {[head.kind for head in settings]}")
+    settings = _settings(variant, spec, heads)
     with torch.device("meta"):
         model = Model(variant, spec, _encoder(spec), settings).to(dtype)
     if torch.device(device).type == "meta":
@@ -107,6 +102,14 @@ def build(
     return model.to(device)
 
 
+def with_heads(model: Model, heads: Sequence[Head]) -> Model:
+    """The same encoder under other heads, which are still empty, on the device "meta"."""
+    settings = _settings(model.variant, model.spec, heads)
+    dtype = next(model.parameters()).dtype
+    with torch.device("meta"):
+        return Model(model.variant, model.spec, model.encoder, settings).to(dtype)
+
+
 def initialize(module: nn.Module, generator: torch.Generator | None = None) -> None:
     """Fill weights as published: matrices normal(0, 0.02), biases 0, norms 1."""
     with torch.no_grad():
@@ -115,6 +118,18 @@ def initialize(module: nn.Module, generator: torch.Generator | None = None) -> N
                 parameter.normal_(0.0, INIT_STD, generator=generator)
             else:
                 parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
+
+
+def _settings(variant: Variant, spec: Spec, heads: Sequence[str | Head]) -> list[Head]:
+    settings = [_setting(head, variant) for head in heads]
+    for head in settings:
+        if variant.heads[head.kind].reads == "pooled" and not spec.pooler:
+            raise ConfigError(
+                f"the {head.kind} head of {variant.name} needs a pooler, the spec has none"
+            )
+    if len({head.kind for head in settings}) < len(settings):
+        raise ConfigError(f"a head is named twice: {[head.kind for head in settings]}")
+    return settings
 
 
 def _setting(head: str | Head, variant: Variant) -> Head:
@@ -160,7 +175,8 @@ def _blocks(spec: Spec) -> list[Block]:
     return blocks
 
 
-def _head(variant: Variant, spec: Spec, head: Head) -> nn.Module:
+def build_head(variant: Variant, spec: Spec, head: Head) -> nn.Module:
+    """The module of one head, as torch draws it."""
     own = variant.heads[head.kind]
     if own.build is not None:
         return own.build(spec, head, own)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bertsmith.errors import ConfigError
 from bertsmith.models.config.keys import expressible
 from bertsmith.models.spec import Spec
+from bertsmith.models.tensor_forms import PLAIN, Form, Joined, Stored, join
 from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import VARIANTS, find
 
@@ -43,20 +44,31 @@ class StateMatch:
 
 
 def to_published(variant: str | Variant, ours: str, *, prefix: bool = True) -> str:
-    """The published name of one of our tensors, with the prefix it has beside a head."""
+    """The published name of one of our tensors, with the prefix it has in a model with heads."""
     data = find(variant)
-    number = NUMBER.search(ours)
-    pattern = NUMBER.sub("{i}", ours, count=1)
-    module, _, ending = pattern.rpartition(".")
-    if pattern in data.names:
-        name = data.names[pattern]
-    elif module in data.names:
-        name = f"{data.names[module]}.{ending}"
-    else:
+    entry, ending = _entry(data, ours)
+    if entry is None:
         return OWN + ours
+    name = (entry.name if isinstance(entry, Stored) else entry) + ending
+    number = NUMBER.search(ours)
     if number is not None:
         name = name.replace("{i}", number.group())
     return f"{data.prefix}.{name}" if prefix and ours.startswith("encoder.") else name
+
+
+def form_of(variant: str | Variant, ours: str) -> Form:
+    """The form in which one of our tensors is stored."""
+    entry, _ = _entry(find(variant), ours)
+    return entry.form if isinstance(entry, Stored) else PLAIN
+
+
+def _entry(data: Variant, ours: str) -> tuple[str | Stored | None, str]:
+    """A tensor's entry in the table of names, and the ending that the entry leaves open."""
+    pattern = NUMBER.sub("{i}", ours, count=1)
+    if pattern in data.names:
+        return data.names[pattern], ""
+    module, _, ending = pattern.rpartition(".")
+    return data.names.get(module), f".{ending}"
 
 
 def from_published(
@@ -67,26 +79,25 @@ def from_published(
     Families use one name for the classifier of texts and of tokens: `heads` tells which is meant.
     """
     data = find(variant)
-    name = _plain(published)
+    name = _plain(published, data)
     if name.startswith(OWN):
         return name.removeprefix(OWN)
-    number = None
-    for pattern, target in data.names.items():
+    for pattern, entry in data.names.items():
         if (
             pattern.startswith("heads.")
             and heads is not None
             and pattern.split(".")[1] not in heads
         ):
             continue
+        target = entry.name if isinstance(entry, Stored) else entry
         shape = re.escape(target).replace(r"\{i\}", r"(\d+)") + r"(\.(?:weight|bias))?"
-        found = re.fullmatch(shape, name)
-        if found is None:
+        match = re.fullmatch(shape, name)
+        if match is None:
             continue
-        ending = found.groups()[-1] or ""
-        if bool(ending) == (pattern == "heads.masked_lm.bias"):
-            continue  # that one is a tensor, all others are modules
-        number = found.group(1) if "{i}" in target else ""
-        return pattern.replace("{i}", number) + ending
+        ending = match.groups()[-1] or ""
+        if bool(ending) == pattern.endswith((".weight", ".bias")):
+            continue  # an entry is of a single tensor, or of a module with several
+        return pattern.replace("{i}", match.group(1) if "{i}" in target else "") + ending
     return None
 
 
@@ -101,7 +112,16 @@ def published_state(model: Model) -> dict[str, Tensor]:
     """The tensors of a model under their published names, each once."""
     ours = dict(model.named_parameters())
     names = _names(model.variant, model.spec, model.head_specs, ours)
-    return {names[name]: tensor.detach() for name, tensor in ours.items()}
+    state: dict[str, Tensor] = {}
+    parts: dict[str, list[tuple[Joined, Tensor]]] = {}
+    for name, tensor in ours.items():
+        form = PLAIN if names[name].startswith(OWN) else form_of(model.variant, name)
+        stored = form.to_stored(tensor.detach(), model.spec.heads)
+        if isinstance(form, Joined):
+            parts.setdefault(names[name], []).append((form, stored))
+        else:
+            state[names[name]] = stored
+    return state | {name: join(tensors) for name, tensors in parts.items()}
 
 
 def ours_state(
@@ -110,29 +130,35 @@ def ours_state(
     published: Iterable[str],
     *,
     heads: Sequence[Head | str] = (),
+    ours: Iterable[str] | None = None,
 ) -> StateMatch:
-    """Match stored tensor names with ours, whatever prefix or age they have."""
+    """Match stored tensor names with ours, whatever prefix or age they have.
+
+    `ours` are the names of the model's tensors, if it is there; else it is built to find them.
+    """
     data = find(variant)
-    wanted = tensor_names(variant, spec, heads)
+    wanted = _names(data, spec, heads, _ours(data, spec, heads) if ours is None else ours)
     kinds = {name.split(".")[1] for name in wanted if name.startswith("heads.")}
-    by_plain = {_plain(name): ours for ours, name in wanted.items()}
+    by_plain: dict[str, list[str]] = {}
+    for one, name in wanted.items():
+        by_plain.setdefault(_plain(name, data), []).append(one)
     names: dict[str, str] = {}
     tied: dict[str, str] = {}
     unused, buffers, leftovers = [], [], []
     for stored in published:
-        plain = _plain(stored)
-        ours = by_plain.get(plain)
-        if ours is not None and ours not in names:
-            names[ours] = stored
+        plain = _plain(stored, data)
+        fitting = by_plain.get(plain, [])
+        if fitting and fitting[0] not in names:
+            names |= dict.fromkeys(fitting, stored)
         elif plain in data.tied and "masked_lm" in kinds:
             tied[stored] = data.tied[plain]
         elif ("." + plain).endswith(BUFFERS):
             buffers.append(stored)
-        elif ours is None and _foreign_head(variant, plain):
+        elif not fitting and _foreign_head(variant, plain):
             unused.append(stored)
         else:
             leftovers.append(stored)
-    missing = tuple(name for ours, name in wanted.items() if ours not in names)
+    missing = tuple(dict.fromkeys(name for one, name in wanted.items() if one not in names))
     # A decoder stored without the bias it is tied to still holds that bias.
     for stored, target in list(tied.items()):
         if target not in names and target in wanted:
@@ -151,9 +177,10 @@ def ours_state(
 
 def with_stored_pooler(variant: str | Variant, spec: Spec, published: Iterable[str]) -> Spec:
     """The spec with a pooler if, and only if, the stored tensors have one."""
-    name = _plain(to_published(variant, "encoder.pooler.weight"))
+    data = find(variant)
+    name = _plain(to_published(data, "encoder.pooler.weight"), data)
     own = OWN + "encoder.pooler.weight"
-    return replace(spec, pooler=any(_plain(stored) in (name, own) for stored in published))
+    return replace(spec, pooler=any(_plain(stored, data) in (name, own) for stored in published))
 
 
 def _ours(variant: str | Variant, spec: Spec, heads: Sequence[Head | str]) -> list[str]:
@@ -171,7 +198,7 @@ def _names(
     taken: dict[str, str] = {}
     for name, published in names.items():
         other = taken.setdefault(published, name)
-        if other != name:
+        if other != name and not isinstance(form_of(variant, name), Joined):
             raise ConfigError(
                 f"{other} and {name} are both published as {published}: "
                 "save the two heads in two folders"
@@ -188,10 +215,10 @@ def _foreign_head(variant: str | Variant, plain: str) -> bool:
     return ours is not None and ours.startswith("heads.")
 
 
-def _plain(stored: str) -> str:
+def _plain(stored: str, own: Variant) -> str:
     """A stored name without wrapper and family prefix, in today's spelling."""
     name = stored.removeprefix("module.")
-    for variant in VARIANTS.values():
+    for variant in (own, *VARIANTS.values()):
         if name.startswith(f"{variant.prefix}."):
             name = name.removeprefix(f"{variant.prefix}.")
             break

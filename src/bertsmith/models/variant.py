@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.models.spec import Spec
+from bertsmith.models.tensor_forms import Stored
 
 if TYPE_CHECKING:
     from torch import nn
@@ -106,7 +107,9 @@ class Variant:
     """A published model as data.
 
     `names` maps our module paths to published ones, with `{i}` for the number of a block; those
-    under `encoder` are written without the `prefix` they get when a head stands beside them.
+    under `encoder` are written without the `prefix` they get in a model with heads. A path that
+    ends in .weight or .bias names a single tensor, published without that ending; `Stored` names
+    one whose form differs.
     `tied` maps published copies of a tensor to the tensor of ours that they repeat.
     """
 
@@ -115,7 +118,7 @@ class Variant:
     spec: Spec
     sizes: Mapping[str, Spec]
     prefix: str
-    names: Mapping[str, str]
+    names: Mapping[str, str | Stored]
     tied: Mapping[str, str]
     config: ConfigTable
     heads: Mapping[str, HeadSpec]
