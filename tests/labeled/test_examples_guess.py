@@ -209,7 +209,7 @@ def test_every_guess_can_be_set(tmp_path) -> None:
         "task: classify (as set)",
         "text: column 1 (as set)",
     }
-    assert DataSpec.from_json(spec.to_json()) == spec
+    assert DataSpec.from_values(spec.to_values()) == spec
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> Pr
         train=splits.train,
         dev=splits.dev,
         out=out,
+        spec=splits.specs["train"],
     )
     finetune(job, execution=execution, watch=watch)
     table = length_table(splits, load_tokenizer(model))

@@ -60,12 +60,19 @@ def read_objective_heads(folder: Folder) -> dict[str, Tensor]:
 
 
 TASK_KEY = "task"
+DATA_KEY = "data"
 HEAD = "task_head.safetensors"
 
 
-def task_beside(section: Mapping[str, Any], head: Mapping[str, Tensor]) -> Beside:
-    """A task as it stands beside a model; `head` is empty for published ones."""
+def task_beside(
+    section: Mapping[str, Any], head: Mapping[str, Tensor], data: Mapping[str, Any] | None = None
+) -> Beside:
+    """A task as saved with its model; `head` is empty for published ones.
+
+    `data` is how the training data was read: columns, delimiter, labels.
+    """
     told = {TASK_KEY: {**section, "head": HEAD if head else None}}
+    told |= {DATA_KEY: dict(data)} if data else {}
     return Beside(told=told, tensors={HEAD: head} if head else {})
 
 
@@ -77,6 +84,14 @@ def read_task(folder: Folder) -> dict[str, Any] | None:
         return None
     if not isinstance(section, dict) or not isinstance(section.get("name"), str):
         raise FolderError(f"{folder.path / OWN}: {TASK_KEY} must be a table with a name")
+    return section
+
+
+def read_data(folder: Folder) -> dict[str, Any] | None:
+    """How the training data of a folder was read; None if that is not recorded."""
+    section = (folder.json_object(OWN) if folder.has(OWN) else {}).get(DATA_KEY)
+    if section is not None and not isinstance(section, dict):
+        raise FolderError(f"{folder.path / OWN}: {DATA_KEY} must be a table")
     return section
 
 
@@ -95,8 +110,9 @@ def read_beside(folder: Folder) -> Beside:
     """The heads of pre-training and the task of fine-tuning, where a folder has them."""
     found = objective_heads(read_objective_heads(folder))
     section = read_task(folder)
-    task = NOTHING if section is None else task_beside(section, read_task_head(folder, section))
-    return found | task
+    if section is None:
+        return found
+    return found | task_beside(section, read_task_head(folder, section), read_data(folder))
 
 
 DECIDING = (CONFIG, OWN, HEAD, "model.safetensors", *TOKENIZER_FILES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -97,14 +98,18 @@ class DataSpec(Settings):
         """The settings that have a value."""
         return {name for name in self.model_fields_set - {"why"} if getattr(self, name) is not None}
 
-    def to_json(self) -> str:
-        """The settings as JSON that `from_json` reads back."""
-        return self.model_dump_json(exclude_none=True)
+    def to_values(self) -> dict[str, Any]:
+        """The settings as JSON values that `from_values` reads back."""
+        return self.model_dump(mode="json", exclude_none=True)
 
     @classmethod
-    def from_json(cls, text: str) -> DataSpec:
-        """Settings that `to_json` wrote."""
-        return cls.model_validate_json(text)
+    def from_values(cls, values: Mapping[str, Any]) -> DataSpec:
+        """Settings that `to_values` gave."""
+        return cls.model_validate_json(json.dumps(values))
+
+    def to_json(self) -> str:
+        """The settings as one line of JSON."""
+        return self.model_dump_json(exclude_none=True)
 
     def describe(self) -> list[str]:
         """What was guessed and why, and what was set: lines to print."""

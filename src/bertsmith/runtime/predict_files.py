@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +16,12 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.atomic_file import StagedFile
 from bertsmith.files.digest import file_digest
 from bertsmith.files.resumable_file import GrowingFile
+from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.extras import read_data
 from bertsmith.labeled.account import Account
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.guess.column_names import OWN_ID
@@ -31,8 +32,6 @@ from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
 from bertsmith.tasks.task import TaskKind
-
-log = logging.getLogger(__name__)
 
 CHUNK = 1_024  # rows between two points that a killed run can resume from
 MOST_COLUMNS = 2_000
@@ -45,8 +44,6 @@ KINDS: tuple[Kind, ...] = ("jsonl", "csv", "tsv")
 OWN = ("prediction", "confidence", "probabilities", "tags", "others", "tokens_cut")
 LABELS_JOINED = "|"
 SHOWN_OTHERS = 5  # further answers of a question in a line
-RECORD = "proof.json"  # holds the spec of the training data
-LARGEST_RECORD = 200_000_000  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,15 +286,12 @@ def write_labeled(
 
 
 def trained_spec(folder: Path) -> DataSpec | None:
-    """The data spec of the file that a folder was trained on; None where its record has none."""
-    path = folder / RECORD
+    """The data spec that a fine-tuned model was trained with; None if it is not recorded."""
+    section = read_data(Folder.at(folder))
     try:
-        if path.stat().st_size > LARGEST_RECORD:
-            return None
-        spec = json.loads(path.read_bytes())["data"]["spec"]
-        return DataSpec.from_json(json.dumps(spec)) if spec else None
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, ValidationError) as fault:
-        log.info("%s has no spec of the training data: %s", path, fault)
-        return None
+        return None if section is None else DataSpec.from_values(section)
+    except ValidationError as fault:
+        raise FolderError(
+            f"{folder / 'bertsmith.json'}: data is not a data spec ({fault.errors()[0]['msg']}); "
+            "remove the section, and name the columns with --text"
+        ) from fault

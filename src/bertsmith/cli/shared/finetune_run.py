@@ -174,6 +174,7 @@ def _job(request: Request, splits: Splits) -> FinetuneJob:
         dev=splits.dev,
         out=request.out,
         accept=request.accept,
+        spec=splits.specs["train"],
     )
 
 

@@ -12,6 +12,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.files.digest import json_digest
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.example import Example
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics import better
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import answer, predictions
@@ -53,7 +54,7 @@ class FinetuneJob:
 
     `known` are rows whose labels the model is to have, too, though it does not learn from them;
     `accept` names settings whose change since the last checkpoint is wanted. `language` of the
-    texts, if it is known.
+    texts, if it is known. `spec` is how the training file was read, and is saved with the model.
     """
 
     recipe: FinetuneRecipe
@@ -65,6 +66,7 @@ class FinetuneJob:
     known: Sequence[Example] = ()
     accept: Collection[str] = ()
     language: str | None = None
+    spec: DataSpec | None = None
 
     @property
     def folder(self) -> Path:
@@ -309,7 +311,14 @@ def _finished(
     put_back_all(model.model)
     if job.out is not None:
         if execution.ranks.is_first:
-            save_task_model(model, setup.tokenizer, job.out, recipe=job.recipe, tables=setup.tables)
+            save_task_model(
+                model,
+                setup.tokenizer,
+                job.out,
+                recipe=job.recipe,
+                tables=setup.tables,
+                spec=job.spec,
+            )
         execution.ranks.barrier()
         Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
     return Finetuned(

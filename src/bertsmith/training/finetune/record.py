@@ -1,7 +1,6 @@
 """The record of a fine-tuned folder: how it was made and what it is worth, as JSON.
 
-A report page and a model card are drawn from it alone, and `bertsmith predict` reads from it how
-the data was read.
+A report page and a model card are made from it alone.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
-from bertsmith.runtime.predict_files import RECORD, write_labeled
+from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.runtime.predictor import ModelPredictor, load_predictor
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
+RECORD = "proof.json"
 CURVE_POINTS = 400  # of each kind of line that the record keeps
 CURVES = ("train", "eval", "final")
 POOLED = {
@@ -106,7 +106,7 @@ def _data(job: FinetuneJob, splits: Splits) -> dict[str, Any]:
         "rows": {name: len(rows) for name, rows in sides.items()},
         "rejected": {n: a.rows_rejected for n, a in splits.accounts.items() if a.rows_rejected},
         "notes": list(splits.notes),
-        "spec": json.loads(spec.to_json()) if spec is not None else None,
+        "spec": spec.to_values() if spec is not None else None,
     }
 
 

@@ -180,7 +180,14 @@ def _put(
     if result.model is None or result.tokenizer is None:
         raise ConfigError(f"{chosen.folder} was stopped before its end; run the same command again")
     tables = meta_tables(chosen.train, chosen.recipe.head.meta)
-    save_task_model(result.model, result.tokenizer, job.folder, recipe=chosen.recipe, tables=tables)
+    save_task_model(
+        result.model,
+        result.tokenizer,
+        job.folder,
+        recipe=chosen.recipe,
+        tables=tables,
+        spec=chosen.spec,
+    )
     note = {
         "from": member.folder.relative_to(job.folder).as_posix(),
         "because": f"the best {figure} on the development rows",

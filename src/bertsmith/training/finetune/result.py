@@ -9,6 +9,7 @@ import torch
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.extras import HEAD, task_beside
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.tasks.model.meta import MetaTables
@@ -25,6 +26,7 @@ def save_task_model(
     *,
     recipe: FinetuneRecipe,
     tables: MetaTables,
+    spec: DataSpec | None = None,
 ) -> None:
     """Put the model folder into `out`, with all that prediction needs to know."""
     head = {
@@ -47,7 +49,7 @@ def save_task_model(
             tokenizer,
             staging,
             labels=labels_of(model.task),
-            beside=task_beside(section, head),
+            beside=task_beside(section, head, spec.to_values() if spec else None),
         )
     if not head:
         (out / HEAD).unlink(missing_ok=True)  # of a run with other settings

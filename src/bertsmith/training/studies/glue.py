@@ -80,6 +80,7 @@ def _job(run: SetRun, splits: Splits) -> FinetuneJob:
         dev=some_rows(splits.dev, run.rows, seed=seed),
         out=run.out,
         known=() if run.rows is None else task_kind(task).known(splits.train),
+        spec=splits.specs["train"],
     )
 
 
