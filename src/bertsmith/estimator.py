@@ -22,7 +22,7 @@ from bertsmith.config import validated
 from bertsmith.errors import ArgumentError, UnfittedError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder
-from bertsmith.labeled.example import Example, Label, Score, Tagged, Target
+from bertsmith.labeled.example import Example, Label, ScoreTarget, Tagged, Target
 from bertsmith.runtime.predictor import Predictor, Row
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.prediction import Prediction
@@ -276,7 +276,7 @@ class TextRegressor(TextEstimator):
                 f"y holds one number alone, {values[0]:g}, in {len(values)} sample(s); nothing can "
                 "be learned"
             )
-        return self._fit(texts, [Score(value) for value in values.tolist()])
+        return self._fit(texts, [ScoreTarget(value) for value in values.tolist()])
 
     def predict(self, X: Texts) -> NDArray[np.float64]:
         """(N,) the number of each text."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tiny_finetuning import rows
 
 from bertsmith.labeled.read.reader import read_examples
-from bertsmith.labeled.read.source_rows import KeptRows
+from bertsmith.labeled.read.source_rows import SourceRows
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime import predict_files as module
 from bertsmith.runtime.predictor import load_predictor
@@ -215,7 +215,7 @@ def test_a_csv_result_is_safe_for_spreadsheets_and_reads_back_equal(
         "".join(json.dumps({"text": "bird", "remark": cell}) + "\n" for cell in cells)
     )
     lines = module.PredictionLines("csv", task_kind("classify"), ("text", "remark"))
-    rows = KeptRows(source, DataSpec(format="jsonl", text=("text",), label=(), why={"x": "y"}))
+    rows = SourceRows(source, DataSpec(format="jsonl", text=("text",), label=(), why={"x": "y"}))
     said = Prediction(value="=yes", confidence=0.5)
     text = lines.header() + lines.lines((example, kept, said) for example, kept in rows)
     out.write_bytes(text.encode())

@@ -13,11 +13,11 @@ from bertsmith.errors import ConfigError
 from bertsmith.evaluation.comparison import compare
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
 )
 from bertsmith.tasks.answer.answer import FindAnswer
@@ -80,7 +80,7 @@ def test_chance_names_a_winner_about_as_rarely_as_it_should() -> None:
 
 
 def test_a_figure_where_less_is_better_is_won_by_less() -> None:
-    rows = [row(n, ["a"], Score(float(n))) for n in range(60)]
+    rows = [row(n, ["a"], ScoreTarget(float(n))) for n in range(60)]
     near = [Prediction(value=n + 0.1) for n in range(60)]
     far = [Prediction(value=n + (5.0 if n % 2 else -5.0)) for n in range(60)]
     found = compare(Regress(), rows, far, near, figure="mse")
@@ -93,9 +93,9 @@ def test_a_figure_where_less_is_better_is_won_by_less() -> None:
 def test_every_task_is_compared_row_by_row() -> None:
     tagged = Tagged(((0, 1), (2, 3)), ("B-x", "O"))
     cases = [
-        (Choose(), Choice(0), 0, 1),
-        (Multilabel(labels=("a", "b")), Labels(("a",)), ("a",), ("a", "b")),
-        (Regress(), Score(1.0), 1.0, 3.0),
+        (Choose(), ChoiceIndex(0), 0, 1),
+        (Multilabel(labels=("a", "b")), LabelSet(("a",)), ("a",), ("a", "b")),
+        (Regress(), ScoreTarget(1.0), 1.0, 3.0),
         (
             FindAnswer(),
             Answers((("red", 0),)),
@@ -121,7 +121,7 @@ def test_every_task_is_compared_row_by_row() -> None:
 
 
 def test_a_figure_that_does_not_exist_becomes_null() -> None:
-    rows = [row(n, ["a"], Score(float(n))) for n in range(5)]
+    rows = [row(n, ["a"], ScoreTarget(float(n))) for n in range(5)]
     flat = [Prediction(value=1.0)] * 5
     found = compare(Regress(), rows, flat, flat, samples=100)
     assert math.isnan(found.difference.value)

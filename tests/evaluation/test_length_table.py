@@ -11,7 +11,7 @@ from tiny_tasks import TASK_WORDS, row, word_tokenizer
 
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.length_table import LengthTable, length_table, row_lengths
-from bertsmith.labeled import Answers, Choice, Label, Splits
+from bertsmith.labeled import Answers, ChoiceIndex, Label, Splits
 from bertsmith.tasks.length import LengthSettings, encodings
 
 
@@ -46,7 +46,7 @@ def test_a_row_is_cut_exactly_when_the_table_says_so(fields: int) -> None:
 def test_choices_are_read_one_at_a_time_also_where_the_right_one_is_not_known() -> None:
     tokenizer = word_tokenizer()
     texts = ["red stone", "bird", "green tree house", "river"]
-    splits = Splits(train=[row(0, texts, Choice(1))], test=[row(1, texts)])
+    splits = Splits(train=[row(0, texts, ChoiceIndex(1))], test=[row(1, texts)])
     found = length_table(splits, tokenizer)
     assert list(found.tokens) == ["train", "test"]
     assert found.tokens["train"].tolist() == found.tokens["test"].tolist() == [2 + 3 + 3]

@@ -16,7 +16,7 @@ from bertsmith.corpus.sources import find_sources
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
 from bertsmith.labeled import DataSpec, guess_spec, read_examples
-from bertsmith.labeled.read.source_rows import KeptRows
+from bertsmith.labeled.read.source_rows import SourceRows
 from bertsmith.labeled.split.splits import load_splits
 
 TEXTS = [f"Das Wetter ist heute schön, sagt Nummer {n}." for n in range(40)]
@@ -56,7 +56,7 @@ def of_examples(path: Path) -> list[str]:
 def of_predictions(path: Path) -> list[str]:
     """predict: rows with all their columns."""
     spec = guess_spec(path, given=DataSpec(task="classify"))
-    rows = list(KeptRows(path, spec))
+    rows = list(SourceRows(path, spec))
     assert [source.cell("label") for _, source in rows] == [label for _, label in ROWS]
     return [example.texts[0] for example, _ in rows]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from bertsmith.labeled import (
-    Choice,
+    ChoiceIndex,
     DataSpec,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     read_examples,
 )
@@ -61,13 +61,13 @@ ROWS = {
         2,
         Label("1"),
     ),
-    "list": ({"text": "two at once", "labels": ["a", "b"]}, "jsonl", 1, Labels(("a", "b"))),
-    "score": ({"text_a": "one", "text_b": "two", "score": 3.25}, "jsonl", 2, Score(3.25)),
+    "list": ({"text": "two at once", "labels": ["a", "b"]}, "jsonl", 1, LabelSet(("a", "b"))),
+    "score": ({"text_a": "one", "text_b": "two", "score": 3.25}, "jsonl", 2, ScoreTarget(3.25)),
     "choices": (
         {"context": "It rains.", "question": "Why?", "choices": ["so", "no"], "answer": "B"},
         "jsonl",
         3,
-        Choice(1),
+        ChoiceIndex(1),
     ),
     "unlabeled": ({"id": 3, "text": "销售冠军"}, "jsonl", 1, None),
     "cluener": (
@@ -151,7 +151,7 @@ def test_swag_gives_the_first_sentence_and_the_second_with_each_ending(tmp_path)
     spec, found = read(tmp_path / "train.csv", "\n".join([SWAG, *rows]) + "\n")
     assert (spec.format, spec.task) == ("swag", "choose")
     assert found[2].texts == ("A man.", "He runs", "He sits", "He eats, then sleeps", "He swims")
-    assert (found[2].target, found[2].id) == (Choice(2), "2")
+    assert (found[2].target, found[2].id) == (ChoiceIndex(2), "2")
 
 
 def test_c3_gives_the_passage_and_the_question_with_each_choice(tmp_path) -> None:
@@ -163,7 +163,7 @@ def test_c3_gives_the_passage_and_the_question_with_each_choice(tmp_path) -> Non
     spec, found = read(tmp_path / "c3.json", json.dumps([entry, entry], ensure_ascii=False))
     assert (spec.format, spec.task) == ("c3", "choose")
     assert found[0].texts == ("男：你好。\n女：再见。", "谁先说？ 男", "谁先说？ 女")
-    assert (found[0].target, found[0].id) == (Choice(0), "d1-0")
+    assert (found[0].target, found[0].id) == (ChoiceIndex(0), "d1-0")
 
 
 def test_cmrc_in_its_other_spelling(tmp_path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.labeled import DataSpec, Example, Label, Labels, read_examples
+from bertsmith.labeled import DataSpec, Example, Label, LabelSet, read_examples
 from bertsmith.labeled.guess.guess_spec import guess_spec
 
 SENTENCES = [
@@ -166,11 +166,11 @@ def test_several_labels_in_a_cell_and_in_columns(tmp_path) -> None:
         "text\ttags\n" + "".join(f"words {n}\t{c}\n" for n, c in enumerate(cells)),
     )
     assert (spec.task, spec.label_separator) == ("multilabel", "|")
-    assert found[2].target == Labels(("a", "b", "c"))
+    assert found[2].target == LabelSet(("a", "b", "c"))
     rows = "".join(f"some words {n}\t{n % 2}\t{n % 3 // 2}\t{0}\n" for n in range(12))
     spec, found = read(tmp_path / "b.tsv", "comment_text\ttoxic\tobscene\tthreat\n" + rows)
     assert (spec.task, spec.label) == ("multilabel", ("toxic", "obscene", "threat"))
-    assert (found[0].target, found[5].target) == (Labels(()), Labels(("toxic", "obscene")))
+    assert (found[0].target, found[5].target) == (LabelSet(()), LabelSet(("toxic", "obscene")))
 
 
 def test_labels_that_may_be_joined_are_told_and_parted_on_request(tmp_path) -> None:
@@ -182,7 +182,7 @@ def test_labels_that_may_be_joined_are_told_and_parted_on_request(tmp_path) -> N
     for given in ({"label_separator": "|"}, {"task": "multilabel"}):
         spec, found = read(tmp_path / "a.tsv", body, **given)
         assert (spec.task, spec.label_separator) == ("multilabel", "|")
-        assert found[0].target == Labels(("pos", "film"))
+        assert found[0].target == LabelSet(("pos", "film"))
 
 
 def test_labels_with_a_semicolon_now_and_then_raise_no_doubt(tmp_path) -> None:

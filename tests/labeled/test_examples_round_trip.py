@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from bertsmith.errors import ConfigError
 from bertsmith.labeled import (
     Answers,
-    Choice,
+    ChoiceIndex,
     DataSpec,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     Target,
     read_examples,
@@ -183,9 +183,9 @@ def test_an_apostrophe_of_another_writer_is_text(tmp_path) -> None:
 
 
 TARGETS: dict[str, Callable[[int], Target]] = {
-    "labels": lambda n: Labels(("a", "b", "c")[: n % 4]),
-    "score": lambda n: Score(n / 7),
-    "choice": lambda n: Choice(n % 2),
+    "labels": lambda n: LabelSet(("a", "b", "c")[: n % 4]),
+    "score": lambda n: ScoreTarget(n / 7),
+    "choice": lambda n: ChoiceIndex(n % 2),
 }
 
 
@@ -221,7 +221,7 @@ def test_tags_and_answers_come_back_from_jsonl(tmp_path) -> None:
     [
         ([example(1, ("a\tb",), Label("x"))], "tsv", "tab or a line break"),
         ([example(1, ("a",), Label("x\r"))], "tsv", "carriage return"),
-        ([example(1, ("a",), Labels(("x|y",)))], "csv", "parts labels"),
+        ([example(1, ("a",), LabelSet(("x|y",)))], "csv", "parts labels"),
         ([example(1, ("a",), Tagged(((0, 1),), ("O",)))], "csv", "write JSONL"),
         ([example(1, ("a",), Label("x")), example(2, ("a",))], "csv", "another shape"),
         ([example(1, ("a",), Label("x"), label="y")], "csv", "called like another"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertsmith.labeled import Answers, DataSpec, Tagged, read_examples
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.read.reject import BadRowError
 from bertsmith.labeled.read.spans import Marking, nearest, units_of
 from bertsmith.labeled.read.write import spans_of
@@ -142,7 +142,7 @@ def test_tags_mark_exactly_the_spans(text: str, data: st.DataObject) -> None:
     cuts = sorted(set(data.draw(st.lists(st.integers(0, len(text)), max_size=6))))
     spans = [(a, b, "K" if a % 2 else "L") for a, b in zip(cuts[::2], cuts[1::2], strict=False)]
     spans = [span for span in spans if text[span[0] : span[1]].strip()]
-    marking = Marking(text, field="f", place="p", overlap=None, account=Account())
+    marking = Marking(text, field="f", place="p", overlap=None, account=RowAccount())
     for span in spans:
         marking.add(span, "f")
     bare = []
@@ -154,8 +154,8 @@ def test_tags_mark_exactly_the_spans(text: str, data: st.DataObject) -> None:
 
 def marked(
     text: str, *spans: tuple[int, int, str], overlap: str = "longest"
-) -> tuple[Tagged, Account]:
-    account = Account()
+) -> tuple[Tagged, RowAccount]:
+    account = RowAccount()
     marking = Marking(text, field="f", place="line 1", overlap=overlap, account=account)
     for span in spans:
         marking.add(span, "f")

@@ -16,8 +16,8 @@ from bertsmith.labeled import (
     DataSpec,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     load_splits,
 )
@@ -240,9 +240,15 @@ def test_equal_texts_and_groups_stay_together(texts: list[int], seed: int) -> No
 
 
 def test_strata_are_labels_the_rarest_label_kinds_and_quantiles() -> None:
-    many = [Labels(("a", "b")), Labels(("a",)), Labels(()), Labels(("a", "c")), Labels(("c",))]
+    many = [
+        LabelSet(("a", "b")),
+        LabelSet(("a",)),
+        LabelSet(()),
+        LabelSet(("a", "c")),
+        LabelSet(("c",)),
+    ]
     assert strata_of([example(n, t) for n, t in enumerate(many)]) == ["b", "a", "", "c", "c"]
-    scores = strata_of([example(n, Score(float(n))) for n in range(100)])
+    scores = strata_of([example(n, ScoreTarget(float(n))) for n in range(100)])
     assert sorted(Counter(scores).values()) == [9] + [10] * 8 + [11]
     tags = [
         Tagged(((0, 1),), ("B-PER",)),
@@ -254,7 +260,7 @@ def test_strata_are_labels_the_rarest_label_kinds_and_quantiles() -> None:
 
 
 def test_scores_are_spread_over_their_range() -> None:
-    examples = [example(n, Score(n / 10)) for n in range(1_000)]
+    examples = [example(n, ScoreTarget(n / 10)) for n in range(1_000)]
     whose = assign(examples, seed=0, shares=SHARES, group=None)
     held = [n / 10 for n in range(1_000) if whose[n] == 1]
     assert all(

@@ -8,7 +8,7 @@ import pytest
 
 from bertsmith.errors import InputFileError
 from bertsmith.labeled.guess.guess_spec import guess_spec
-from bertsmith.labeled.guess.infer_spec import spec_like
+from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.spec import DataSpec
 
@@ -33,10 +33,10 @@ def texts(path: Path, spec: DataSpec) -> list[tuple[str, ...]]:
 def test_the_same_columns_are_read_as_in_training(tmp_path: Path) -> None:
     like = trained(tmp_path)
     path = written(tmp_path / "new.tsv", "alpha\tbeta\tgamma", "a\tred bird\tnever seen")
-    spec = spec_like(path, DataSpec(), like, "classify", labeled=False)
+    spec = infer_spec(path, DataSpec(), like, "classify", labeled=False)
     assert texts(path, spec) == [("red bird",)]
     assert spec.label == ()  # a label that does not exist does no harm
-    spec = spec_like(path, DataSpec(), like, "classify", labeled=True)
+    spec = infer_spec(path, DataSpec(), like, "classify", labeled=True)
     assert (spec.text, spec.label) == (("beta",), ("gamma",))
     assert spec.why["text"] == "as in training"
 
@@ -44,13 +44,13 @@ def test_the_same_columns_are_read_as_in_training(tmp_path: Path) -> None:
 def test_what_the_user_says_comes_first(tmp_path: Path) -> None:
     like = trained(tmp_path)
     path = written(tmp_path / "new.tsv", "alpha\tbeta\tgamma", "a\tred bird\tx")
-    spec = spec_like(path, DataSpec(text=("alpha",)), like, "classify", labeled=False)
+    spec = infer_spec(path, DataSpec(text=("alpha",)), like, "classify", labeled=False)
     assert texts(path, spec) == [("a",)]
 
 
 def test_columns_of_training_are_found_in_another_order(tmp_path: Path) -> None:
     path = written(tmp_path / "new.tsv", "more\tgamma\tbeta", "1\tx\tred bird")
-    spec = spec_like(path, DataSpec(), trained(tmp_path), "classify", labeled=True)
+    spec = infer_spec(path, DataSpec(), trained(tmp_path), "classify", labeled=True)
     assert texts(path, spec) == [("red bird",)]
     assert spec.label == ("gamma",)
 
@@ -58,13 +58,13 @@ def test_columns_of_training_are_found_in_another_order(tmp_path: Path) -> None:
 def test_keys_of_training_are_found_among_others(tmp_path: Path) -> None:
     like = DataSpec(format="jsonl", text=("body",), label=("y",), task="classify", why={"x": "y"})
     path = written(tmp_path / "new.jsonl", '{"text": "not this one", "body": "this one"}')
-    spec = spec_like(path, DataSpec(), like, "classify", labeled=False)
+    spec = infer_spec(path, DataSpec(), like, "classify", labeled=False)
     assert texts(path, spec) == [("this one",)]
 
 
 def test_a_txt_file_is_one_text_a_line(tmp_path: Path) -> None:
     path = written(tmp_path / "new.txt", "one, with a comma", 'a "quote', "", "last")
-    spec = spec_like(path, DataSpec(), trained(tmp_path), "classify", labeled=False)
+    spec = infer_spec(path, DataSpec(), trained(tmp_path), "classify", labeled=False)
     assert texts(path, spec) == [("one, with a comma",), ('a "quote',), ("",), ("last",)]
 
 
@@ -72,4 +72,4 @@ def test_another_number_of_texts_is_refused(tmp_path: Path) -> None:
     pair = trained(tmp_path, text=("alpha", "beta"))
     path = written(tmp_path / "new.jsonl", '{"text": "only one"}')
     with pytest.raises(InputFileError, match=r"reads 2 texts of each row.*--text"):
-        spec_like(path, DataSpec(), pair, "classify", labeled=False)
+        infer_spec(path, DataSpec(), pair, "classify", labeled=False)

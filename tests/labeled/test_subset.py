@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertsmith.errors import ConfigError
-from bertsmith.labeled.example import Example, Label, Score
+from bertsmith.labeled.example import Example, Label, ScoreTarget
 from bertsmith.labeled.split.folds import some_rows
 
 
@@ -49,7 +49,7 @@ def test_all_rows_and_rows_without_classes_and_none() -> None:
     assert some_rows(rows, None) == rows
     assert some_rows(rows, 10) == rows
     scores = [
-        Example(source="s", line=n, id=str(n), texts=(str(n),), target=Score(n / 7))
+        Example(source="s", line=n, id=str(n), texts=(str(n),), target=ScoreTarget(n / 7))
         for n in range(50)
     ]
     assert len(some_rows(scores, 12)) == 12

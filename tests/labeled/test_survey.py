@@ -17,17 +17,17 @@ from planted import LABELS, ONLY_DEV, changed, planted
 from bertsmith.errors import RowsError
 from bertsmith.labeled import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Splits,
     Tagged,
     load_splits,
     read_examples,
 )
-from bertsmith.labeled.survey.rows import Place, folded, text_key
+from bertsmith.labeled.survey.rows import RowPlace, folded, text_key
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.labeled.survey.typos import find_typos
 
@@ -40,7 +40,7 @@ def row(line: int, text: str | tuple[str, ...], target=None, source: str = "f.ts
 
 
 def typos(counts: dict[str, int]) -> dict[str, str]:
-    places = {label: Place("train", "f.tsv", line) for line, label in enumerate(counts, 1)}
+    places = {label: RowPlace("train", "f.tsv", line) for line, label in enumerate(counts, 1)}
     return {typo.label: typo.meant for typo in find_typos(counts, places)}
 
 
@@ -70,7 +70,7 @@ def test_everything_planted_is_found_and_nothing_else(seed, tmp_path: Path) -> N
     assert {typo.label: typo.place.line for typo in found.typos} == truth.typo_lines
     for typo in found.typos:
         at = next(n for n, (_, label) in enumerate(truth.train, 2) if label == typo.meant)
-        assert typo.meant_place == Place("train", str(tmp_path / "train.tsv"), at)
+        assert typo.meant_place == RowPlace("train", str(tmp_path / "train.tsv"), at)
     (only,) = found.unseen
     assert (only.label, only.split, only.rows) == (ONLY_DEV, "dev", 1)
     assert truth.dev[only.place.line - 2][1] == ONLY_DEV
@@ -171,11 +171,11 @@ def test_copies_leaks_and_conflicts_are_kept_apart() -> None:
 @pytest.mark.parametrize(
     ("one", "two", "conflict"),
     [
-        (Labels(("a", "b")), Labels(("b", "a")), False),
-        (Labels(("a",)), Labels(()), True),
-        (Score(1.0), Score(1.0), False),
-        (Score(1.0), Score(1.5), True),
-        (Choice(0), Choice(1), True),
+        (LabelSet(("a", "b")), LabelSet(("b", "a")), False),
+        (LabelSet(("a",)), LabelSet(()), True),
+        (ScoreTarget(1.0), ScoreTarget(1.0), False),
+        (ScoreTarget(1.0), ScoreTarget(1.5), True),
+        (ChoiceIndex(0), ChoiceIndex(1), True),
         (Tagged(((0, 1),), ("B-PER",)), Tagged(((0, 1),), ("B-LOC",)), True),
         (Answers((("old", 3),)), Answers((("an old", 0), ("Old", 3))), False),
         (Answers((("old", 3),)), Answers((("new", 3),)), True),
@@ -197,14 +197,16 @@ def test_labels_are_counted_by_what_is_learned() -> None:
     tags = Tagged(((0, 1), (2, 3), (4, 5)), ("B-PER", "I-PER", "B-LOC"))
     found = survey({"train": [row(1, "a b c", tags), row(2, "d e f", tags)]})
     assert found.labels.counts["train"] == {"PER": 2, "LOC": 2}
-    found = survey({"train": [row(1, "a", Labels(("p", "q"))), row(2, "b", Labels(()))]})
+    found = survey({"train": [row(1, "a", LabelSet(("p", "q"))), row(2, "b", LabelSet(()))]})
     assert found.labels.counts["train"] == {"p": 1, "q": 1}
-    found = survey({"train": [row(1, "a", Score(1.0)), row(2, "b", Score(3.0)), row(3, "c")]})
+    found = survey(
+        {"train": [row(1, "a", ScoreTarget(1.0)), row(2, "b", ScoreTarget(3.0)), row(3, "c")]}
+    )
     assert found.labels.scores == {"train": (1.0, 2.0, 3.0)}
     assert found.labels.unlabeled == {"train": 1}
     assert "train: scores from 1 to 3, 2 on average" in found.lines()
-    choices = [row(n, (str(n), "x", "y"), Choice(0)) for n in range(3)]
-    found = survey({"train": choices, "dev": [row(9, ("9", "x", "y"), Choice(1))]})
+    choices = [row(n, (str(n), "x", "y"), ChoiceIndex(0)) for n in range(3)]
+    found = survey({"train": choices, "dev": [row(9, ("9", "x", "y"), ChoiceIndex(1))]})
     assert not found.unseen
     assert survey({"train": [], "dev": []}).lines() == ["rows: "]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
 )
 from bertsmith.tasks.answer.answer import FindAnswer
@@ -74,7 +74,7 @@ def multilabel_case(rows: int = 120, labels: Sequence[str] = ("sport", "tech", "
             for label, limit in zip(labels, task.thresholds, strict=True)
             if odds[label] >= limit
         )
-        examples.append(example(number, [words(draw, 8)], Labels(wanted)))
+        examples.append(example(number, [words(draw, 8)], LabelSet(wanted)))
         said.append(Prediction(value=given, probabilities=odds))
     return task, examples, said
 
@@ -85,7 +85,7 @@ def regress_case(rows: int = 150) -> Case:
     for number in range(rows):
         truth = draw.uniform(0, 5)
         pair = [words(draw, 6), words(draw, 7)]
-        examples.append(example(number, pair, Score(truth)))
+        examples.append(example(number, pair, ScoreTarget(truth)))
         said.append(Prediction(value=truth + draw.gauss(0.1, 0.6), cut=number % 3))
     return Regress(mean=2.5, spread=1.4), examples, said
 
@@ -154,7 +154,7 @@ def choose_case(rows: int = 60) -> Case:
         raw = [draw.random() for _ in range(choices)]
         odds = [value / sum(raw) for value in raw]
         best = odds.index(max(odds))
-        examples.append(example(number, texts, Choice(right)))
+        examples.append(example(number, texts, ChoiceIndex(right)))
         said.append(
             Prediction(
                 value=best,

@@ -15,11 +15,11 @@ from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     Target,
 )
@@ -70,11 +70,11 @@ def bird_place(words: list[str]) -> Answers:
 
 TARGETS: dict[str, Callable[[list[str]], Target]] = {
     "classify": has_bird,
-    "multilabel": lambda words: Labels(tuple(n for n in ("bird", "tree") if n in words)),
-    "regress": lambda words: Score(10.0 * words.count("bird") + len(words)),
+    "multilabel": lambda words: LabelSet(tuple(n for n in ("bird", "tree") if n in words)),
+    "regress": lambda words: ScoreTarget(10.0 * words.count("bird") + len(words)),
     "tag": marked_birds,
     "answer": bird_place,
-    "choose": lambda words: Choice(len(words) % 2),
+    "choose": lambda words: ChoiceIndex(len(words) % 2),
 }
 
 

@@ -14,7 +14,7 @@ from tiny_tasks import CPU, TASK_WORDS, row, tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Choice, Example, Label
+from bertsmith.labeled.example import ChoiceIndex, Example, Label
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.feature import Feature
@@ -35,7 +35,7 @@ def choices(count: int = 6, seed: int = 0, *, most: int = 5) -> list[Example]:
     for number in range(count):
         texts = [" ".join(rng.choices(TASK_WORDS, k=rng.randint(1, 6))) for _ in range(1 + most)]
         texts = texts[: 2 + number % most]
-        rows.append(row(number, texts, Choice(rng.randrange(len(texts) - 1))))
+        rows.append(row(number, texts, ChoiceIndex(rng.randrange(len(texts) - 1))))
     return rows
 
 
@@ -129,7 +129,7 @@ def test_meta_features_of_a_row_go_with_each_of_its_choices() -> None:
 
 
 def test_what_is_cut_is_counted() -> None:
-    rows = [row(0, ["red " * 30, "tree", "bird"], Choice(0))]
+    rows = [row(0, ["red " * 30, "tree", "bird"], ChoiceIndex(0))]
     features = TASK.features(rows, word_tokenizer(), LengthSettings(max_length=14))
     (said,) = TASK.decode([np.zeros((2, 1), dtype=np.float32)], features, rows)
     assert said.cut == 20
@@ -140,7 +140,7 @@ def test_wrong_rows_and_settings_are_refused_with_their_place() -> None:
     tokens = word_tokenizer()
     with pytest.raises(TextError, match=r"rows.tsv, line 4: a context without choices"):
         TASK.features([row(3, ["red"])], tokens, LENGTHS)
-    for target in (Choice(2), Choice(-1), Label("tree")):
+    for target in (ChoiceIndex(2), ChoiceIndex(-1), Label("tree")):
         with pytest.raises(TextError, match=r"rows.tsv, line 1: .* none of the 2 choices"):
             TASK.features([row(0, ["red", "tree", "bird"], target)], tokens, LENGTHS)
     with pytest.raises(ConfigError, match=r"length\.stride"):

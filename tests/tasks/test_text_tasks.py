@@ -12,7 +12,7 @@ from tiny_tasks import CPU, TASK_WORDS, overfit, row, tiny_task_model, word_toke
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, Label, Labels, Score
+from bertsmith.labeled.example import Example, Label, LabelSet, ScoreTarget
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify, classify_from
 from bertsmith.tasks.inference import answer, cut_up, predictions
@@ -88,7 +88,7 @@ def test_every_head_learns_a_batch_by_heart(head: HeadSettings) -> None:
 def test_several_labels_and_their_thresholds() -> None:
     names = ["a", "b", "c"]
     rows = [
-        row(n, [text], Labels(tuple(name for at, name in enumerate(names) if n >> at & 1)))
+        row(n, [text], LabelSet(tuple(name for at, name in enumerate(names) if n >> at & 1)))
         for n, text in enumerate(texts(8))
     ]
     task = multilabel_from(rows, TaskOptions(loss=CrossEntropySettings()))
@@ -106,7 +106,7 @@ def test_several_labels_and_their_thresholds() -> None:
 
 
 def test_numbers_are_learned_on_their_own_scale() -> None:
-    rows = [row(n, [text, "bird"], Score(100.0 + 10 * n)) for n, text in enumerate(texts(6))]
+    rows = [row(n, [text, "bird"], ScoreTarget(100.0 + 10 * n)) for n, text in enumerate(texts(6))]
     task = regress_from(rows, TaskOptions())
     assert (task.mean, round(task.spread, 3)) == (125.0, 17.078)
     features = task.features(rows, word_tokenizer(), LENGTHS)
@@ -119,7 +119,7 @@ def test_numbers_are_learned_on_their_own_scale() -> None:
 
 def test_a_number_that_never_changes_cannot_be_learned() -> None:
     with pytest.raises(ConfigError, match="all training rows have the number 2"):
-        regress_from([row(n, ["bird"], Score(2.0)) for n in range(3)], TaskOptions())
+        regress_from([row(n, ["bird"], ScoreTarget(2.0)) for n in range(3)], TaskOptions())
 
 
 def test_answers_are_the_same_in_any_batch_and_in_order() -> None:

@@ -13,7 +13,7 @@ from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 
 from bertsmith.errors import ConfigError
-from bertsmith.labeled.example import Choice, Example, Label
+from bertsmith.labeled.example import ChoiceIndex, Example, Label
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
@@ -124,7 +124,7 @@ def test_a_head_learns_what_the_vectors_do_not_say(tmp_path: Path) -> None:
 
 
 def test_choices_are_counted_one_by_one() -> None:
-    choices = [row(0, ["red", "blue bird", "tree bird"], Choice(1))]
+    choices = [row(0, ["red", "blue bird", "tree bird"], ChoiceIndex(1))]
     term = WideFeatures(WORDS, WORDS)
     features = Choose().features(choices, TOKENIZER, LengthSettings())
     term.rarity.fill_(1.0)

@@ -14,7 +14,7 @@ from tiny_tasks import row, word_tokenizer
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
-from bertsmith.labeled.example import Example, Score
+from bertsmith.labeled.example import Example, ScoreTarget
 from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.predictor import answer_on, load_predictor
 from bertsmith.tasks.length import LengthSettings, pair_encodings
@@ -33,7 +33,7 @@ def pairs(count: int, seed: int) -> list[Example]:
     """How many of the birds in two texts are in both."""
     texts = [example.texts[0] for example in rows(2 * count, seed=seed)]
     return [
-        row(n, [a, b], Score(float(min(a.count("bird"), b.count("bird")))))
+        row(n, [a, b], ScoreTarget(float(min(a.count("bird"), b.count("bird")))))
         for n, (a, b) in enumerate(zip(texts[::2], texts[1::2], strict=True))
     ]
 

@@ -11,7 +11,7 @@ from tiny_tasks import TASK_WORDS, row, word_tokenizer
 from bertsmith.config import to_toml
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
-from bertsmith.labeled import Answers, Choice, Example, Label, Labels, Score, Tagged
+from bertsmith.labeled import Answers, ChoiceIndex, Example, Label, LabelSet, ScoreTarget, Tagged
 from bertsmith.tasks.kinds import task_from_data, task_kind
 from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.training.finetune.recipe import (
@@ -51,11 +51,11 @@ def examples(task: str, *, fields: int, words: int) -> list[Example]:
         units = tuple((at, at + 3) for at in starts)
         target = {
             "classify": Label("ab"[number % 2]),
-            "multilabel": Labels(("a", "b")[: number % 3]),
-            "regress": Score(float(number)),
+            "multilabel": LabelSet(("a", "b")[: number % 3]),
+            "regress": ScoreTarget(float(number)),
             "tag": Tagged(units, ("B-X", *["O"] * (len(units) - 1))),
             "answer": Answers(((texts[-1][:3], 0),)),
-            "choose": Choice(number % 2),
+            "choose": ChoiceIndex(number % 2),
         }[task]
         found.append(row(number, texts, target))
     return found

@@ -30,7 +30,7 @@ ZERO = np.zeros(1, dtype="<i8").tobytes()
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class CorpusTally:
     """What was counted so far."""
 
     blocks: int = 0
@@ -53,7 +53,7 @@ class GrowingCorpus:
     def __init__(self, folder: Path, journal: Path, key: str) -> None:
         """Take up what an earlier build of the same `key` left, or begin anew."""
         self.folder = folder
-        self.tally = Tally()
+        self.tally = CorpusTally()
         self.mark = ""
         self._journal = journal
         self._key = key
@@ -67,7 +67,7 @@ class GrowingCorpus:
         """Forget everything that was written."""
         self.close()
         self._journal.unlink(missing_ok=True)
-        self.tally = Tally()
+        self.tally = CorpusTally()
         self.mark = ""
         self._hashes = {name: hashlib.sha256() for name in ARRAYS}
         self._sizes = dict.fromkeys(ARRAYS, 0)
@@ -171,7 +171,7 @@ class GrowingCorpus:
             state = json.loads(self._journal.read_text(encoding="utf-8"))
             if state["key"] != self._key:
                 return False
-            tally = Tally(**state["tally"])
+            tally = CorpusTally(**state["tally"])
             sizes = {name: int(state["sizes"][name]) for name in ARRAYS}
             mark = str(state["mark"])
             for name in ARRAYS:

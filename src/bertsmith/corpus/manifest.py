@@ -9,7 +9,7 @@ from typing import Any
 import tokenizers
 
 from bertsmith import __version__
-from bertsmith.corpus.journal import Tally
+from bertsmith.corpus.journal import CorpusTally
 from bertsmith.corpus.report import (
     TOP_UNKNOWN,
     CorpusReport,
@@ -41,7 +41,7 @@ def make_manifest(
     vocabulary: str,
     segmenter: str,
     sources: list[dict[str, Any]],
-    tally: Tally,
+    tally: CorpusTally,
     files: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Everything a reader needs; no time and no place, so that equal input gives equal bytes."""

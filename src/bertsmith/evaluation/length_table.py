@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import unknown
-from bertsmith.labeled.example import Answers, Choice, Example
+from bertsmith.labeled.example import Answers, ChoiceIndex, Example
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
 from bertsmith.text.tokenizer import Tokenizer
@@ -130,7 +130,7 @@ def length_table(
     parts = {name: examples for name, examples in given.items() if examples}
     # Test rows without labels are read like the others.
     targets = [example.target for examples in parts.values() for example in examples[:1]]
-    choices = any(isinstance(target, Choice) for target in targets)
+    choices = any(isinstance(target, ChoiceIndex) for target in targets)
     return LengthTable(
         tokens={
             name: row_lengths(examples, tokenizer, choices=choices)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     Target,
 )
@@ -21,16 +21,16 @@ from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits
 
 __all__ = [
-    "Account",
     "Answers",
-    "Choice",
+    "ChoiceIndex",
     "DataSpec",
     "Example",
     "Examples",
     "Label",
-    "Labels",
+    "LabelSet",
     "Reject",
-    "Score",
+    "RowAccount",
+    "ScoreTarget",
     "Splits",
     "Tagged",
     "Target",

@@ -8,7 +8,7 @@ NAMED = 3  # how many places of each kind of repair are kept for the notes
 
 
 @dataclass(slots=True)
-class Account:
+class RowAccount:
     """Counts of one reading; `rows_in` is always `rows_ok` + `rows_rejected`."""
 
     rows_in: int = 0

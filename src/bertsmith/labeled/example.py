@@ -14,14 +14,14 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelSet:
     """Any number of classes at once; none is an answer, too."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class ScoreTarget:
     """A number to predict."""
 
     value: float
@@ -51,13 +51,13 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceIndex:
     """Which of texts[1:] is right, counted from 0."""
 
     index: int
 
 
-Target = Label | Labels | Score | Tagged | Answers | Choice
+Target = Label | LabelSet | ScoreTarget | Tagged | Answers | ChoiceIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

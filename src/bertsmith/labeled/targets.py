@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bertsmith.errors import unknown
-from bertsmith.labeled.example import Answers, Choice, Label, Labels, Score, Tagged
+from bertsmith.labeled.example import Answers, ChoiceIndex, Label, LabelSet, ScoreTarget, Tagged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +39,18 @@ TARGETS: Mapping[str, TargetKind] = {
         TargetKind(
             name="labels",
             task="multilabel",
-            type=Labels,
+            type=LabelSet,
             column="labels",
             named=True,
             many=True,
             fixed_texts=True,
         ),
-        TargetKind(name="number", task="regress", type=Score, column="score", fixed_texts=True),
+        TargetKind(
+            name="number", task="regress", type=ScoreTarget, column="score", fixed_texts=True
+        ),
         TargetKind(name="tags", task="tag", type=Tagged, column="entities", form="spans"),
         TargetKind(name="answers", task="answer", type=Answers, column="answers", form="answers"),
-        TargetKind(name="choice", task="choose", type=Choice, column="label", choices=True),
+        TargetKind(name="choice", task="choose", type=ChoiceIndex, column="label", choices=True),
     )
 }
 BY_TASK = {one.task: one for one in TARGETS.values()}

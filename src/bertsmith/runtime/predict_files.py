@@ -22,11 +22,11 @@ from bertsmith.files.digest import file_digest
 from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import read_data
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.guess.column_names import OWN_ID
 from bertsmith.labeled.read.reader import OnError
-from bertsmith.labeled.read.source_rows import LINE_BREAKS, Kept, KeptRows
+from bertsmith.labeled.read.source_rows import LINE_BREAKS, SourceRow, SourceRows
 from bertsmith.labeled.read.write import csv_line, target_value, tsv_line
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.predictor import Predictor
@@ -38,7 +38,7 @@ MOST_COLUMNS = 2_000
 BYTES_PER_TOKEN = 4  # about, in English and in Chinese
 Watch = Callable[[int, int], None]
 """Called with the number of rows done and of all rows."""
-Triple = tuple[Example, Kept, Prediction]
+Triple = tuple[Example, SourceRow, Prediction]
 Kind = Literal["jsonl", "csv", "tsv"]
 KINDS: tuple[Kind, ...] = ("jsonl", "csv", "tsv")
 OWN = ("prediction", "confidence", "probabilities", "tags", "others", "tokens_cut")
@@ -54,13 +54,13 @@ class PredictionSource:
     spec: DataSpec
     on_error: OnError = "stop"
     also: tuple[str, ...] = ()  # columns that the model reads in addition to the texts
-    account: Account = field(default_factory=Account)
+    account: RowAccount = field(default_factory=RowAccount)
     columns: tuple[str, ...] = ()
     sha256: str = ""
 
-    def rows(self) -> KeptRows:
+    def rows(self) -> SourceRows:
         """The rows, from the first on."""
-        return KeptRows(self.path, self.spec, on_error=self.on_error, also=self.also)
+        return SourceRows(self.path, self.spec, on_error=self.on_error, also=self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def check_source(
     A table needs `every_column` of the rows; JSONL only those that are called like its own.
     """
     also = predictor.meta_columns
-    rows = KeptRows(path, spec, on_error=on_error, also=also)
+    rows = SourceRows(path, spec, on_error=on_error, also=also)
     columns: dict[str, None] = {}
     for _, kept in rows:
         if not columns or (kept.raw is not None and (every_column or _may_clash(kept.raw))):
@@ -159,10 +159,10 @@ def predicted_lines(predictor: Predictor, source: PredictionSource) -> Iterator[
         yield lines.lines(chunk)
 
 
-def _answered(predictor: Predictor, rows: KeptRows) -> Iterator[list[Triple]]:
+def _answered(predictor: Predictor, rows: SourceRows) -> Iterator[list[Triple]]:
     """Chunks of rows with their predictions; a chunk is one call of the predictor, wherever a run
     begins, so what is computed together does not depend on it."""
-    waiting: deque[Kept] = deque()
+    waiting: deque[SourceRow] = deque()
 
     def examples() -> Iterator[Example]:
         for example, kept in islice(rows, CHUNK):
@@ -210,23 +210,23 @@ class PredictionLines:
         first = [self._id] if self._id else []
         return self._line([*first, *self._columns, *(self._named[name] for name in self._own)])
 
-    def lines(self, rows: Iterable[tuple[Example, Kept, Prediction]]) -> str:
+    def lines(self, rows: Iterable[tuple[Example, SourceRow, Prediction]]) -> str:
         """The lines of some rows."""
         make = self._object if self.kind == "jsonl" else self._cells
         return "".join(make(*row) for row in rows)
 
-    def _object(self, example: Example, kept: Kept, prediction: Prediction) -> str:
+    def _object(self, example: Example, kept: SourceRow, prediction: Prediction) -> str:
         values = {self._named[name]: value for name, value in _values(prediction).items()}
         added = json.dumps(values, ensure_ascii=False).translate(LINE_BREAKS)
         start = kept.json_start()
         return f"{start}{'' if start.endswith('{') else ', '}{added[1:]}\n"
 
-    def _cells(self, example: Example, kept: Kept, prediction: Prediction) -> str:
+    def _cells(self, example: Example, kept: SourceRow, prediction: Prediction) -> str:
         values = _values(prediction)
         first = [example.id] if self._id else []
         own = [_cell(name, values.get(name), prediction) for name in self._own]
         columns = kept.columns
-        given = Kept(columns)  # parsed once
+        given = SourceRow(columns)  # parsed once
         return self._line([*first, *(given.cell(name) for name in self._columns), *own])
 
 

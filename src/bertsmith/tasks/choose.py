@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Choice, Example
+from bertsmith.labeled.example import ChoiceIndex, Example
 from bertsmith.metrics import CHOICES
 from bertsmith.metrics.baselines import majority, words
 from bertsmith.nn.loss import LossSum
@@ -120,7 +120,7 @@ def _pairs(example: Example) -> list[tuple[str, str]]:
 
 def _index(example: Example) -> int:
     target, choices = example.target, len(example.texts) - 1
-    if not isinstance(target, Choice) or not 0 <= target.index < choices:
+    if not isinstance(target, ChoiceIndex) or not 0 <= target.index < choices:
         raise TextError(
             f"{example.place}: {target!r} is none of the {choices} choices, which count from 0"
         )

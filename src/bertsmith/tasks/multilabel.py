@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, Labels
+from bertsmith.labeled.example import Example, LabelSet
 from bertsmith.metrics import MULTILABEL, Decisions
 from bertsmith.metrics.arrays import Bools, Floats
 from bertsmith.metrics.baselines import majority, words
@@ -117,7 +117,7 @@ class Multilabel(WholeText):
 
     def _row(self, example: Example) -> NDArray[np.bool_]:
         target = example.target
-        if not isinstance(target, Labels) or not set(target.names) <= set(self.labels):
+        if not isinstance(target, LabelSet) or not set(target.names) <= set(self.labels):
             raise TextError(
                 f"{example.place}: the labels are {target!r}; known labels: "
                 f"{', '.join(self.labels[:20])}"
@@ -128,7 +128,7 @@ class Multilabel(WholeText):
 
 def multilabel_from(examples: Sequence[Example], options: TaskOptions) -> Multilabel:
     """Classes in the order of their names."""
-    given = [e.target.names for e in examples if isinstance(e.target, Labels)]
+    given = [e.target.names for e in examples if isinstance(e.target, LabelSet)]
     counts = Counter(name for names in given for name in names)
     labels = tuple(sorted(counts))
     if not labels:
@@ -187,7 +187,7 @@ def _row_score(truth: Any, predicted: Any) -> Floats:
 
 
 def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
-    names = example.target.names if isinstance(example.target, Labels) else ()
+    names = example.target.names if isinstance(example.target, LabelSet) else ()
     return ", ".join(names) or NOTHING, ", ".join(_names(prediction)) or NOTHING
 
 

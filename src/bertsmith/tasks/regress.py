@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, Score
+from bertsmith.labeled.example import Example, ScoreTarget
 from bertsmith.metrics import REGRESSION
 from bertsmith.metrics.arrays import Floats
 from bertsmith.metrics.baselines import majority, words
@@ -108,7 +108,7 @@ class Regress(WholeText):
 
 def regress_from(examples: Sequence[Example], options: TaskOptions) -> Regress:
     """With the mean and the standard deviation of the numbers."""
-    values = [e.target.value for e in examples if isinstance(e.target, Score)]
+    values = [e.target.value for e in examples if isinstance(e.target, ScoreTarget)]
     if not values:
         raise ConfigError("no training row has a number")
     mean = math.fsum(values) / len(values)
@@ -121,7 +121,7 @@ def regress_from(examples: Sequence[Example], options: TaskOptions) -> Regress:
 
 
 def _value(example: Example) -> float:
-    if not isinstance(example.target, Score):
+    if not isinstance(example.target, ScoreTarget):
         raise TextError(f"{example.place}: {example.target!r} is no number to learn")
     return example.target.value
 

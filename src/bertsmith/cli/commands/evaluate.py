@@ -114,10 +114,10 @@ def rows_for(
 ) -> list[Example]:
     """The labeled rows of a file, read as a model's own data was if it can be."""
     from bertsmith.cli.commands.predict import say_spec
-    from bertsmith.labeled.guess.infer_spec import spec_like
+    from bertsmith.labeled.guess.infer_spec import infer_spec
     from bertsmith.runtime.predict_files import trained_spec
 
-    spec = spec_like(
+    spec = infer_spec(
         path,
         reading.labeled(),
         trained_spec(Path(folder)),

@@ -126,7 +126,7 @@ def _file(
     by_lines: bool,
 ) -> None:
     from bertsmith.cli.shared.console import note
-    from bertsmith.labeled.guess.infer_spec import spec_like, whole_lines
+    from bertsmith.labeled.guess.infer_spec import infer_spec, whole_lines
     from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
 
     kind = kind_of(out) if out is not None else "jsonl"  # a wrong name is said before the work
@@ -139,7 +139,7 @@ def _file(
                 "or as JSON, with --format"
             )
     else:
-        spec = spec_like(
+        spec = infer_spec(
             path,
             reading.spec(),
             trained_spec(Path(folder)),

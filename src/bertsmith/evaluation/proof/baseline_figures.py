@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Answers, Choice, Example, Label, Labels, Score, Tagged
+from bertsmith.labeled.example import (
+    Answers,
+    ChoiceIndex,
+    Example,
+    Label,
+    LabelSet,
+    ScoreTarget,
+    Tagged,
+)
 from bertsmith.tasks.kinds import task_kind
 
 Sides = tuple[list[Sequence[str]], Any]
@@ -45,7 +53,7 @@ def _labels(examples: Sequence[Example]) -> tuple[str, ...]:
     for example in examples:
         if isinstance(example.target, Label):
             found.add(example.target.name)
-        elif isinstance(example.target, Labels):
+        elif isinstance(example.target, LabelSet):
             found.update(example.target.names)
         elif isinstance(example.target, Tagged):
             found.update(example.target.tags)
@@ -62,11 +70,11 @@ def _sides(examples: Sequence[Example], labels: tuple[str, ...]) -> Sides:
         texts.append(example.texts)
         if isinstance(target, Label):
             targets.append(place[target.name])
-        elif isinstance(target, Labels):
+        elif isinstance(target, LabelSet):
             targets.append([label in target.names for label in labels])
-        elif isinstance(target, Score):
+        elif isinstance(target, ScoreTarget):
             targets.append(target.value)
-        elif isinstance(target, Choice):
+        elif isinstance(target, ChoiceIndex):
             targets.append(target.index)
         elif isinstance(target, Tagged):
             texts[-1] = [example.texts[0][start:end] for start, end in target.units]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import (
     answers,
@@ -29,7 +29,7 @@ class Reader(Protocol):
     """What a format offers."""
 
     def __call__(
-        self, lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+        self, lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
     ) -> Iterator[Example | Reject]:
         """Every row as an example or a reject; `piece`: the lines are a part of a file."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.formats.objects import (
     Row,
@@ -23,7 +23,7 @@ from bertsmith.labeled.spec import DataSpec
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of questions; an empty list of answers says that there is none."""
     question, context = (str(field) for field in (spec.text or ("question", "context")))

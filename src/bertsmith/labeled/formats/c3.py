@@ -9,8 +9,8 @@ from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
-from bertsmith.labeled.example import Choice, Example
+from bertsmith.labeled.account import RowAccount
+from bertsmith.labeled.example import ChoiceIndex, Example
 from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 from bertsmith.labeled.spec import DataSpec
 
@@ -18,7 +18,7 @@ SHAPE = "[[sentences], [questions], id]"
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The questions of a C3 file: the passage, then the question with each of its choices."""
     document = JsonDocument(lines.whole(LARGEST_DOCUMENT), lines.name, lines.number + 1)
@@ -63,7 +63,7 @@ def _entry(entry: object, where: str) -> tuple[str, list[object], str]:
 
 def _question(
     question: object, at: str, *, labeled: bool
-) -> tuple[tuple[str, ...], Choice | None, str]:
+) -> tuple[tuple[str, ...], ChoiceIndex | None, str]:
     if not isinstance(question, dict):
         raise BadRowError(f"it is {type_name(question)}", "write an object", column=at)
     asked, choices, answer = (question.get(key) for key in ("question", "choice", "answer"))
@@ -90,4 +90,4 @@ def _question(
             "write it as the choice is written",
             column=f"{at}.answer",
         )
-    return texts, Choice(choices.index(answer)), asked
+    return texts, ChoiceIndex(choices.index(answer)), asked

@@ -7,7 +7,7 @@ from collections.abc import ItemsView, Iterator
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.marked import read_marked
 from bertsmith.labeled.read.reject import Reject
@@ -19,7 +19,7 @@ SHAPE = '{"name": {"words": [[start, last]]}}'
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a CLUENER file; the second number of a place is that of its last character."""
     return read_marked(lines, spec, account, _mark)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects, text_of
 from bertsmith.labeled.read.reject import Reject
@@ -19,7 +19,7 @@ MARKS = (("span1", "_", "_"), ("span2", "[", "]"))  # as the benchmark's own bas
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a CLUEWSC file."""
     field = str(spec.label[0]) if spec.label else None

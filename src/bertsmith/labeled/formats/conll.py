@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bertsmith.errors import ConfigError
 from bertsmith.files.faults import BadRowError, UnreadableLineError, shown
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.read.word_sequences import joined, tagged_words
@@ -21,7 +21,7 @@ LONGEST_SENTENCE = 20_000  # words; without blank lines a whole file would be on
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The sentences of a CoNLL file."""
     sentence = _Sentence(lines.name, spec)

@@ -8,9 +8,9 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.csv_records import Record, plain_records, quoted_records
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Target
-from bertsmith.labeled.read.columns import Places, places
+from bertsmith.labeled.read.columns import ColumnPlan, places
 from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 from bertsmith.labeled.read.targets import label_reader, marked_labels
 from bertsmith.labeled.read.write import unguarded
@@ -20,7 +20,7 @@ Cells = list[str]
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a table; `piece` reads a part of one, which has no header of its own."""
     records = table_records(lines, spec)
@@ -75,7 +75,7 @@ def _width(spec: DataSpec, records: Iterator[Record]) -> int:
 
 
 def _builder(
-    source: str, spec: DataSpec, where: Places, account: Account
+    source: str, spec: DataSpec, where: ColumnPlan, account: RowAccount
 ) -> Callable[[int, Cells], Example]:
     """A function from the cells of a row to its example."""
     if spec.has_choices and where.label and len(where.text) < 3:
@@ -115,7 +115,7 @@ def _builder(
 
 
 def _target_reader(
-    spec: DataSpec, where: Places, account: Account
+    spec: DataSpec, where: ColumnPlan, account: RowAccount
 ) -> Callable[[Cells], Target | None]:
     if not where.label:
         return lambda cells: None
@@ -135,7 +135,7 @@ def _target_reader(
     return read
 
 
-def _ragged(cells: Cells, where: Places, spec: DataSpec) -> BadRowError:
+def _ragged(cells: Cells, where: ColumnPlan, spec: DataSpec) -> BadRowError:
     """The fault of a row that is wider or narrower than the table."""
     found, width = len(cells), where.width
     whose = "the header has" if spec.header else "the other rows have"

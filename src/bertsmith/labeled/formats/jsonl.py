@@ -8,7 +8,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.formats.objects import (
     Row,
@@ -26,13 +26,13 @@ Build = Callable[[int, Row], Example]
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of JSON objects."""
     return read_objects(lines, account, _builder(lines.name, spec, account))
 
 
-def _builder(source: str, spec: DataSpec, account: Account) -> Build:
+def _builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
     fields = _names(spec.text, "text", source)
     if not fields:
         raise ConfigError(f"{source}: no key for the text was chosen; set --text NAME")
@@ -102,7 +102,7 @@ def _choices(row: Row, fields: list[str]) -> tuple[str, ...]:
 
 
 def _target_reader(
-    spec: DataSpec, fields: list[str], account: Account
+    spec: DataSpec, fields: list[str], account: RowAccount
 ) -> Callable[[Row, int], Target | None]:
     if not fields:
         return lambda row, choices: None

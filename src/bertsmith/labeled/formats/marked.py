@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects, text_of
 from bertsmith.labeled.read.reject import Reject
@@ -16,7 +16,7 @@ Mark = Callable[[object, str, DataSpec, Marking], Tagged]  # what a field holds,
 
 
 def read_marked(
-    lines: Lines, spec: DataSpec, account: Account, mark: Mark
+    lines: Lines, spec: DataSpec, account: RowAccount, mark: Mark
 ) -> Iterator[Example | Reject]:
     """The rows of a file of JSON objects whose places `mark` reads."""
     text_field = str((spec.text or ("text",))[0])

@@ -8,7 +8,7 @@ from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import may_hold_surrogates, parse_row, refuse_surrogates, type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 
@@ -16,7 +16,7 @@ Row = Mapping[str, object]
 Build = Callable[[int, Row], Example]
 
 
-def read_objects(lines: Lines, account: Account, build: Build) -> Iterator[Example | Reject]:
+def read_objects(lines: Lines, account: RowAccount, build: Build) -> Iterator[Example | Reject]:
     """The example of each row, as `build(line, row)` makes it."""
     listed = lines.first_character() == "["
     for line, raw, row in _listed(lines) if listed else _lined(lines, account):
@@ -28,7 +28,7 @@ def read_objects(lines: Lines, account: Account, build: Build) -> Iterator[Examp
             yield reject_of(fault, lines.name, line, raw, part="field")
 
 
-def _lined(lines: Lines, account: Account) -> Iterator[tuple[int, str, Row | BadRowError]]:
+def _lined(lines: Lines, account: RowAccount) -> Iterator[tuple[int, str, Row | BadRowError]]:
     for line in lines:
         if not isinstance(line, str):
             yield lines.number, line.raw, line

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.marked import read_marked
 from bertsmith.labeled.read.reject import Reject
@@ -22,7 +22,7 @@ PIECES = ("text", "entity", "word", "mention", "value")
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of texts with spans."""
     return read_marked(lines, spec, account, _mark)

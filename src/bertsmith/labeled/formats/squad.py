@@ -9,7 +9,7 @@ from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import may_hold_surrogates, refuse_surrogates, type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.read.answers import answer_pair, placed
 from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
@@ -19,7 +19,7 @@ Object = Mapping[str, object]
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The questions of a file, each with its context; `extra` holds the article's title."""
     document = JsonDocument(lines.whole(LARGEST_DOCUMENT), lines.name, lines.number + 1)
@@ -61,7 +61,7 @@ def _as_question(value: object) -> object:
 class _Reader:
     """Walks through articles; `at` is the place in the text that was reached."""
 
-    def __init__(self, document: JsonDocument, spec: DataSpec, account: Account) -> None:
+    def __init__(self, document: JsonDocument, spec: DataSpec, account: RowAccount) -> None:
         self.at = 0
         self._document = document
         self._labeled = spec.label != ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import delimited
 from bertsmith.labeled.read.reject import Reject
@@ -16,7 +16,7 @@ COLUMNS = ("sent1", BEGUN, "ending0", "ending1", "ending2", "ending3")
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a SWAG file: the first sentence, then the second one with each of its endings."""
     text = tuple(column for column in (spec.text or COLUMNS) if column != BEGUN)

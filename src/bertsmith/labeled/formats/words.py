@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects
 from bertsmith.labeled.read.reject import Reject
@@ -16,7 +16,7 @@ from bertsmith.labeled.spec import DataSpec
 
 
 def read(
-    lines: Lines, spec: DataSpec, account: Account, *, piece: bool = False
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a file of tokenized, tagged sentences."""
     words_field = str((spec.text or ("tokens",))[0])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bertsmith.labeled.formats.conll import COMMENT, DOCUMENT, cells_of
 from bertsmith.labeled.guess.json_rows import put_joiner
 from bertsmith.labeled.guess.sample import Sample
-from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.spec_builder import SpecBuilder
 from bertsmith.labeled.read.tag_schemes import TAG, guess_scheme
 from bertsmith.labeled.read.word_sequences import joined
 
@@ -36,7 +36,7 @@ def looks_like_conll(sample: Sample) -> str | None:
     return None
 
 
-def guess_conll(sample: Sample, draft: Draft) -> list[str]:
+def guess_conll(sample: Sample, draft: SpecBuilder) -> list[str]:
     """Decide how the file is written; gives texts of the sample."""
     lines = _word_lines(sample.lines)
     delimiter, width = _shape(lines, draft.get("delimiter"))

@@ -20,7 +20,7 @@ from bertsmith.labeled.guess.json_rows import (
 from bertsmith.labeled.guess.profile import profile
 from bertsmith.labeled.guess.roles import guess_named, guess_numbered
 from bertsmith.labeled.guess.sample import Sample, take_sample
-from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.spec_builder import SpecBuilder
 from bertsmith.labeled.guess.table import guess_table
 from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.language import guess_language
@@ -34,7 +34,7 @@ QUESTIONS = {"squad": "answer", "c3": "choose"}
 
 def guess_spec(path: Path, *, given: DataSpec | None = None) -> DataSpec:
     """Decide all that `given` leaves open, from the first records of the file."""
-    draft = Draft(given or DataSpec())
+    draft = SpecBuilder(given or DataSpec())
     sample = take_sample(path, draft.get("encoding"))
     why = "its byte order mark" if sample.marked else "the bytes are valid"
     draft.put("encoding", sample.encoding, why)
@@ -73,7 +73,7 @@ def _first_fault(sample: Sample) -> Reject:
     return reject_of(BadRowError("no row is usable", "check the file"), str(sample.path), line, "")
 
 
-def _fill(sample: Sample, draft: Draft) -> list[str]:
+def _fill(sample: Sample, draft: SpecBuilder) -> list[str]:
     """Decide what the format needs; gives texts of the sample."""
     form = draft.get("format")
     if form in QUESTIONS:
@@ -90,7 +90,7 @@ def _fill(sample: Sample, draft: Draft) -> list[str]:
     return _table(sample, draft)
 
 
-def _table(sample: Sample, draft: Draft) -> list[str]:
+def _table(sample: Sample, draft: SpecBuilder) -> list[str]:
     names, rows = guess_table(sample, draft)
     if names is not None and all(called(names, (column,)) for column in COLUMNS):
         draft.put("format", "swag", "the columns of SWAG")

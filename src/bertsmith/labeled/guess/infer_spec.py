@@ -17,7 +17,7 @@ WHOLE_LINES |= {"columns": 1, "text": (1,), "label": (), "empty": "keep"}
 ABOUT_TABLES = {"format", "delimiter", "quoting", "header", "columns", "text"}
 
 
-def spec_like(
+def infer_spec(
     path: Path,
     given: DataSpec,
     trained: DataSpec | None,

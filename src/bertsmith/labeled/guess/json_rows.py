@@ -16,7 +16,7 @@ from bertsmith.labeled.guess.column_names import called
 from bertsmith.labeled.guess.profile import profile
 from bertsmith.labeled.guess.roles import guess_named
 from bertsmith.labeled.guess.sample import ROWS, Sample
-from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.spec_builder import SpecBuilder
 from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.read.tag_schemes import guess_scheme
 from bertsmith.text.segment import is_chinese
@@ -99,7 +99,7 @@ def _span_list(value: object) -> bool:
     return isinstance(first, list) and len(first) == 3 and type(first[0]) is int
 
 
-def guess_fields(rows: Rows, draft: Draft) -> list[str]:
+def guess_fields(rows: Rows, draft: SpecBuilder) -> list[str]:
     """Decide the keys of a format's rows; gives texts of the sample."""
     form = draft.get("format")
     if form == "jsonl":
@@ -113,7 +113,7 @@ def guess_fields(rows: Rows, draft: Draft) -> list[str]:
     return [plain(row.get(field)) for row in rows for field in fields]
 
 
-def _columns(rows: Rows, draft: Draft) -> None:
+def _columns(rows: Rows, draft: SpecBuilder) -> None:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     choices = called(keys, usual.CHOICES)
     if choices and _any(rows, (choices,), _strings):
@@ -146,13 +146,13 @@ def _cells(value: object) -> list[str]:
     return [plain(item) for item in value] if isinstance(value, list) else [plain(value)]
 
 
-def _text_key(rows: Rows, draft: Draft, names: Sequence[str]) -> None:
+def _text_key(rows: Rows, draft: SpecBuilder, names: Sequence[str]) -> None:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     found = called(keys, names)
     draft.put("text", (found or names[0],), "a key is usually called so")
 
 
-def _spans(rows: Rows, draft: Draft) -> None:
+def _spans(rows: Rows, draft: SpecBuilder) -> None:
     _text_key(rows, draft, usual.TEXTS)
     field = next((key for key in usual.SPANS if _any(rows, (key,), _span_list)), "entities")
     draft.put("label", (field,), "it holds lists of spans")
@@ -187,27 +187,27 @@ def _bounds(value: object) -> tuple[int, int, str | None]:
     return (start, end, said) if type(start) is int and type(end) is int else (0, 1, None)
 
 
-def _cluener(rows: Rows, draft: Draft) -> None:
+def _cluener(rows: Rows, draft: SpecBuilder) -> None:
     _text_key(rows, draft, ("text",))
     draft.put("label", ("label",), "kinds, words and their places")
     draft.put("task", "tag", "words of the text are marked")
     draft.put("span_end", "inclusive", "as CLUENER was published")
 
 
-def _cluewsc(rows: Rows, draft: Draft) -> None:
+def _cluewsc(rows: Rows, draft: SpecBuilder) -> None:
     draft.put("text", ("text",), "as CLUEWSC was published")
     labeled = any("label" in row for row in rows)
     draft.put("label", ("label",) if labeled else (), "as CLUEWSC was published")
     draft.put("task", "classify", "the pronoun means the noun, or not")
 
 
-def _answers(rows: Rows, draft: Draft) -> None:
+def _answers(rows: Rows, draft: SpecBuilder) -> None:
     draft.put("text", ("question", "context"), "as flattened SQuAD")
     draft.put("label", ("answers",), "as flattened SQuAD")
     draft.put("task", "answer", "rows have answers")
 
 
-def _words(rows: Rows, draft: Draft) -> None:
+def _words(rows: Rows, draft: SpecBuilder) -> None:
     _text_key(rows, draft, usual.WORDS)
     field = next((key for key in usual.TAGS if _any(rows, (key,), _strings)), "tags")
     draft.put("label", (field,), "it holds a tag for each word")
@@ -223,7 +223,7 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def put_joiner(words: Sequence[str], draft: Draft) -> None:
+def put_joiner(words: Sequence[str], draft: SpecBuilder) -> None:
     """Decide what stands between words: nothing in Chinese, a space elsewhere."""
     chinese = sum(any(map(is_chinese, word)) for word in words)
     if chinese * 2 > len(words):
@@ -232,7 +232,7 @@ def put_joiner(words: Sequence[str], draft: Draft) -> None:
         draft.put("joiner", " ", "words are written apart")
 
 
-TASKS: Mapping[str, Callable[[Rows, Draft], None]] = {
+TASKS: Mapping[str, Callable[[Rows, SpecBuilder], None]] = {
     "spans": _spans,
     "cluener": _cluener,
     "cluewsc": _cluewsc,

@@ -16,7 +16,7 @@ from bertsmith.labeled.guess.column_names import (
     pair_called,
 )
 from bertsmith.labeled.guess.profile import Profile
-from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.spec_builder import SpecBuilder
 from bertsmith.labeled.spec import Column
 
 Profiles = Mapping[Any, Profile]  # by name, or by number
@@ -24,7 +24,7 @@ COMPARABLE = 4  # a second text is no shorter than a quarter of the first
 MOST_CATEGORIES = 30  # label columns beyond it are not guessed
 
 
-def guess_named(profiles: Profiles, draft: Draft) -> None:
+def guess_named(profiles: Profiles, draft: SpecBuilder) -> None:
     """Decide by the names of columns or keys, and where they say nothing by what stands there."""
     names = [str(name) for name in profiles]
     choices = choices_called(names)
@@ -72,7 +72,7 @@ def _numbers_of(profiles: Profiles, choices: int) -> str | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _id(names: Sequence[str], profiles: Profiles, draft: Draft) -> None:
+def _id(names: Sequence[str], profiles: Profiles, draft: SpecBuilder) -> None:
     found = called(names, IDS)
     if found is not None:
         draft.put("id", found, f"a column is called {found!r}")
@@ -80,7 +80,7 @@ def _id(names: Sequence[str], profiles: Profiles, draft: Draft) -> None:
         draft.put("id", 1, "the first column counts the rows and has no name")
 
 
-def _label_by_content(rest: Profiles, draft: Draft) -> None:
+def _label_by_content(rest: Profiles, draft: SpecBuilder) -> None:
     marks = [name for name, column in rest.items() if column.binary]
     if 1 < len(marks) <= MOST_CATEGORIES:
         draft.put("label", tuple(marks), "columns of 0 and 1, one for each label")
@@ -99,7 +99,7 @@ def _label_by_content(rest: Profiles, draft: Draft) -> None:
         draft.put("label", (), f"{what}: read as unlabeled; set --label if there is one")
 
 
-def guess_numbered(profiles: Profiles, draft: Draft) -> None:
+def guess_numbered(profiles: Profiles, draft: SpecBuilder) -> None:
     """Decide for a table without a header, by what stands in its columns."""
     if _cola(profiles):
         draft.put("text", (4,), "four columns as in CoLA")
@@ -149,7 +149,7 @@ def _why_label(column: Profile) -> str:
     return "it is short beside a long text"
 
 
-def guess_texts(rest: Profiles, draft: Draft) -> None:
+def guess_texts(rest: Profiles, draft: SpecBuilder) -> None:
     """The longest column, and a second one of comparable length: a pair."""
     texts = {name: column for name, column in rest.items() if not column.number_or_id}
     found = texts or dict(rest)

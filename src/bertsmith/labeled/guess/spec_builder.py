@@ -7,7 +7,7 @@ from typing import Any
 from bertsmith.labeled.spec import DataSpec
 
 
-class Draft:
+class SpecBuilder:
     """Settings under discussion."""
 
     def __init__(self, given: DataSpec) -> None:

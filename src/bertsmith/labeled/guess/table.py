@@ -12,7 +12,7 @@ from bertsmith.files.lines import Lines
 from bertsmith.labeled.guess.column_names import OWN_ID, known, plain
 from bertsmith.labeled.guess.profile import profile
 from bertsmith.labeled.guess.sample import ROWS, Sample
-from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.spec_builder import SpecBuilder
 from bertsmith.labeled.read.write import unguarded
 
 DELIMITERS = ("\t", ",", ";", "|")
@@ -56,7 +56,7 @@ class _Reading:
         return torn / max(1, len(self.rows))
 
 
-def guess_table(sample: Sample, draft: Draft) -> tuple[list[str] | None, Table]:
+def guess_table(sample: Sample, draft: SpecBuilder) -> tuple[list[str] | None, Table]:
     """Decide how the table is written; gives its header, if any, and rows of the sample."""
     reading = _best(sample, draft)
     name = NAMES.get(reading.delimiter, repr(reading.delimiter))
@@ -80,7 +80,7 @@ def guess_table(sample: Sample, draft: Draft) -> tuple[list[str] | None, Table]:
     return names, [row for row in reading.rows[1:] if len(row) == len(names)]
 
 
-def _best(sample: Sample, draft: Draft) -> _Reading:
+def _best(sample: Sample, draft: SpecBuilder) -> _Reading:
     usual = USUAL.get(sample.ending, "\t")
     wanted = [draft.get("delimiter")] if draft.is_set("delimiter") else DELIMITERS
     readings = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bertsmith.labeled.guess.profile import profile
-from bertsmith.labeled.guess.spec_builder import Draft
+from bertsmith.labeled.guess.spec_builder import SpecBuilder
 from bertsmith.labeled.targets import target_kind
 
 SEPARATORS = ("|", ";", ", ", ",")
@@ -14,7 +14,7 @@ NO_LABEL = "-"  # what SNLI, MNLI and CMNLI write where the annotators did not a
 MANY_SCORES = 10
 
 
-def guess_task(cells: Sequence[str], draft: Draft) -> None:
+def guess_task(cells: Sequence[str], draft: SpecBuilder) -> None:
     """Decide the task from the cells of the one label column."""
     filled = [cell for cell in cells if cell]
     column = profile(filled)
@@ -36,7 +36,7 @@ def guess_task(cells: Sequence[str], draft: Draft) -> None:
         draft.put("task", "classify", f"labels in the sample: {shown}{more}{_doubt(filled)}")
 
 
-def _separator(cells: Sequence[str], draft: Draft) -> bool:
+def _separator(cells: Sequence[str], draft: SpecBuilder) -> bool:
     """Whether labels are joined in one cell: the parts repeat more than the cells do.
 
     Where the user has said that they are, what joins them is the first that parts any cell.
@@ -59,7 +59,7 @@ def _separator(cells: Sequence[str], draft: Draft) -> bool:
     return False
 
 
-def _many_stated(draft: Draft) -> bool:
+def _many_stated(draft: SpecBuilder) -> bool:
     """Whether it is decided that a row may have several labels."""
     kind = target_kind(draft.get("target"), draft.get("task"))
     return kind is not None and kind.many

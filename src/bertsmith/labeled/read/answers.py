@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.strict_json import type_name
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Answers
 from bertsmith.labeled.read.spans import nearest
 
@@ -14,7 +14,7 @@ Given = Sequence[tuple[str, int | None]]
 """Texts of answers with the places that the file gives, if it gives any."""
 
 
-def placed(context: str, given: Given, account: Account, *, name: str, field: str) -> Answers:
+def placed(context: str, given: Given, account: RowAccount, *, name: str, field: str) -> Answers:
     """The answers where they stand; one that stands nowhere is kept for scoring only.
 
     A question none of whose answers stands in the context cannot be used.

@@ -13,7 +13,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ColumnPlan:
     """Where the parts of an example stand among the cells of a row, counted from 0."""
 
     names: Names  # of all columns, as messages call them
@@ -32,7 +32,7 @@ class Places:
         return self.names[place] or place + 1
 
 
-def places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str) -> Places:
+def places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str) -> ColumnPlan:
     """The columns of a spec among those of a file: `names` of its header, or their number."""
     finder = _Finder(list(names) if names is not None else None, width, place)
     text = finder.all(spec.text or ())
@@ -47,7 +47,7 @@ def places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str) 
     extra = list(spec.extra or ())
     if spec.group is not None and spec.group not in extra:
         extra.append(spec.group)
-    return Places(
+    return ColumnPlan(
         names=finder.names(),
         text=text,
         label=label,

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from bertsmith.errors import ConfigError, InputFileError, RowsError, unknown
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import FORMATS, TARGETS_OF
 from bertsmith.labeled.guess.guess_spec import guess_spec
@@ -25,7 +25,7 @@ class Examples(Iterator[Example]):
     """The examples of one file; `account` counts what was met, `spec` says how it was read."""
 
     def __init__(self, path: Path, spec: DataSpec, on_error: OnError, rejects: Path) -> None:
-        self.account = Account()
+        self.account = RowAccount()
         self.spec = spec
         self.faults: list[Reject] = []
         """The first rejected rows, without what they hold."""

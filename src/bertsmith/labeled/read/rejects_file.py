@@ -11,7 +11,7 @@ from bertsmith.files.atomic_file import StagedFile
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import parse_row
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.formats import FORMATS
 from bertsmith.labeled.formats.objects import string
@@ -82,7 +82,7 @@ def _equal(path: Path, staged: StagedFile) -> bool:
                 return old == new
 
 
-def read_rejected(path: Path, spec: DataSpec, account: Account) -> Iterator[Example | Reject]:
+def read_rejected(path: Path, spec: DataSpec, account: RowAccount) -> Iterator[Example | Reject]:
     """The rows of such a file, read from their `raw` as if it stood in the original."""
     lines = Lines(path)
     source = str(original(path) or path)

@@ -23,7 +23,7 @@ LINE_BREAKS = str.maketrans({"\n": " ", "\r": " ", "\u2028": "\\u2028", "\u2029"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SourceRow:
     """What a row holds: cells by the names of their columns, or the JSON object as written."""
 
     cells: Mapping[str, object]
@@ -49,7 +49,7 @@ class Kept:
         return plain(value)
 
 
-class KeptRows(Iterator[tuple[Example, Kept]]):
+class SourceRows(Iterator[tuple[Example, SourceRow]]):
     """The rows of a file, one by one, in memory that does not grow with it."""
 
     def __init__(
@@ -60,16 +60,16 @@ class KeptRows(Iterator[tuple[Example, Kept]]):
         self.rows: Examples = read_examples(path, self.spec, on_error=on_error)
         self._raw = _Raw(path, self.spec) if self.spec.format in OBJECTS else None
 
-    def __next__(self) -> tuple[Example, Kept]:
+    def __next__(self) -> tuple[Example, SourceRow]:
         example = next(self.rows)
         if self.spec.delimiter == "\n":  # whole lines: a column without a name
-            return example, Kept({"text": example.texts[0]})
+            return example, SourceRow({"text": example.texts[0]})
         if self.spec.format in TABLES:
-            return example, Kept(example.extra)
+            return example, SourceRow(example.extra)
         if self._raw is not None:
             # Rows are counted as they come, rejected ones too: that is the number of this one.
-            return example, Kept({}, self._raw.row(self.rows.account.rows_in))
-        return example, Kept(_told(example))
+            return example, SourceRow({}, self._raw.row(self.rows.account.rows_in))
+        return example, SourceRow(_told(example))
 
     def close(self) -> None:
         """End before the last row."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.labeled.account import Account
+from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Tagged
 from bertsmith.text.segment import is_chinese
 
@@ -81,7 +81,7 @@ class Marking:
     """
 
     def __init__(
-        self, text: str, *, field: str, place: str, overlap: str | None, account: Account
+        self, text: str, *, field: str, place: str, overlap: str | None, account: RowAccount
     ) -> None:
         self._text = text
         self._field = field

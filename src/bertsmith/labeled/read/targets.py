@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.strict_json import WrittenFloat, type_name
-from bertsmith.labeled.example import Choice, Label, Labels, Score, Target
+from bertsmith.labeled.example import ChoiceIndex, Label, LabelSet, ScoreTarget, Target
 from bertsmith.labeled.spec import DataSpec
 
 MARK = "\ufeff"
@@ -48,12 +48,12 @@ def _label_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[s
 
 
 def _number_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
-    return lambda cell: Score(_number(cell, column))
+    return lambda cell: ScoreTarget(_number(cell, column))
 
 
 def _choice_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
     first = spec.first_choice or 0
-    return lambda cell: Choice(_index(cell, choices, first, column))
+    return lambda cell: ChoiceIndex(_index(cell, choices, first, column))
 
 
 def _labels_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
@@ -104,7 +104,7 @@ def unknown_label(
     )
 
 
-def labels_of(names: Sequence[str], spec: DataSpec, column: int | str) -> Labels:
+def labels_of(names: Sequence[str], spec: DataSpec, column: int | str) -> LabelSet:
     """Several labels of one row."""
     for number, name in enumerate(names):
         checked(name, spec, column)
@@ -112,7 +112,7 @@ def labels_of(names: Sequence[str], spec: DataSpec, column: int | str) -> Labels
             raise BadRowError(
                 f"the label {shown(name)} stands twice in one row", "remove one", column=column
             )
-    return Labels(tuple(names))
+    return LabelSet(tuple(names))
 
 
 def _parts(cell: str, separator: str | None) -> list[str]:
@@ -121,7 +121,7 @@ def _parts(cell: str, separator: str | None) -> list[str]:
     return cell.split(separator) if separator else [cell]
 
 
-def marked_labels(cells: Sequence[str], names: Sequence[str]) -> Labels:
+def marked_labels(cells: Sequence[str], names: Sequence[str]) -> LabelSet:
     """The labels whose columns hold a 1."""
     found = []
     for cell, name in zip(cells, names, strict=True):
@@ -133,7 +133,7 @@ def marked_labels(cells: Sequence[str], names: Sequence[str]) -> Labels:
                 "write 1 or 0",
                 column=name,
             )
-    return Labels(tuple(found))
+    return LabelSet(tuple(found))
 
 
 def _number(cell: str, column: int | str) -> float:

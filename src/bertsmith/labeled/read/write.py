@@ -14,11 +14,11 @@ from bertsmith.files.atomic_file import StagedFile
 from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     Target,
 )
@@ -127,7 +127,7 @@ class _Shape:
             guarded=True if self._kind == "csv" else None,
             text=self._texts,
             label=(self._label,) if self._label else (),
-            label_separator=SEPARATOR if table and self._of is Labels else None,
+            label_separator=SEPARATOR if table and self._of is LabelSet else None,
             id=self._id,
             extra=self._extra,
             empty="keep",
@@ -172,7 +172,7 @@ class _Shape:
 
 def _text_names(example: Example) -> tuple[str, ...]:
     count = len(example.texts)
-    if isinstance(example.target, Choice):
+    if isinstance(example.target, ChoiceIndex):
         return ("context", *(f"choice{number}" for number in range(count - 1)))
     if isinstance(example.target, Answers):
         return ("question", "context")
@@ -184,11 +184,11 @@ def _text_names(example: Example) -> tuple[str, ...]:
 def _cell(target: Target) -> str:
     if isinstance(target, Label):
         return target.name
-    if isinstance(target, Score):
+    if isinstance(target, ScoreTarget):
         return repr(target.value)
-    if isinstance(target, Choice):
+    if isinstance(target, ChoiceIndex):
         return str(target.index)
-    if isinstance(target, Labels):
+    if isinstance(target, LabelSet):
         for name in target.names:
             if SEPARATOR in name:
                 raise ConfigError(
@@ -200,11 +200,11 @@ def _cell(target: Target) -> str:
 
 def target_value(target: Target, text: str) -> object:
     """A target as JSON rows spell it."""
-    if isinstance(target, Labels):
+    if isinstance(target, LabelSet):
         return list(target.names)
-    if isinstance(target, Score):
+    if isinstance(target, ScoreTarget):
         return target.value
-    if isinstance(target, Choice):
+    if isinstance(target, ChoiceIndex):
         return target.index
     if isinstance(target, Answers):
         return {

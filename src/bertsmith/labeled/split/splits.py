@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.labeled.account import Account
-from bertsmith.labeled.example import Example, Label, Labels, Tagged
+from bertsmith.labeled.account import RowAccount
+from bertsmith.labeled.example import Example, Label, LabelSet, Tagged
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec
@@ -27,7 +27,7 @@ class Splits:
     dev: list[Example] = field(default_factory=list)
     test: list[Example] = field(default_factory=list)
     specs: dict[str, DataSpec] = field(default_factory=dict)
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: dict[str, RowAccount] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What a user should know, in plain sentences."""
 
@@ -115,7 +115,7 @@ def _labels(examples: Sequence[Example]) -> tuple[str, ...]:
         target = example.target
         if isinstance(target, Label):
             found.add(target.name)
-        elif isinstance(target, Labels):
+        elif isinstance(target, LabelSet):
             found.update(target.names)
         elif isinstance(target, Tagged):
             found.update(tag[2:] if tag[1:2] == "-" else tag for tag in target.tags if tag != "O")

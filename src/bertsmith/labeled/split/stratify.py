@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
 )
 
@@ -106,10 +106,10 @@ def strata_of(examples: Sequence[Example]) -> list[str]:
     """What must be spread evenly: labels, the rarest label of several, quantiles of scores."""
     names = [_names(example) for example in examples]
     counts = Counter(name for found in names for name in found)
-    edges = _edges([e.target.value for e in examples if isinstance(e.target, Score)])
+    edges = _edges([e.target.value for e in examples if isinstance(e.target, ScoreTarget)])
     return [
         f"{sum(edge < example.target.value for edge in edges):02d}"
-        if isinstance(example.target, Score)
+        if isinstance(example.target, ScoreTarget)
         else min(found, key=lambda name: (counts[name], name), default="")
         for example, found in zip(examples, names, strict=True)
     ]
@@ -119,9 +119,9 @@ def _names(example: Example) -> tuple[str, ...]:
     target = example.target
     if isinstance(target, Label):
         return (target.name,)
-    if isinstance(target, Labels):
+    if isinstance(target, LabelSet):
         return target.names
-    if isinstance(target, Choice):
+    if isinstance(target, ChoiceIndex):
         return (str(target.index),)
     if isinstance(target, Tagged):
         return tuple(sorted({tag[2:] for tag in target.tags if tag[:2] == "B-"}))

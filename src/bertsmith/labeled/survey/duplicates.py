@@ -9,15 +9,15 @@ from typing import Any, Literal
 from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     Target,
 )
-from bertsmith.labeled.survey.rows import Place, folded, text_key
+from bertsmith.labeled.survey.rows import RowPlace, folded, text_key
 
 Kind = Literal["duplicate", "leak", "conflict"]
 Row = tuple[str, int]  # the split and the number in it
@@ -34,8 +34,8 @@ class Twins:
 
     kind: Kind
     exact: bool
-    first: Place
-    second: Place
+    first: RowPlace
+    second: RowPlace
     text: str
     labels: tuple[str, str] | None = None
 
@@ -128,8 +128,8 @@ class _Group:
         return Twins(
             kind=kind,
             exact=exact,
-            first=Place.of(first[0], one),
-            second=Place.of(second[0], two),
+            first=RowPlace.of(first[0], one),
+            second=RowPlace.of(second[0], two),
             text=shown(" | ".join(two.texts)),
             labels=labels,
         )
@@ -137,7 +137,7 @@ class _Group:
 
 def _said(target: Target | None) -> Hashable:
     """A target so that two of them can be compared, None for none; a frozenset holds answers."""
-    if isinstance(target, Labels):
+    if isinstance(target, LabelSet):
         return tuple(sorted(target.names))
     if isinstance(target, Tagged):
         return target.tags  # where units stand differs with the spaces
@@ -165,11 +165,11 @@ def _spelled(target: Target | None) -> str:
     """A target as a line of a survey shows it."""
     if isinstance(target, Label):
         return shown(target.name)
-    if isinstance(target, Labels):
+    if isinstance(target, LabelSet):
         return ", ".join(shown(name) for name in target.names) or "no label"
-    if isinstance(target, Score):
+    if isinstance(target, ScoreTarget):
         return f"{target.value:g}"
-    if isinstance(target, Choice):
+    if isinstance(target, ChoiceIndex):
         return f"choice {target.index}"
     if isinstance(target, Answers):
         return next((shown(text) for text in _answers(target)), "no answer")

@@ -10,15 +10,15 @@ from typing import Any
 from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
-    Choice,
+    ChoiceIndex,
     Example,
     Label,
-    Labels,
-    Score,
+    LabelSet,
+    ScoreTarget,
     Tagged,
     Target,
 )
-from bertsmith.labeled.survey.rows import Place
+from bertsmith.labeled.survey.rows import RowPlace
 
 UNEVEN = 10  # times as many rows of one label as of another
 FEW = 5  # training rows of a label, from which little can be learned
@@ -26,21 +26,21 @@ ANSWERED, UNANSWERED = "has an answer", "has none"
 
 
 @dataclass(slots=True)
-class LabelCounts:
+class LabelSurvey:
     """Rows by label and split (of tags: spans by kind), and the first row of each label."""
 
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     scores: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     """Of numbers to predict: the least, the mean and the largest of each split."""
     unlabeled: dict[str, int] = field(default_factory=dict)
-    first: dict[str, Place] = field(default_factory=dict)
+    first: dict[str, RowPlace] = field(default_factory=dict)
     kind: type | None = None
     """Of the targets."""
 
     @property
     def learned(self) -> bool:
         """Whether labels are names that a model learns to say, not numbers of choices."""
-        return self.kind in (Label, Labels, Tagged)
+        return self.kind in (Label, LabelSet, Tagged)
 
     @property
     def totals(self) -> Counter[str]:
@@ -58,7 +58,7 @@ class Unseen:
     label: str
     split: str
     rows: int
-    place: Place
+    place: RowPlace
 
     def __str__(self) -> str:
         return f"{shown(self.label)}: {self.rows:,} in {self.split} ({self.place})"
@@ -96,9 +96,9 @@ class Imbalance:
         }
 
 
-def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelCounts:
+def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelSurvey:
     """Every label of every row."""
-    found = LabelCounts()
+    found = LabelSurvey()
     for split, examples in splits.items():
         counts: Counter[str] = Counter()
         scores: list[float] = []
@@ -107,14 +107,14 @@ def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelCounts:
             target = example.target
             if target is None:
                 unlabeled += 1
-            elif isinstance(target, Score):
+            elif isinstance(target, ScoreTarget):
                 scores.append(target.value)
             else:
                 found.kind = type(target)
                 for name in _names(target):
                     counts[name] += 1
                     if name not in found.first:
-                        found.first[name] = Place.of(split, example)
+                        found.first[name] = RowPlace.of(split, example)
         found.counts[split] = counts
         found.unlabeled[split] = unlabeled
         if scores:
@@ -122,7 +122,7 @@ def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelCounts:
     return found
 
 
-def unseen(labels: LabelCounts, splits: Mapping[str, Sequence[Example]]) -> list[Unseen]:
+def unseen(labels: LabelSurvey, splits: Mapping[str, Sequence[Example]]) -> list[Unseen]:
     """Labels of later splits that are missing from the first, the training rows."""
     if not labels.learned or not labels.counts:
         return []
@@ -132,7 +132,7 @@ def unseen(labels: LabelCounts, splits: Mapping[str, Sequence[Example]]) -> list
         for name, rows in labels.counts[split].most_common():
             if name not in labels.counts[train]:
                 place = next(
-                    Place.of(split, example)
+                    RowPlace.of(split, example)
                     for example in splits[split]
                     if example.target is not None and name in _names(example.target)
                 )
@@ -140,7 +140,7 @@ def unseen(labels: LabelCounts, splits: Mapping[str, Sequence[Example]]) -> list
     return found
 
 
-def imbalance(labels: LabelCounts) -> Imbalance | None:
+def imbalance(labels: LabelSurvey) -> Imbalance | None:
     """How uneven the training rows are, None if they are not."""
     if not labels.learned or not labels.counts:
         return None
@@ -158,9 +158,9 @@ def _names(target: Target) -> tuple[str, ...]:
     """The labels of a target, each as often as it counts."""
     if isinstance(target, Label):
         return (target.name,)
-    if isinstance(target, Labels):
+    if isinstance(target, LabelSet):
         return target.names
-    if isinstance(target, Choice):
+    if isinstance(target, ChoiceIndex):
         return (f"choice {target.index}",)
     if isinstance(target, Answers):
         return (ANSWERED if target.found or target.unplaced else UNANSWERED,)

@@ -15,7 +15,7 @@ from bertsmith.text.segment import CHINESE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowPlace:
     """A row by split, file and line; `id` where the file names its rows."""
 
     split: str
@@ -24,7 +24,7 @@ class Place:
     id: str | None = None
 
     @classmethod
-    def of(cls, split: str, example: Example) -> Place:
+    def of(cls, split: str, example: Example) -> RowPlace:
         """The place of an example."""
         own = example.id if example.id != str(example.line) else None
         return cls(split, example.source, example.line, own)

@@ -13,7 +13,7 @@ from bertsmith.labeled.split.stratify import SPLITS
 from bertsmith.labeled.survey.duplicates import Twins, find_twins
 from bertsmith.labeled.survey.labels import (
     Imbalance,
-    LabelCounts,
+    LabelSurvey,
     Unseen,
     count_labels,
     imbalance,
@@ -31,7 +31,7 @@ class Survey:
     """Counts and findings of a data set; `rows` and `labels` are by split."""
 
     rows: dict[str, int]
-    labels: LabelCounts
+    labels: LabelSurvey
     twins: list[Twins]
     typos: list[Typo]
     unseen: list[Unseen]

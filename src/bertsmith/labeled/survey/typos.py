@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertsmith.files.faults import shown
-from bertsmith.labeled.survey.rows import Place, folded
+from bertsmith.labeled.survey.rows import RowPlace, folded
 from bertsmith.text.segment import is_chinese
 
 RARER = 20  # times fewer rows than the label it is taken for
@@ -26,10 +26,10 @@ class Typo:
 
     label: str
     rows: int
-    place: Place
+    place: RowPlace
     meant: str
     meant_rows: int
-    meant_place: Place
+    meant_place: RowPlace
 
     def __str__(self) -> str:
         return (
@@ -49,7 +49,7 @@ class Typo:
         }
 
 
-def find_typos(counts: Mapping[str, int], first: Mapping[str, Place]) -> list[Typo]:
+def find_typos(counts: Mapping[str, int], first: Mapping[str, RowPlace]) -> list[Typo]:
     """Labels that differ from a more frequent one by case, spaces or signs, or by a slip or two."""
     if len(counts) > MOST_LABELS:
         return []
