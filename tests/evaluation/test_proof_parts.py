@@ -77,7 +77,7 @@ def test_questions_and_silence_count_every_row() -> None:
     told = prove(task, examples, said).to_json()
     assert sum(row["rows"] for row in told["questions"]) == len(examples)
     assert sum(told["silence"].values()) == len(examples)
-    none = sum(not one.target.found for one in examples)
+    none = sum(not one.target.placed for one in examples)
     silence = told["silence"]
     assert silence["answered_without_answer"] + silence["silent_without_answer"] == none
     for one in told["errors"]["shown"]:

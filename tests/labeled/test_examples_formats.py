@@ -171,7 +171,7 @@ def test_cmrc_in_its_other_spelling(tmp_path) -> None:
     row = {"context_id": "C", "context_text": "唐代诗人李白", "title": "t", "qas": [question]}
     spec, found = read(tmp_path / "cmrc.json", json.dumps([row], ensure_ascii=False))
     assert (spec.format, spec.task, spec.language) == ("squad", "answer", "zh")
-    assert found[0].target.found == (("李白", 4), ("李白", 4))  # type: ignore[union-attr]
+    assert found[0].target.placed == (("李白", 4), ("李白", 4))  # type: ignore[union-attr]
 
 
 CONLL = {

@@ -104,7 +104,7 @@ def test_each_answer_maps_to_tokens_of_its_text_or_is_named(tmp_path: Path) -> N
         example = found[name]
         assert isinstance(example.target, Answers)
         assert example.texts[1] == paragraph["context"]
-        ((text, start),) = example.target.found
+        ((text, start),) = example.target.placed
         end = start + len(text)
         assert text == answer == example.texts[1][start:end]
         offsets = encode.encode(example.texts[1]).offsets.tolist()

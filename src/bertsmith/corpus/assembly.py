@@ -35,8 +35,8 @@ class Assembly:
         """(B,) rows of each example."""
         counts = plan.first[numbers + 1] - plan.first[numbers]
         around = len(self._before) + len(self._after)
-        found: Longs = plan.tokens(numbers) + around + (counts - 1) * len(self._between)
-        return found
+        lengths: Longs = plan.tokens(numbers) + around + (counts - 1) * len(self._between)
+        return lengths
 
     def rows(self, plan: Plan, numbers: Longs, keys: Words) -> RowsBatch:
         """The examples of a plan, gathered from the corpus in one go."""

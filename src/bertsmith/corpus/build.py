@@ -1,7 +1,7 @@
 """From files of text to a corpus on disk: in parallel, in bounded memory, safe to kill anywhere.
 
 Workers encode blocks; this process alone reads and writes, in the order of the input, so the result
-does not depend on the number of workers. Everything grows in a hidden folder beside the target,
+does not depend on the number of workers. Everything grows in a hidden folder next to the target,
 with a journal; the target appears by one rename when it is whole.
 """
 
@@ -42,7 +42,7 @@ Notice = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSettings:
-    """How files are read and words found; None means: look at the file and decide."""
+    """How files are read and words segmented; None means: look at the file and decide."""
 
     form: Form | None = None
     field: str | int | None = None
@@ -63,7 +63,7 @@ def build_corpus(
     notice: Notice = log.info,
     block_bytes: int = BLOCK,
 ) -> CorpusReport:
-    """Write the corpus `out`, or go on where the same call was cut short.
+    """Write the corpus `out`, or resume where the same call was interrupted.
 
     `progress` hears documents and the share of the input; `notice` what was decided.
     """
@@ -88,7 +88,7 @@ def build_corpus(
             else:
                 report = build.run(out, workers or thread_count(), progress, block_bytes)
         except BaseException:
-            if not (work / JOURNAL).exists():  # nothing that a later call could go on from
+            if not (work / JOURNAL).exists():  # nothing that a later call could resume from
                 lock.remove_folder()
             raise
         lock.remove_folder()
@@ -142,7 +142,7 @@ class _Build:
             grown.save(mark)
             report = self._finish(grown, reading.digests, out)
         except (InputFileError, HardwareError, KeyboardInterrupt, SystemExit):
-            grown.save(mark)  # the same command goes on from here
+            grown.save(mark)  # the same command resumes from here
             raise
         finally:
             pieces.close()
@@ -171,7 +171,7 @@ class _Build:
         return report_from(corpus.manifest, [])
 
     def _key(self, block_bytes: int) -> str:
-        """What must not change for a build to go on."""
+        """What must not change for a build to resume."""
         settings = [
             self._entries([""] * len(self._sources)),
             self._vocabulary,
@@ -195,9 +195,9 @@ class _Build:
             piece = next(reading, None)
             mark = piece.mark if piece is not None else ""
         if mark == grown.mark:
-            self._notice(f"going on after {grown.tally.sentences:,} sentences of an earlier start")
+            self._notice(f"resuming after {grown.tally.sentences:,} sentences of an earlier start")
             return reading
-        self._notice("the texts changed since the earlier start: beginning anew")
+        self._notice("the texts changed since the earlier start: starting over")
         grown.restart()
         return CorpusReader(self._sources, block_bytes, self._on_error)
 

@@ -1,7 +1,7 @@
-"""Array files that grow, and a journal of how far they are good: a killed build goes on from it.
+"""Array files that grow, and a journal of how far they are good: a killed build resumes from it.
 
 Bytes are appended first and synced, then the journal that counts them is put in place as a whole.
-Whatever a killed process left behind the journaled ends is cut off before work goes on.
+Whatever a killed process left behind the journaled ends is cut off before work resumes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class GrowingCorpus:
                 os.fsync(file.fileno())
         except OSError as error:
             self._fail(error)
-        if self.tally.tokens == 0:  # nothing worth to go on from
+        if self.tally.tokens == 0:  # nothing worth resuming from
             return
         state = {
             "key": self._key,
@@ -157,16 +157,16 @@ class GrowingCorpus:
         self._sizes[name] += len(data)
         self._hashes[name].update(data)
 
-    def _count_unknown(self, found: Counter[str]) -> None:
+    def _count_unknown(self, words: Counter[str]) -> None:
         known = self.tally.unknown
-        for word, count in found.items():
+        for word, count in words.items():
             known[word] = known.get(word, 0) + count
         if len(known) > MOST_UNKNOWN:
-            kept = sorted(known.items(), key=lambda item: (-item[1], item[0]))
-            self.tally.unknown = dict(kept[: MOST_UNKNOWN // 2])
+            ordered = sorted(known.items(), key=lambda item: (-item[1], item[0]))
+            self.tally.unknown = dict(ordered[: MOST_UNKNOWN // 2])
 
     def _take_up(self) -> bool:
-        """Read the journal of a build that was cut short; False if there is nothing to go on."""
+        """Read the journal of a build that was cut short; False if there is nothing to resume."""
         try:
             state = json.loads(self._journal.read_text(encoding="utf-8"))
             if state["key"] != self._key:
@@ -194,5 +194,5 @@ class GrowingCorpus:
         raise WriteError(
             f"cannot write {self.folder}: {error.strerror or error}; {written:,} bytes are written "
             f"and more are needed, {free:,} are free; make room and run the same command again: "
-            "it goes on from what is safe"
+            "it resumes from what is safe"
         ) from error

@@ -43,7 +43,7 @@ def encoded_pieces(
     except BrokenProcessPool as error:
         raise HardwareError(
             "a worker process ended unexpectedly, perhaps for lack of memory: run the same command "
-            "again with fewer --workers, it goes on where it was (a script of your own must call "
+            "again with fewer --workers, it resumes where it was (a script of your own must call "
             "this under `if __name__ == '__main__':`)"
         ) from error
     finally:

@@ -97,10 +97,10 @@ def sentence_lengths(path: Path) -> dict[str, int]:
     borders = np.memmap(path, dtype="<i8", mode="r")
     counts = np.zeros(1, dtype=np.int64)
     for start in range(0, len(borders) - 1, STEP):
-        found = np.bincount(np.diff(borders[start : start + STEP + 1]))
-        if len(found) > len(counts):
-            counts = np.pad(counts, (0, len(found) - len(counts)))
-        counts[: len(found)] += found
+        lengths = np.bincount(np.diff(borders[start : start + STEP + 1]))
+        if len(lengths) > len(counts):
+            counts = np.pad(counts, (0, len(lengths) - len(counts)))
+        counts[: len(lengths)] += lengths
     ends = np.cumsum(counts)
     figures = {name: int(np.searchsorted(ends, share * ends[-1])) for name, share in SHARES.items()}
     return figures | {"longest": len(counts) - 1}

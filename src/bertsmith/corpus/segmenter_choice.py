@@ -1,4 +1,4 @@
-"""Which segmenter finds the words of a corpus: asked for by name, or by a look at the text."""
+"""The word segmenter of a corpus: chosen by name, or by a look at the text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def choose_segmenter(
         )
         return "character"
     notice(
-        f"{share:.0%} Chinese: words are found by jieba "
+        f"{share:.0%} Chinese: words are segmented by jieba "
         "(--segmenter character is faster, for schemes that hide single characters)"
     )
     return "jieba"

@@ -51,11 +51,11 @@ class Corpus:
 
     def require_vocabulary(self, tokenizer: Tokenizer, name: str) -> None:
         """Refuse a tokenizer with other ids; `name` is where it came from."""
-        if (found := vocabulary_of(tokenizer)) != self.vocabulary:
+        if (vocabulary := vocabulary_of(tokenizer)) != self.vocabulary:
             raise FolderError(
-                f"the vocabulary of {name} ({found[:12]}) is not that of the corpus {self.path} "
-                f"({self.vocabulary[:12]}, {self.vocab_size:,} tokens): the ids would mean other "
-                f"words; build the corpus again with --model {name}"
+                f"the vocabulary of {name} ({vocabulary[:12]}) is not that of the corpus "
+                f"{self.path} ({self.vocabulary[:12]}, {self.vocab_size:,} tokens): the ids would "
+                f"mean other words; build the corpus again with --model {name}"
             )
 
     def split(self, held_out: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -77,18 +77,18 @@ class CorpusView:
 
     def word_start(self, places: Longs, floor: Longs) -> Longs:
         """The nearest start of a word at or before each place, if there is one after `floor`."""
-        found = places.copy()
+        word_starts = places.copy()
         inside = np.flatnonzero((places > floor) & (places < len(self.files.tokens)))
         for _ in range(LONGEST_WORD):
-            inside = inside[self.files.starts_word[found[inside]] == 0]
+            inside = inside[self.files.starts_word[word_starts[inside]] == 0]
             if not len(inside):
-                return found
-            found[inside] -= 1
-            lost = inside[found[inside] <= floor[inside]]
-            found[lost] = places[lost]
-            inside = inside[found[inside] < places[inside]]
-        found[inside] = places[inside]
-        return found
+                return word_starts
+            word_starts[inside] -= 1
+            lost = inside[word_starts[inside] <= floor[inside]]
+            word_starts[lost] = places[lost]
+            inside = inside[word_starts[inside] < places[inside]]
+        word_starts[inside] = places[inside]
+        return word_starts
 
     def other_token(self, documents: Longs, draws: NDArray[np.float64]) -> tuple[Longs, Longs]:
         """A token of another document for each of `documents`: its document and its place."""
@@ -127,14 +127,14 @@ class CorpusView:
         numbers = spread(first, last - first)
         owners = np.repeat(np.arange(self.count), last - first)
         starts, stops = self.sentences[numbers], self.sentences[numbers + 1]
-        found = []
+        parts = []
         while len(starts):
             ends = np.minimum(stops, starts + longest)
             cut = ends < stops
             ends[cut] = self.word_start(ends[cut], starts[cut])
-            found.append((starts, ends, owners))
+            parts.append((starts, ends, owners))
             starts, stops, owners = ends[cut], stops[cut], owners[cut]
-        starts, stops, owners = (np.concatenate(column) for column in zip(*found, strict=True))
+        starts, stops, owners = (np.concatenate(column) for column in zip(*parts, strict=True))
         full = stops > starts
         order = np.lexsort((starts[full], owners[full]))
         return starts[full][order], stops[full][order], owners[full][order]

@@ -87,9 +87,9 @@ def count_words_of_files(
     encoder = encoder_of(tokenizer.files(), "character")
     for source in sources:
         for block in read_blocks(source):
-            found = encoder.encode(documents_of(block, on_error, LineAccount()).sentences)
-            _count(found.ids, found.starts, continuing, words)
-            tokens += len(found.ids)
+            encoded = encoder.encode(documents_of(block, on_error, LineAccount()).sentences)
+            _count(encoded.ids, encoded.starts, continuing, words)
+            tokens += len(encoded.ids)
     return WordCounts(words=words, tokens=tokens)
 
 
@@ -101,7 +101,7 @@ def advise(
         raise ConfigError(f"top is {top} and min_count {min_count}; both must be at least 1")
     prefix = _prefix(tokenizer)
     unknown = tokenizer.special.unk
-    found: list[Suggestion] = []
+    suggestions: list[Suggestion] = []
     for ids, count in counts.words.items():
         if count < min_count or unknown in ids:
             continue
@@ -109,9 +109,9 @@ def advise(
         word = pieces[0] + "".join(piece.removeprefix(prefix) for piece in pieces[1:])
         if word.isalpha() and tokenizer.token_to_id(word) is None:
             saved = count * (len(pieces) - 1)
-            found.append(Suggestion(word=word, count=count, pieces=pieces, saved=saved))
-    found.sort(key=lambda suggestion: (-suggestion.saved, suggestion.word))
-    chosen = found[:top]
+            suggestions.append(Suggestion(word=word, count=count, pieces=pieces, saved=saved))
+    suggestions.sort(key=lambda suggestion: (-suggestion.saved, suggestion.word))
+    chosen = suggestions[:top]
     after = counts.tokens - _saved(counts.words, tokenizer, [one.word for one in chosen])
     return Advice(suggestions=chosen, tokens=counts.tokens, after=after)
 
@@ -128,8 +128,8 @@ def _saved(words: Words, tokenizer: Tokenizer, chosen: list[str]) -> int:
         texts.append(pieces[0] + "".join(piece.removeprefix(prefix) for piece in pieces[1:]))
     lengths, _ = grown.fast_ids(texts, None)
     saved = 0
-    for (ids, count), found in zip(words.items(), lengths, strict=True):
-        now = len(found) - grown.special_count
+    for (ids, count), encoding in zip(words.items(), lengths, strict=True):
+        now = len(encoding) - grown.special_count
         if tokenizer.special.unk not in ids:
             saved += count * (len(ids) - now)
     return saved
@@ -150,13 +150,13 @@ def _count(
         at = firsts[joined & (lengths == length)]
         if len(at):
             rows = np.asarray(tokens)[at[:, None] + np.arange(length)]
-            found, counts = np.unique(rows, axis=0, return_counts=True)
-            for row, count in zip(found.tolist(), counts.tolist(), strict=True):
+            unique, counts = np.unique(rows, axis=0, return_counts=True)
+            for row, count in zip(unique.tolist(), counts.tolist(), strict=True):
                 words[tuple(row)] += count
 
 
 def _continuing(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """For each id whether its token goes on with a word."""
+    """For each id whether its token continues a word."""
     prefix = _prefix(tokenizer)
     names = (tokenizer.id_to_token(number) or "" for number in range(tokenizer.vocab_size))
     return np.array([name.startswith(prefix) for name in names], dtype=bool)

@@ -61,15 +61,15 @@ class BlockEncoder:
         account = LineAccount()
         documents = documents_of(block, self._settings.on_error, account)
         encoded = self._encoder.encode(documents.sentences)
-        kept = encoded.lengths > 0
-        places = np.concatenate([[0], np.cumsum(kept)])  # number among kept sentences
+        filled = encoded.lengths > 0
+        places = np.concatenate([[0], np.cumsum(filled)])  # number among those with tokens
         return EncodedBlock(
             tokens=encoded.ids.astype(self._kind).tobytes(),
             words=encoded.starts.astype(np.uint8).tobytes(),
-            lengths=encoded.lengths[kept].astype("<i8").tobytes(),
+            lengths=encoded.lengths[filled].astype("<i8").tobytes(),
             starts=places[np.array(documents.starts, dtype=np.int64)].astype("<i8").tobytes(),
             characters=sum(map(len, documents.sentences)),
-            empty=int(len(kept) - kept.sum()),
+            empty=int(len(filled) - filled.sum()),
             account=account,
             unknown=encoded.unknown,
         )

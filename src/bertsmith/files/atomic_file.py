@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all: written beside its target, synced, then renamed."""
+"""A file that appears whole or not at all: written next to its target, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ class StagedFile:
                 f"; it needs at least {self._written:,} bytes, "
                 f"{free:,} are free in {self.path.parent}"
             )
-        kept = "; the file that stood there before is untouched" if self.path.exists() else ""
-        raise WriteError(message + kept) from error
+        rest = "; the file that stood there before is untouched" if self.path.exists() else ""
+        raise WriteError(message + rest) from error
 
 
 def write_staged(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Writing a folder all or nothing: staged beside the target, synced, then renamed into place."""
+"""Writing a folder all or nothing: staged next to the target, synced, then renamed into place."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Lines:
                 if len(held) > largest:
                     raise InputFileError(
                         f"{self.name} has more than {largest:,} bytes, and one JSON document is "
-                        "read as a whole; cut it into several files, or write one object a line"
+                        "read as a whole; cut it into several files, or write one object per line"
                     )
         finally:
             self._stream.close()

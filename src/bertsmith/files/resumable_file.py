@@ -1,6 +1,6 @@
-"""A file that grows over several runs: a killed one goes on, and the end is as if none was killed.
+"""A file that grows over several runs: a killed run is resumed, and the result is the same.
 
-Bytes are appended to a file in a folder beside the target and synced; then a journal that counts
+Bytes are appended to a file in a folder next to the target and synced; then a journal that counts
 them is put in place as a whole. What a killed process left behind the journaled end is cut off.
 """
 
@@ -72,11 +72,11 @@ class GrowingFile:
             self._fail(fault)
         self._size += len(block)
         self.rows += rows
-        told = {"key": self._key, "rows": self.rows, "bytes": self._size, "tally": self.tally}
-        write_staged(self._folder / JOURNAL, json.dumps(told).encode() + b"\n")
+        state = {"key": self._key, "rows": self.rows, "bytes": self._size, "tally": self.tally}
+        write_staged(self._folder / JOURNAL, json.dumps(state).encode() + b"\n")
 
     def finish(self) -> None:
-        """Put the file in its place, whole, and remove what was beside it."""
+        """Put the file in its place, whole, and remove the staging folder."""
         try:
             if self._stream is not None:
                 self._stream.close()
@@ -88,13 +88,13 @@ class GrowingFile:
 
     def _take_up(self) -> None:
         """Go on from the journal, if it is of this work; else begin anew."""
-        told = _read(self._folder / JOURNAL)
+        state = _read(self._folder / JOURNAL)
         content = self._folder / CONTENT
         size = content.stat().st_size if content.is_file() else -1
-        if told.get("key") == self._key and size >= told["bytes"]:
-            self.rows, self._size, self.tally = told["rows"], told["bytes"], told["tally"]
+        if state.get("key") == self._key and size >= state["bytes"]:
+            self.rows, self._size, self.tally = state["rows"], state["bytes"], state["tally"]
         else:
-            self.replaced = bool(told)
+            self.replaced = bool(state)
             (self._folder / JOURNAL).unlink(missing_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         self._stream = os.fdopen(os.open(content, flags, 0o666), "r+b")
@@ -110,16 +110,16 @@ class GrowingFile:
         reason = (fault.strerror or str(fault)).lower()
         raise WriteError(
             f"cannot write {self.path}: {reason}; {self.rows:,} rows are safe, and the same "
-            "command goes on from there"
+            "command resumes from there"
         ) from fault
 
 
 def _read(path: Path) -> dict[str, Any]:
     """The journal; {} if there is none that can be read."""
     try:
-        told = json.loads(path.read_bytes())
+        state = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
     wanted = {"key": str, "rows": int, "bytes": int, "tally": dict}
-    sound = isinstance(told, dict) and all(type(told.get(k)) is t for k, t in wanted.items())
-    return told if sound else {}
+    sound = isinstance(state, dict) and all(type(state.get(k)) is t for k, t in wanted.items())
+    return state if sound else {}

@@ -1,4 +1,4 @@
-"""Strict JSON: no key twice, no NaN, no lone surrogates, numbers as written where asked for."""
+"""Strict JSON: no key twice, no NaN, no lone surrogates, numbers as written for data rows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(slots=True)
 class ReadingAccount:
-    """What a reader met on its way: nothing is dropped or repaired without being counted here."""
+    """Counts of a reader: nothing is dropped or repaired without being counted here."""
 
     texts: int = 0
     empty: int = 0
@@ -34,7 +34,9 @@ class ReadingAccount:
         """What a user should know, in plain sentences."""
         notes = []
         if self.empty:
-            notes.append(f"{_count(self.empty, 'empty text')} kept, so that rows and lines match")
+            notes.append(
+                f"{_count(self.empty, 'empty text')} included, so that rows and lines match"
+            )
         if self.surrogates:
             notes.append(f"{_count(self.surrogates, 'lone surrogate')} replaced by U+FFFD")
         if self.blank_rows:
@@ -43,7 +45,7 @@ class ReadingAccount:
 
 
 class Texts(Iterator[str]):
-    """The texts of one source as a stream, with an account of what was met on the way."""
+    """The texts of one source as a stream, with an account of what was counted."""
 
     def __init__(
         self, lines: Lines, texts: Callable[[Lines, ReadingAccount], Iterator[str]]

@@ -93,7 +93,7 @@ class _Npy:
 
 
 class _Text:
-    """One row a line; nine significant digits bring every float32 back exactly."""
+    """One row per line; nine significant digits bring every float32 back exactly."""
 
     def __init__(self, opening: str, separator: str, closing: str) -> None:
         self._opening, self._separator, self._closing = opening, separator, closing

@@ -1,10 +1,10 @@
-"""What a reader met on its way: every row is counted, and so is everything that was put right."""
+"""Counts of a reader: every row, and everything that was repaired."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-NAMED = 3  # how many places of each kind of repair are kept for the notes
+NAMED = 3  # how many places of each kind of repair are recorded for the notes
 
 
 @dataclass(slots=True)
@@ -28,22 +28,22 @@ class RowAccount:
     def note(self, kind: str, place: str) -> None:
         """Count a repair and keep the first few places."""
         setattr(self, kind, getattr(self, kind) + 1)
-        kept = self.places.setdefault(kind, [])
-        if len(kept) < NAMED and place not in kept:
-            kept.append(place)
+        places = self.places.setdefault(kind, [])
+        if len(places) < NAMED and place not in places:
+            places.append(place)
 
     def notes(self) -> list[str]:
         """What a user should know, in plain sentences."""
-        said = (
+        sentences = (
             ("unlabeled", "row", "without a label"),
             ("blank", "blank line", "passed over"),
             ("repaired", "span", "moved to where the text stands"),
-            ("unplaced", "answer", "kept for scoring only, as no part of the context"),
+            ("unplaced", "answer", "used for scoring only, as no part of the context"),
             ("nested", "span", "left out, being inside a longer one"),
         )
         return [
             f"{_count(getattr(self, kind), noun)} {rest}{self._where(kind)}"
-            for kind, noun, rest in said
+            for kind, noun, rest in sentences
             if getattr(self, kind)
         ]
 

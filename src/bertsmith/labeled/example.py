@@ -1,4 +1,4 @@
-"""One row of a data set and what is asked of it: the types that every reader gives."""
+"""One row of a data set and its target: the types that every reader gives."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Tagged:
 class Answers:
     """Where the answers of texts[0], the question, stand in texts[1]; none: it has no answer.
 
-    `found` holds (text, start). `unplaced` are accepted answers that the context does not contain:
+    `placed` holds (text, start). `unplaced` are accepted answers that the context does not contain:
     no training signal, but an evaluation by text counts them.
     """
 
-    found: tuple[tuple[str, int], ...]
+    placed: tuple[tuple[str, int], ...]
     unplaced: tuple[str, ...] = ()
 
 
@@ -62,7 +62,7 @@ Target = Label | LabelSet | ScoreTarget | Tagged | Answers | ChoiceIndex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One row: its texts, what is asked of it if that is known, and where it stands.
+    """One row: its texts, its target if it has one, and where it stands.
 
     `texts` is one text, a pair, or several fields; for multiple choice the context, then the
     choices; for questions the question, then the context. `line` is where its record begins,

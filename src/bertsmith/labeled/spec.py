@@ -1,4 +1,4 @@
-"""How a file of examples is to be read: what the user set, and what was guessed from it and why."""
+"""The data spec: how a file of examples is read, what the user set, what was guessed and why."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DataSpec(Settings):
     """CoNLL: what stands between two words of the text."""
     span_end: Literal["exclusive", "inclusive"] | None = None
     overlap: Literal["longest", "reject"] | None = None
-    """Spans inside others: the longest is kept, or the row is rejected."""
+    """Spans inside others: the longest is taken, or the row is rejected."""
 
     why: Mapping[str, str] = Field(default_factory=dict)
     """For each setting that was guessed: the reason."""
@@ -113,13 +113,13 @@ class DataSpec(Settings):
 
     def describe(self) -> list[str]:
         """What was guessed and why, and what was set: lines to print."""
-        said = []
+        lines = []
         for name in type(self).model_fields:
             value = getattr(self, name)
             if name == "why" or (value is None and name not in self.why):
                 continue
-            said.append(f"{name}: {_spelled(name, value)} ({self.why.get(name, 'as set')})")
-        return said
+            lines.append(f"{name}: {_spelled(name, value)} ({self.why.get(name, 'as set')})")
+        return lines
 
 
 def _spelled(name: str, value: object) -> str:

@@ -34,7 +34,7 @@ def score_answers(
     if not asked:
         raise InputFileError(f"{questions}, line 1: no question has answers to compare with")
     targets = [e.target for e in asked if isinstance(e.target, Answers)]
-    golds = [(*(text for text, _ in one.found), *one.unplaced) for one in targets]
+    golds = [(*(text for text, _ in one.placed), *one.unplaced) for one in targets]
     ids = {example.id for example in asked}
     missing = [example.id for example in asked if example.id not in said]
     unknown = [name for name in said if name not in ids]

@@ -33,7 +33,7 @@ PAIRED: tuple[InputKind, ...] = ("segment_pair", "sentence_pair")
 
 
 class InputSettings(Settings):
-    """What an example looks like; `short` is the share of examples of a random shorter length."""
+    """The shape of an example; `short` is the share of examples of a random shorter length."""
 
     kind: InputKind = "segment_pair"
     max_length: int = Field(default=128, ge=8)
@@ -71,7 +71,7 @@ class Coverage:
 class Inputs:
     """The examples of some documents of a corpus.
 
-    Only the plan of the epoch last asked for is kept; counts are kept for all.
+    Only the plan of the latest epoch is cached; counts are cached for all.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Inputs:
         self._room = max_length - self._assembly.specials
         if self._room < 2:
             raise ConfigError(
-                f"max_length {max_length} leaves no room beside {self._assembly.specials} special "
+                f"max_length {max_length} leaves no room next to {self._assembly.specials} special "
                 "tokens; take at least 8"
             )
         self._plan: tuple[int, Plan] | None = None
@@ -166,11 +166,11 @@ class Inputs:
         return self._plan[1]
 
     def _checked(self, epoch: int, numbers: NDArray[np.integer]) -> Longs:
-        found = np.asarray(numbers, dtype=np.int64)
+        checked = np.asarray(numbers, dtype=np.int64)
         count = self.count(epoch)
-        if len(found) and not 0 <= found.min() <= found.max() < count:
+        if len(checked) and not 0 <= checked.min() <= checked.max() < count:
             raise ConfigError(
                 f"epoch {epoch} has the examples 0 to {count - 1}, not "
-                f"{found.min()} to {found.max()}"
+                f"{checked.min()} to {checked.max()}"
             )
-        return found
+        return checked

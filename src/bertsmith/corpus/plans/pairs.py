@@ -31,7 +31,7 @@ def segment_pairs(
     owner = np.flatnonzero(stop - begin >= 2)
     begin, stop, document = begin[owner], stop[owner], document[owner]
     at = begin.copy()
-    found = []
+    parts = []
     step = 0
     while len(owner):
         draws = StepDraws(key, owner, step)
@@ -50,12 +50,12 @@ def segment_pairs(
                 view, document[one], (end - middle)[one], at_sentence[one], draws("other")[one]
             )
             b[0][one], b[1][one] = other
-        found.append(Pairs(a=(at, middle), b=b, labels=apart.astype(np.int64), owner=owner))
+        parts.append(Pairs(a=(at, middle), b=b, labels=apart.astype(np.int64), owner=owner))
         at = np.where(apart, middle, end)
         alive = (at < stop) & ~tail
         owner, document = owner[alive], document[alive]
         at, begin, stop = at[alive], begin[alive], stop[alive]
-    return _finished(gathered(found), task, key)
+    return _finished(gathered(parts), task, key)
 
 
 def sentence_pairs(view: CorpusView, room: int, task: PairTask | None, key: int) -> Plan:
@@ -68,7 +68,7 @@ def sentence_pairs(view: CorpusView, room: int, task: PairTask | None, key: int)
     owner = np.flatnonzero(stop - begin >= 2)
     begin, stop, document = begin[owner], stop[owner], document[owner]
     at = begin.copy()
-    found = []
+    parts = []
     step = 0
     while len(owner):
         draws = StepDraws(key, owner, step)
@@ -80,7 +80,7 @@ def sentence_pairs(view: CorpusView, room: int, task: PairTask | None, key: int)
         other = (draws("other") * (len(starts) - own)).astype(np.int64)
         other += np.where(other >= first[document], own, 0)
         a, b = np.where(apart & tail, at + 1, at), np.where(apart, other, at + 1)
-        found.append(
+        parts.append(
             Pairs(
                 a=(starts[a], stops[a]),
                 b=(starts[b], stops[b]),
@@ -94,7 +94,7 @@ def sentence_pairs(view: CorpusView, room: int, task: PairTask | None, key: int)
         alive = at < stop
         owner, document = owner[alive], document[alive]
         at, begin, stop = at[alive], begin[alive], stop[alive]
-    return _finished(gathered(found), task, key)
+    return _finished(gathered(parts), task, key)
 
 
 def _check(view: CorpusView, task: PairTask | None) -> None:
@@ -121,7 +121,7 @@ def _elsewhere(
 ) -> tuple[Longs, Longs]:
     """A stretch of another document, as long as the true B and begun the same way."""
     other, place = view.other_token(documents, draws)
-    # Near the end of a document there would be less text than asked for: begin earlier.
+    # Near the end of a document there would be less text than needed: begin earlier.
     place = np.minimum(place, np.maximum(view.starts[other], view.stops[other] - sizes))
     sentence = np.searchsorted(view.sentences, place, side="right") - 1
     word = view.word_start(place, view.starts[other])

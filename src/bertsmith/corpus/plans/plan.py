@@ -38,8 +38,8 @@ class Plan:
         parts, counts = self.parts(numbers)
         sums = np.concatenate([[0], np.cumsum(self.stops[parts] - self.starts[parts])])
         ends = np.cumsum(counts)
-        found: Longs = sums[ends] - sums[ends - counts]
-        return found
+        lengths: Longs = sums[ends] - sums[ends - counts]
+        return lengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,17 +74,17 @@ def spread(starts: Longs, counts: Longs) -> Longs:
     return np.repeat(shift, counts) + np.arange(int(counts.sum()))
 
 
-def gathered(found: list[Pairs]) -> Pairs:
+def gathered(parts: list[Pairs]) -> Pairs:
     """Several collections of pairs as one."""
 
     def join(arrays: list[Longs]) -> Longs:
         return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
 
     return Pairs(
-        a=(join([p.a[0] for p in found]), join([p.a[1] for p in found])),
-        b=(join([p.b[0] for p in found]), join([p.b[1] for p in found])),
-        labels=join([p.labels for p in found]),
-        owner=join([p.owner for p in found]),
+        a=(join([p.a[0] for p in parts]), join([p.a[1] for p in parts])),
+        b=(join([p.b[0] for p in parts]), join([p.b[1] for p in parts])),
+        labels=join([p.labels for p in parts]),
+        owner=join([p.owner for p in parts]),
     )
 
 

@@ -80,7 +80,7 @@ def _sides(examples: Sequence[Example], labels: tuple[str, ...]) -> Sides:
             texts[-1] = [example.texts[0][start:end] for start, end in target.units]
             targets.append(list(target.tags))
         elif isinstance(target, Answers):
-            targets.append([*(text for text, _ in target.found), *target.unplaced])
+            targets.append([*(text for text, _ in target.placed), *target.unplaced])
         else:
             raise TextError(f"{example.source}, line {example.line}: there is no target to score")
     listed = isinstance(examples[0].target, Tagged | Answers)

@@ -48,7 +48,7 @@ def _texts(example: Example, prediction: Prediction) -> list[str]:
     """The fields, long ones cut; of a context, the part around its answers."""
     target, value = example.target, prediction.value
     if isinstance(target, Answers) and isinstance(value, PredictedAnswer):
-        places = [(start, start + len(text)) for text, start in target.found[:1]]
+        places = [(start, start + len(text)) for text, start in target.placed[:1]]
         if value.text:
             places.append((value.start, value.end))
         return [shortened(example.texts[0]), around(example.texts[1], places)]

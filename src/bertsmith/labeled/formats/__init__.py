@@ -1,4 +1,4 @@
-"""One file a format; each reads lines into examples and rejects."""
+"""One file per format; each reads lines into examples and rejects."""
 
 from __future__ import annotations
 

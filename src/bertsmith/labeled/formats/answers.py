@@ -83,9 +83,9 @@ def _one(item: object, at: str) -> tuple[str, int | None]:
 
 
 def _list(value: dict[str, object], key: str, field: str) -> Sequence[object]:
-    found = value.get(key)
-    if isinstance(found, list):
-        return found
+    items = value.get(key)
+    if isinstance(items, list):
+        return items
     raise BadRowError(
-        f"it is {type_name(found)}, not a list", "write a list", column=f"{field}.{key}"
+        f"it is {type_name(items)}, not a list", "write a list", column=f"{field}.{key}"
     )

@@ -34,14 +34,16 @@ def read(
         for count, question in enumerate(questions):
             own = f"{name}-{count}"
             try:
-                texts, choice, asked = _question(question, f"{where}[1][{count}]", labeled=labeled)
+                texts, choice, question_text = _question(
+                    question, f"{where}[1][{count}]", labeled=labeled
+                )
                 yield Example(
                     source=lines.name,
                     line=line,
                     id=own,
                     texts=(passage, *texts),
                     target=choice,
-                    extra={"question": asked, "document": name},
+                    extra={"question": question_text, "document": name},
                 )
             except BadRowError as fault:
                 raw = json.dumps([[entry[0], [question], name]], ensure_ascii=False)  # type: ignore[index]
@@ -66,10 +68,10 @@ def _question(
 ) -> tuple[tuple[str, ...], ChoiceIndex | None, str]:
     if not isinstance(question, dict):
         raise BadRowError(f"it is {type_name(question)}", "write an object", column=at)
-    asked, choices, answer = (question.get(key) for key in ("question", "choice", "answer"))
-    if type(asked) is not str:
+    question_text, choices, answer = (question.get(key) for key in ("question", "choice", "answer"))
+    if type(question_text) is not str:
         raise BadRowError(
-            f"the question is {type_name(asked)}", "write a string", column=f"{at}.question"
+            f"the question is {type_name(question_text)}", "write a string", column=f"{at}.question"
         )
     if (
         not isinstance(choices, list)
@@ -81,13 +83,13 @@ def _question(
             "write them all",
             column=f"{at}.choice",
         )
-    texts = tuple(f"{asked} {choice}" for choice in choices)
+    texts = tuple(f"{question_text} {choice}" for choice in choices)
     if not labeled or answer in (None, ""):
-        return texts, None, asked
+        return texts, None, question_text
     if answer not in choices:
         raise BadRowError(
             f"the answer {shown(answer)} is not one of the choices",
             "write it as the choice is written",
             column=f"{at}.answer",
         )
-    return texts, ChoiceIndex(choices.index(answer)), asked
+    return texts, ChoiceIndex(choices.index(answer)), question_text

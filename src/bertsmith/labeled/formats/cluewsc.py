@@ -58,21 +58,21 @@ def _marked(text: str, row: Row) -> tuple[str, dict[str, str]]:
     names = {}
     cuts: list[tuple[int, int, str]] = []  # place, order, mark
     for name, before, after in MARKS:
-        said, start = spans.get(f"{name}_text"), spans.get(f"{name}_index")
-        if type(said) is not str or type(start) is not int or not said:
+        piece, start = spans.get(f"{name}_text"), spans.get(f"{name}_index")
+        if type(piece) is not str or type(start) is not int or not piece:
             raise BadRowError(
                 "text and index of the span are not a string and a number",
                 f'write "{name}_text" and "{name}_index"',
                 column=f"{FIELD}.{name}_text",
             )
-        if start < 0 or not text.startswith(said, start):
+        if start < 0 or not text.startswith(piece, start):
             raise BadRowError(
-                f"{shown(said)} does not stand at {start}",
+                f"{shown(piece)} does not stand at {start}",
                 "correct the index: characters are counted from 0",
                 column=f"{FIELD}.{name}_index",
             )
-        names[f"{name}_text"] = said
-        cuts += [(start, 1, before), (start + len(said), 0, after)]
+        names[f"{name}_text"] = piece
+        cuts += [(start, 1, before), (start + len(piece), 0, after)]
     for place, _, mark in sorted(cuts, reverse=True):
         text = text[:place] + mark + text[place:]
     return text, names

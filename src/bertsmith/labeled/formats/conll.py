@@ -37,8 +37,8 @@ def read(
                 yield sentence.ended(document)
             document += 1
         elif line.startswith("#") and COMMENT.match(line):
-            if found := NAMED.match(line):
-                sentence.name = found[1]
+            if match := NAMED.match(line):
+                sentence.name = match[1]
         else:
             sentence.add(lines.number, line)
     if sentence:
@@ -53,7 +53,7 @@ def cells_of(line: str, delimiter: str) -> list[str]:
 
 
 class _Sentence:
-    """The sentence at hand; the first thing wrong with it is kept until it ends."""
+    """The current sentence; its first fault is reported when it ends."""
 
     def __init__(self, source: str, spec: DataSpec) -> None:
         self._source = source
@@ -125,16 +125,16 @@ class _Sentence:
             )
         return None
 
-    def _ragged(self, number: int, line: str, found: int) -> BadRowError:
+    def _ragged(self, number: int, line: str, count: int) -> BadRowError:
         other = " " if self._delimiter == "\t" else "\t"
         name = {"\t": "tab", " ": "space"}.get(self._delimiter, shown(self._delimiter))
         advice = f"write the word and its tag with a {name} between columns"
         if len(cells_of(line, other)) == self._width:
             advice = f"put a {name} between the columns, as in the other lines"
         return BadRowError(
-            f"{found} column{'' if found == 1 else 's'}, but the other lines have {self._width}",
+            f"{count} column{'' if count == 1 else 's'}, but the other lines have {self._width}",
             advice,
-            column=min(found, self._width) + 1 if found > self._width else max(found, 1),
+            column=min(count, self._width) + 1 if count > self._width else max(count, 1),
             line=number,
         )
 

@@ -137,19 +137,19 @@ def _target_reader(
 
 def _ragged(cells: Cells, where: ColumnPlan, spec: DataSpec) -> BadRowError:
     """The fault of a row that is wider or narrower than the table."""
-    found, width = len(cells), where.width
+    count, width = len(cells), where.width
     whose = "the header has" if spec.header else "the other rows have"
-    counted = "1 column" if found == 1 else f"{found} columns"
+    counted = "1 column" if count == 1 else f"{count} columns"
     separator = {"\t": "tab", ",": "comma", ";": "semicolon"}.get(
         spec.delimiter or "\t", shown(spec.delimiter or "")
     )
     if any("\r" in cell for cell in cells):
         advice = "a lone carriage return stands in the row: end each row with a line feed"
-    elif found < width:
+    elif count < width:
         advice = f"add what is missing, with a {separator} between columns"
     elif spec.quoting == "double":
         advice = f"put double quotes around a cell that holds a {separator}"
     else:
         advice = f"remove the stray {separator} from the text"
-    column = where.called(found) if found < width else width + 1
+    column = where.called(count) if count < width else width + 1
     return BadRowError(f"{counted}, but {whose} {width}", advice, column=column)

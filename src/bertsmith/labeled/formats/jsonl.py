@@ -96,8 +96,8 @@ def _choices(row: Row, fields: list[str]) -> tuple[str, ...]:
             "write all choices as strings",
             column=fields[-1],
         )
-    context, *asked = (string(row, field) for field in fields[:-1])
-    question = "".join(f"{text} " for text in asked)
+    context, *questions = (string(row, field) for field in fields[:-1])
+    question = "".join(f"{text} " for text in questions)
     return (context, *(question + choice for choice in last))
 
 

@@ -38,26 +38,26 @@ def _mark(values: object, field: str, spec: DataSpec, marking: Marking) -> Tagge
     past = int(spec.span_end == "inclusive")
     for number, value in enumerate(values):
         at = f"{field}[{number}]"
-        start, end, kind, said = _parts(value, at)
+        start, end, kind, piece = _parts(value, at)
         checked(kind, spec, at)
-        marking.add((start, end + past, kind), at, said)
+        marking.add((start, end + past, kind), at, piece)
     return marking.tagged()
 
 
 def _parts(value: object, at: str) -> tuple[int, int, str, str | None]:
     """Start, end, kind and, if the file says so, the text of a span."""
     if isinstance(value, dict):
-        found: Sequence[object] = [_first(value, names, at) for names in (STARTS, ENDS, KINDS)]
-        said = next((value[name] for name in PIECES if type(value.get(name)) is str), None)
+        parts: Sequence[object] = [_first(value, names, at) for names in (STARTS, ENDS, KINDS)]
+        piece = next((value[name] for name in PIECES if type(value.get(name)) is str), None)
     elif isinstance(value, list) and len(value) == 3:
-        found, said = value, None
+        parts, piece = value, None
     else:
         raise BadRowError(
             f"it is {type_name(value)}, not [start, end, kind]",
             'write [0, 5, "PER"] or {"start": 0, "end": 5, "label": "PER"}',
             column=at,
         )
-    start, end, kind = found
+    start, end, kind = parts
     if type(start) is not int or type(end) is not int:
         raise BadRowError(
             f"start and end are {type_name(start)} and {type_name(end)}",
@@ -66,7 +66,7 @@ def _parts(value: object, at: str) -> tuple[int, int, str, str | None]:
         )
     if not isinstance(kind, str):
         raise BadRowError(f"the kind is {type_name(kind)}", "write a string", column=at)
-    return start, end, str(kind), said
+    return start, end, str(kind), piece
 
 
 def _first(value: dict[str, object], names: Sequence[str], at: str) -> object:

@@ -181,8 +181,8 @@ class _Reader:
         text = self._document.text
         for ascii_only in (False, True):
             spelled = json.dumps(name, ensure_ascii=ascii_only)
-            if (found := text.find(spelled, self.at)) >= 0:
-                self.at = found + 1
+            if (place := text.find(spelled, self.at)) >= 0:
+                self.at = place + 1
                 break
         return self._document.line_at(self.at)
 
@@ -203,8 +203,8 @@ def _list(value: object, key: str, where: str) -> list[object]:
         raise BadRowError(
             f"it is {type_name(value)}, not an object", "write an object", column=where
         )
-    found = value.get(key)
-    if isinstance(found, list):
-        return found
-    what = "is missing" if key not in value else f"is {type_name(found)}, not a list"
+    items = value.get(key)
+    if isinstance(items, list):
+        return items
+    what = "is missing" if key not in value else f"is {type_name(items)}, not a list"
     raise BadRowError(f"{shown(key)} {what}", "write a list", column=f"{where}.{key}")

@@ -20,10 +20,10 @@ def read(
 ) -> Iterator[Example | Reject]:
     """The rows of a SWAG file: the first sentence, then the second one with each of its endings."""
     text = tuple(column for column in (spec.text or COLUMNS) if column != BEGUN)
-    asked = spec.model_copy(
+    with_choices = spec.model_copy(
         update={"text": text, "extra": (BEGUN, *(spec.extra or ())), "task": "choose"}
     )
-    for item in delimited.read(lines, asked, account, piece=piece):
+    for item in delimited.read(lines, with_choices, account, piece=piece):
         if isinstance(item, Reject):
             yield item
             continue

@@ -111,9 +111,9 @@ def plain(name: str) -> str:
 def called(names: Sequence[str], wanted: Sequence[str]) -> str | None:
     """The first of the wanted names that is there, spelled as in the file; once only."""
     for want in wanted:
-        found = [name for name in names if plain(name) == want]
-        if len(found) == 1:
-            return found[0]
+        matches = [name for name in names if plain(name) == want]
+        if len(matches) == 1:
+            return matches[0]
     return None
 
 
@@ -130,8 +130,8 @@ def choices_called(names: Sequence[str]) -> tuple[str, ...] | None:
     """Columns such as ending0, ending1, ...: the same name with numbers from 0 on."""
     families: dict[str, dict[int, str]] = {}
     for name in names:
-        if found := NUMBERED.fullmatch(name):
-            families.setdefault(found[1], {})[int(found[2])] = name
+        if match := NUMBERED.fullmatch(name):
+            families.setdefault(match[1], {})[int(match[2])] = name
     for members in families.values():
         if len(members) > 1 and sorted(members) == list(range(len(members))):
             return tuple(members[number] for number in sorted(members))

@@ -36,33 +36,34 @@ def looks_like_conll(sample: Sample) -> str | None:
     return None
 
 
-def guess_conll(sample: Sample, draft: SpecBuilder) -> list[str]:
+def guess_conll(sample: Sample, builder: SpecBuilder) -> list[str]:
     """Decide how the file is written; gives texts of the sample."""
     lines = _word_lines(sample.lines)
-    delimiter, width = _shape(lines, draft.get("delimiter"))
-    draft.put("delimiter", delimiter, "it parts the most lines evenly")
-    draft.put("columns", width, "so many columns have most lines")
-    draft.put("text", (1,), "the word comes first")
-    delimiter, width = draft.get("delimiter"), draft.get("columns")
+    delimiter, width = _shape(lines, builder.get("delimiter"))
+    builder.put("delimiter", delimiter, "it parts the most lines evenly")
+    builder.put("columns", width, "so many columns have most lines")
+    builder.put("text", (1,), "the word comes first")
+    delimiter, width = builder.get("delimiter"), builder.get("columns")
     if width > 1:
-        draft.put("label", (width,), "the tag comes last")
+        builder.put("label", (width,), "the tag comes last")
     else:
-        draft.put("label", (), "there is one column: words without tags")
-    draft.put("task", "tag", "words are tagged")
+        builder.put("label", (), "there is one column: words without tags")
+    builder.put("task", "tag", "words are tagged")
     sentences = _sentences(sample.lines, delimiter, width)
-    word_at = _place(draft.get("text"), 0, width)
+    word_at = _place(builder.get("text"), 0, width)
     words = [cells[word_at] for sentence in sentences for cells in sentence]
-    if width > 1 and draft.get("label"):
-        tag_at = _place(draft.get("label"), width - 1, width)
+    if width > 1 and builder.get("label"):
+        tag_at = _place(builder.get("label"), width - 1, width)
         scheme, why = guess_scheme([[cells[tag_at] for cells in one] for one in sentences])
-        draft.put("scheme", scheme, why)
+        builder.put("scheme", scheme, why)
     prefix = _prefix(words)
     if prefix is not None:
-        draft.put("word_prefix", prefix, "every word begins with it; it is not part of the word")
-    cut = len(draft.get("word_prefix") or "")
-    put_joiner([word[cut:] for word in words], draft)
+        builder.put("word_prefix", prefix, "every word begins with it; it is not part of the word")
+    cut = len(builder.get("word_prefix") or "")
+    put_joiner([word[cut:] for word in words], builder)
     return [
-        joined([cells[word_at][cut:] for cells in one], draft.get("joiner"))[0] for one in sentences
+        joined([cells[word_at][cut:] for cells in one], builder.get("joiner"))[0]
+        for one in sentences
     ]
 
 
@@ -92,20 +93,20 @@ def _shape(lines: Sequence[str], delimiter: str | None = None) -> tuple[str, int
 
 
 def _sentences(lines: Sequence[str], delimiter: str, width: int) -> list[list[list[str]]]:
-    found: list[list[list[str]]] = [[]]
+    sentences: list[list[list[str]]] = [[]]
     for line in lines:
         if not line.strip() or line.startswith(DOCUMENT):
-            found.append([])
+            sentences.append([])
         elif not COMMENT.match(line):
             cells = cells_of(line, delimiter)
             if len(cells) == width:
-                found[-1].append(cells)
-    return [sentence for sentence in found if sentence]
+                sentences[-1].append(cells)
+    return [sentence for sentence in sentences if sentence]
 
 
 def _prefix(words: Sequence[str]) -> str | None:
     """The language before each word, as in WikiANN: en:Paris."""
-    first = next((found[1] for word in words if (found := PREFIX.match(word))), None)
+    first = next((match[1] for word in words if (match := PREFIX.match(word))), None)
     if first is None or len(words) < 2:
         return None
     return first if sum(word.startswith(first) for word in words) > 0.5 * len(words) else None

@@ -34,25 +34,25 @@ QUESTIONS = {"squad": "answer", "c3": "choose"}
 
 def guess_spec(path: Path, *, given: DataSpec | None = None) -> DataSpec:
     """Decide all that `given` leaves open, from the first records of the file."""
-    draft = SpecBuilder(given or DataSpec())
-    sample = take_sample(path, draft.get("encoding"))
+    builder = SpecBuilder(given or DataSpec())
+    sample = take_sample(path, builder.get("encoding"))
     why = "its byte order mark" if sample.marked else "the bytes are valid"
-    draft.put("encoding", sample.encoding, why)
+    builder.put("encoding", sample.encoding, why)
     if not sample.filled:
         raise InputFileError(f"{path}, line 1, column 1: the file is blank; give one with rows")
-    if not draft.is_set("format"):
-        draft.put("format", *_format(sample))
-    texts = _fill(sample, draft)
-    if found := guess_language(texts):
-        draft.put("language", *found)
-    return draft.spec()
+    if not builder.is_set("format"):
+        builder.put("format", *_format(sample))
+    texts = _fill(sample, builder)
+    if language := guess_language(texts):
+        builder.put("language", *language)
+    return builder.spec()
 
 
 def _format(sample: Sample) -> tuple[str, str]:
     first = sample.filled[0].lstrip()[:1]
     if first in ("{", "["):
-        if found := document_format(sample):
-            return found
+        if document := document_format(sample):
+            return document
         # A table may begin with a bracket, too; JSON parses.
         if rows := sample_rows(sample):
             return row_format(rows)
@@ -73,45 +73,45 @@ def _first_fault(sample: Sample) -> Reject:
     return reject_of(BadRowError("no row is usable", "check the file"), str(sample.path), line, "")
 
 
-def _fill(sample: Sample, draft: SpecBuilder) -> list[str]:
+def _fill(sample: Sample, builder: SpecBuilder) -> list[str]:
     """Decide what the format needs; gives texts of the sample."""
-    form = draft.get("format")
+    form = builder.get("format")
     if form in QUESTIONS:
-        draft.put("task", QUESTIONS[form], "questions with their answers")
+        builder.put("task", QUESTIONS[form], "questions with their answers")
         if form == "squad":
-            draft.put("text", ("question", "context"), "as SQuAD was published")
-            draft.put("group", "title", "questions of one article stay together")
+            builder.put("text", ("question", "context"), "as SQuAD was published")
+            builder.put("group", "title", "questions of one article stay together")
         start = "\n".join(sample.lines[:500])[:100_000]
         return [text for text, colon in STRING.findall(start) if not colon]
     if form in OBJECTS:
-        return guess_fields(sample_rows(sample), draft)
+        return guess_fields(sample_rows(sample), builder)
     if form == "conll":
-        return guess_conll(sample, draft)
-    return _table(sample, draft)
+        return guess_conll(sample, builder)
+    return _table(sample, builder)
 
 
-def _table(sample: Sample, draft: SpecBuilder) -> list[str]:
-    names, rows = guess_table(sample, draft)
+def _table(sample: Sample, builder: SpecBuilder) -> list[str]:
+    names, rows = guess_table(sample, builder)
     if names is not None and all(called(names, (column,)) for column in COLUMNS):
-        draft.put("format", "swag", "the columns of SWAG")
-        draft.put("text", COLUMNS, "the columns of SWAG")
-        draft.put("task", "choose", "the columns of SWAG")
-    width = len(names) if names is not None else draft.get("columns")
+        builder.put("format", "swag", "the columns of SWAG")
+        builder.put("text", COLUMNS, "the columns of SWAG")
+        builder.put("task", "choose", "the columns of SWAG")
+    width = len(names) if names is not None else builder.get("columns")
     cells = [[row[i] for row in rows if len(row) == width] for i in range(width)]
     if names is not None and len(set(names)) == len(names):
-        guess_named({name: profile(cells[i]) for i, name in enumerate(names)}, draft)
+        guess_named({name: profile(cells[i]) for i, name in enumerate(names)}, builder)
     else:
-        guess_numbered({i + 1: profile(cells[i]) for i in range(width)}, draft)
-    label: tuple[str | int, ...] = draft.get("label") or ()
+        guess_numbered({i + 1: profile(cells[i]) for i in range(width)}, builder)
+    label: tuple[str | int, ...] = builder.get("label") or ()
     at = _place(label[0], names) if len(label) == 1 else None
     if at is not None and at < width:
         if not any(cell.strip() for cell in cells[at]):
-            draft.put("label", (), "the label column is empty: read as unlabeled")
+            builder.put("label", (), "the label column is empty: read as unlabeled")
         else:
-            guess_task(cells[at], draft)
+            guess_task(cells[at], builder)
     elif len(label) > 1:
-        draft.put("task", "multilabel", "several label columns")
-    places = [_place(column, names) for column in draft.get("text") or ()]
+        builder.put("task", "multilabel", "several label columns")
+    places = [_place(column, names) for column in builder.get("text") or ()]
     return [cell for at in places if at is not None and at < width for cell in cells[at]]
 
 

@@ -39,10 +39,12 @@ def infer_spec(
     if given.task is None:
         own = own.model_copy(update={"why": {**own.why, "task": "what the model answers"}})
     if trained is not None and (own.format, own.columns) == (trained.format, trained.columns):
-        kept = {name: getattr(open_task, name) for name in open_task.given}
+        own_settings = {name: getattr(open_task, name) for name in open_task.given}
         why = dict.fromkeys(trained.given - given.given, "as in training")
-        told = {name: own.why[name] for name in ("encoding", "task") if name in own.why}
-        own = trained.model_copy(update={**kept, "encoding": own.encoding, "why": {**why, **told}})
+        reasons = {name: own.why[name] for name in ("encoding", "task") if name in own.why}
+        own = trained.model_copy(
+            update={**own_settings, "encoding": own.encoding, "why": {**why, **reasons}}
+        )
     elif trained is not None and _is_plain_text(path, given, own, trained, labeled=labeled):
         own = whole_lines(own, "its name ends in .txt, and it is no table as in training")
     if not labeled:
@@ -82,17 +84,17 @@ def _same_table(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSp
     form = {name: getattr(trained, name) for name in ("format", "delimiter", "quoting", "header")}
     form |= {name: getattr(given, name) for name in given.given}
     try:
-        found = guess_spec(path, given=DataSpec(**form))
-    except InputFileError:  # not written like that; what it is is guessed from nothing
+        spec = guess_spec(path, given=DataSpec(**form))
+    except InputFileError:  # written in another way: guessed without the training spec
         return None
-    names = found.columns if isinstance(found.columns, tuple) else ()
+    names = spec.columns if isinstance(spec.columns, tuple) else ()
     if not all(isinstance(name, str) and name in names for name in trained.text or ()):
         return None
     columns = {"text": trained.text} if given.text is None else {}
     if given.label is None and all(name in names for name in trained.label or ()):
         columns["label"] = trained.label
-    return found.model_copy(
-        update={**columns, "why": {**found.why, **dict.fromkeys(columns, "as in training")}}
+    return spec.model_copy(
+        update={**columns, "why": {**spec.why, **dict.fromkeys(columns, "as in training")}}
     )
 
 
@@ -104,10 +106,10 @@ def _is_plain_text(
 
 
 def _check_width(path: Path, own: DataSpec, trained: DataSpec, kind: TargetKind | None) -> None:
-    found, wanted = len(own.text or ()), len(trained.text or ())
-    if kind is not None and kind.fixed_texts and found != wanted:
+    count, wanted = len(own.text or ()), len(trained.text or ())
+    if kind is not None and kind.fixed_texts and count != wanted:
         counted = "1 text" if wanted == 1 else f"{wanted} texts"
         raise InputFileError(
-            f"{path}: the model reads {counted} of each row, and {found} columns were found for "
+            f"{path}: the model reads {counted} of each row, but {count} columns were found for "
             "it; name the columns with --text, once for each"
         )

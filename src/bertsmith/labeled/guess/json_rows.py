@@ -99,43 +99,43 @@ def _span_list(value: object) -> bool:
     return isinstance(first, list) and len(first) == 3 and type(first[0]) is int
 
 
-def guess_fields(rows: Rows, draft: SpecBuilder) -> list[str]:
+def guess_fields(rows: Rows, builder: SpecBuilder) -> list[str]:
     """Decide the keys of a format's rows; gives texts of the sample."""
-    form = draft.get("format")
+    form = builder.get("format")
     if form == "jsonl":
-        _columns(rows, draft)
+        _columns(rows, builder)
     else:
-        TASKS[form](rows, draft)
+        TASKS[form](rows, builder)
         keys = list(dict.fromkeys(key for row in rows for key in row))
-        if found := called(keys, usual.IDS):
-            draft.put("id", found, f"a key is called {found!r}")
-    fields = [str(field) for field in draft.get("text") or ()]
+        if name := called(keys, usual.IDS):
+            builder.put("id", name, f"a key is called {name!r}")
+    fields = [str(field) for field in builder.get("text") or ()]
     return [plain(row.get(field)) for row in rows for field in fields]
 
 
-def _columns(rows: Rows, draft: SpecBuilder) -> None:
+def _columns(rows: Rows, builder: SpecBuilder) -> None:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     choices = called(keys, usual.CHOICES)
     if choices and _any(rows, (choices,), _strings):
         contexts = [key for key in keys if usual.plain(key) in ("context", "passage", "article")]
-        asked = [key for key in keys if usual.plain(key) in ("question", "query", "premise")]
-        draft.put("text", (*contexts[:1], *asked[:1], choices), "a list of choices")
-        draft.put("task", "choose", "rows have a list of choices")
+        questions = [key for key in keys if usual.plain(key) in ("question", "query", "premise")]
+        builder.put("text", (*contexts[:1], *questions[:1], choices), "a list of choices")
+        builder.put("task", "choose", "rows have a list of choices")
         answer = called(keys, usual.ANSWERS)
-        draft.put("label", (answer,) if answer else (), "a key is usually called so")
+        builder.put("label", (answer,) if answer else (), "a key is usually called so")
     profiles = {
         key: profile([plain(row.get(key)) for row in rows])
         for key in keys
         if not _nested(rows, key)
     }
-    guess_named(profiles, draft)
-    label = draft.get("label")
+    guess_named(profiles, builder)
+    label = builder.get("label")
     if label and len(label) == 1:
         values = [row.get(str(label[0])) for row in rows]
         if any(isinstance(value, list) for value in values):
-            draft.put("task", "multilabel", "labels are lists")
+            builder.put("task", "multilabel", "labels are lists")
         cells = [cell for value in values for cell in _cells(value)]
-        guess_task(cells, draft)
+        guess_task(cells, builder)
 
 
 def _nested(rows: Rows, key: str) -> bool:
@@ -146,90 +146,90 @@ def _cells(value: object) -> list[str]:
     return [plain(item) for item in value] if isinstance(value, list) else [plain(value)]
 
 
-def _text_key(rows: Rows, draft: SpecBuilder, names: Sequence[str]) -> None:
+def _text_key(rows: Rows, builder: SpecBuilder, names: Sequence[str]) -> None:
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    found = called(keys, names)
-    draft.put("text", (found or names[0],), "a key is usually called so")
+    name = called(keys, names)
+    builder.put("text", (name or names[0],), "a key is usually called so")
 
 
-def _spans(rows: Rows, draft: SpecBuilder) -> None:
-    _text_key(rows, draft, usual.TEXTS)
+def _spans(rows: Rows, builder: SpecBuilder) -> None:
+    _text_key(rows, builder, usual.TEXTS)
     field = next((key for key in usual.SPANS if _any(rows, (key,), _span_list)), "entities")
-    draft.put("label", (field,), "it holds lists of spans")
-    draft.put("task", "tag", "spans of the text are marked")
-    label, text = str(draft.get("label")[0]), str(draft.get("text")[0])
+    builder.put("label", (field,), "it holds lists of spans")
+    builder.put("task", "tag", "spans of the text are marked")
+    label, text = str(builder.get("label")[0]), str(builder.get("text")[0])
     inclusive = exclusive = 0
     for row in rows:
         values = row.get(label)
         for value in values if isinstance(values, list) else []:
-            start, end, said = _bounds(value)
-            if said is not None:
+            start, end, piece = _bounds(value)
+            if piece is not None:
                 body = plain(row.get(text))
-                exclusive += body[start:end] == said
-                inclusive += body[start : end + 1] == said
+                exclusive += body[start:end] == piece
+                inclusive += body[start : end + 1] == piece
             else:
                 inclusive += start == end
     if inclusive > exclusive:
-        draft.put("span_end", "inclusive", "ends are those of the last character")
+        builder.put("span_end", "inclusive", "ends are those of the last character")
     else:
-        draft.put("span_end", "exclusive", "ends are those of the first character after the span")
+        builder.put("span_end", "exclusive", "ends are those of the first character after the span")
 
 
 def _bounds(value: object) -> tuple[int, int, str | None]:
-    found: list[object] = [None, None]
-    said = None
+    bounds: list[object] = [None, None]
+    piece = None
     if isinstance(value, dict):
-        found = [next((value[n] for n in names if n in value), None) for names in (STARTS, ENDS)]
-        said = next((v for n in PIECES if type(v := value.get(n)) is str and n not in KINDS), None)
+        bounds = [next((value[n] for n in names if n in value), None) for names in (STARTS, ENDS)]
+        piece = next((v for n in PIECES if type(v := value.get(n)) is str and n not in KINDS), None)
     elif isinstance(value, list) and len(value) == 3:
-        found = value[:2]
-    start, end = found
-    return (start, end, said) if type(start) is int and type(end) is int else (0, 1, None)
+        bounds = value[:2]
+    start, end = bounds
+    return (start, end, piece) if type(start) is int and type(end) is int else (0, 1, None)
 
 
-def _cluener(rows: Rows, draft: SpecBuilder) -> None:
-    _text_key(rows, draft, ("text",))
-    draft.put("label", ("label",), "kinds, words and their places")
-    draft.put("task", "tag", "words of the text are marked")
-    draft.put("span_end", "inclusive", "as CLUENER was published")
+def _cluener(rows: Rows, builder: SpecBuilder) -> None:
+    _text_key(rows, builder, ("text",))
+    builder.put("label", ("label",), "kinds, words and their places")
+    builder.put("task", "tag", "words of the text are marked")
+    builder.put("span_end", "inclusive", "as CLUENER was published")
 
 
-def _cluewsc(rows: Rows, draft: SpecBuilder) -> None:
-    draft.put("text", ("text",), "as CLUEWSC was published")
+def _cluewsc(rows: Rows, builder: SpecBuilder) -> None:
+    builder.put("text", ("text",), "as CLUEWSC was published")
     labeled = any("label" in row for row in rows)
-    draft.put("label", ("label",) if labeled else (), "as CLUEWSC was published")
-    draft.put("task", "classify", "the pronoun means the noun, or not")
+    builder.put("label", ("label",) if labeled else (), "as CLUEWSC was published")
+    builder.put("task", "classify", "the pronoun means the noun, or not")
 
 
-def _answers(rows: Rows, draft: SpecBuilder) -> None:
-    draft.put("text", ("question", "context"), "as flattened SQuAD")
-    draft.put("label", ("answers",), "as flattened SQuAD")
-    draft.put("task", "answer", "rows have answers")
+def _answers(rows: Rows, builder: SpecBuilder) -> None:
+    builder.put("text", ("question", "context"), "as flattened SQuAD")
+    builder.put("label", ("answers",), "as flattened SQuAD")
+    builder.put("task", "answer", "rows have answers")
 
 
-def _words(rows: Rows, draft: SpecBuilder) -> None:
-    _text_key(rows, draft, usual.WORDS)
+def _words(rows: Rows, builder: SpecBuilder) -> None:
+    _text_key(rows, builder, usual.WORDS)
     field = next((key for key in usual.TAGS if _any(rows, (key,), _strings)), "tags")
-    draft.put("label", (field,), "it holds a tag for each word")
-    draft.put("task", "tag", "words are tagged")
-    words = str(draft.get("text")[0])
-    for label in draft.get("label"):  # one, or none: the rows have no tags
+    builder.put("label", (field,), "it holds a tag for each word")
+    builder.put("task", "tag", "words are tagged")
+    words = str(builder.get("text")[0])
+    for label in builder.get("label"):  # one, or none: the rows have no tags
         tags = [v for row in rows if _strings(v := row.get(str(label))) and isinstance(v, list)]
-        draft.put("scheme", *guess_scheme(tags))
-    put_joiner([plain(word) for row in rows for word in _list(row.get(words))], draft)
+        builder.put("scheme", *guess_scheme(tags))
+    put_joiner([plain(word) for row in rows for word in _list(row.get(words))], builder)
 
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def put_joiner(words: Sequence[str], draft: SpecBuilder) -> None:
+def put_joiner(words: Sequence[str], builder: SpecBuilder) -> None:
     """Decide what stands between words: nothing in Chinese, a space elsewhere."""
     chinese = sum(any(map(is_chinese, word)) for word in words)
     if chinese * 2 > len(words):
-        draft.put("joiner", "", "most words are Chinese")
+        builder.put("joiner", "", "most words are Chinese")
     else:
-        draft.put("joiner", " ", "words are written apart")
+        builder.put("joiner", " ", "words are written apart")
 
 
 TASKS: Mapping[str, Callable[[Rows, SpecBuilder], None]] = {

@@ -24,7 +24,7 @@ COMPARABLE = 4  # a second text is no shorter than a quarter of the first
 MOST_CATEGORIES = 30  # label columns beyond it are not guessed
 
 
-def guess_named(profiles: Profiles, draft: SpecBuilder) -> None:
+def guess_named(profiles: Profiles, builder: SpecBuilder) -> None:
     """Decide by the names of columns or keys, and where they say nothing by what stands there."""
     names = [str(name) for name in profiles]
     choices = choices_called(names)
@@ -32,26 +32,26 @@ def guess_named(profiles: Profiles, draft: SpecBuilder) -> None:
     if choices:
         label = label or called(names, ANSWERS) or _numbers_of(profiles, len(choices))
     if choices and (context := called(names, CONTEXTS)) and _fits(profiles, label, len(choices)):
-        draft.put("text", (context, *choices), "a context and numbered choices")
-        draft.put("task", "choose", "columns are numbered choices")
-        draft.put("label", (label,) if label else (), "it holds numbers of choices")
-    _id(names, profiles, draft)
-    if draft.get("text") is not None:
+        builder.put("text", (context, *choices), "a context and numbered choices")
+        builder.put("task", "choose", "columns are numbered choices")
+        builder.put("label", (label,) if label else (), "it holds numbers of choices")
+    _id(names, profiles, builder)
+    if builder.get("text") is not None:
         pass
     elif pair := pair_called(names):
-        draft.put("text", pair, "columns are usually called so")
+        builder.put("text", pair, "columns are usually called so")
     elif single := called(names, TEXTS):
-        draft.put("text", (single,), "a column is usually called so")
-    taken = {*(draft.get("text") or ()), draft.get("id")}
-    if draft.get("label") is None and label is not None and label not in taken:
-        draft.put("label", (label,), "a column is usually called so")
-    taken |= set(draft.get("label") or ())
+        builder.put("text", (single,), "a column is usually called so")
+    taken = {*(builder.get("text") or ()), builder.get("id")}
+    if builder.get("label") is None and label is not None and label not in taken:
+        builder.put("label", (label,), "a column is usually called so")
+    taken |= set(builder.get("label") or ())
     rest = {name: column for name, column in profiles.items() if name not in taken}
-    if draft.get("text") is None:
-        guess_texts(rest, draft)
-        rest = {name: column for name, column in rest.items() if name not in draft.get("text")}
-    if draft.get("label") is None:
-        _label_by_content(rest, draft)
+    if builder.get("text") is None:
+        guess_texts(rest, builder)
+        rest = {name: column for name, column in rest.items() if name not in builder.get("text")}
+    if builder.get("label") is None:
+        _label_by_content(rest, builder)
 
 
 def _fits(profiles: Profiles, label: str | None, choices: int) -> bool:
@@ -72,19 +72,19 @@ def _numbers_of(profiles: Profiles, choices: int) -> str | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _id(names: Sequence[str], profiles: Profiles, draft: SpecBuilder) -> None:
-    found = called(names, IDS)
-    if found is not None:
-        draft.put("id", found, f"a column is called {found!r}")
+def _id(names: Sequence[str], profiles: Profiles, builder: SpecBuilder) -> None:
+    name = called(names, IDS)
+    if name is not None:
+        builder.put("id", name, f"a column is called {name!r}")
     elif names and names[0] == "" and profiles[names[0]].numeric:
-        draft.put("id", 1, "the first column counts the rows and has no name")
+        builder.put("id", 1, "the first column counts the rows and has no name")
 
 
-def _label_by_content(rest: Profiles, draft: SpecBuilder) -> None:
+def _label_by_content(rest: Profiles, builder: SpecBuilder) -> None:
     marks = [name for name, column in rest.items() if column.binary]
     if 1 < len(marks) <= MOST_CATEGORIES:
-        draft.put("label", tuple(marks), "columns of 0 and 1, one for each label")
-        draft.put("task", "multilabel", "several label columns")
+        builder.put("label", tuple(marks), "columns of 0 and 1, one for each label")
+        builder.put("task", "multilabel", "several label columns")
         return
     fitting = [
         (name, column)
@@ -93,26 +93,26 @@ def _label_by_content(rest: Profiles, draft: SpecBuilder) -> None:
     ]
     if len(fitting) == 1:
         name, column = fitting[0]
-        draft.put("label", (name,), f"{column.distinct} values repeat in it")
+        builder.put("label", (name,), f"{column.distinct} values repeat in it")
     else:
-        what = "no column is called like a label"
-        draft.put("label", (), f"{what}: read as unlabeled; set --label if there is one")
+        what = "no column has the name of a label"
+        builder.put("label", (), f"{what}: read as unlabeled; set --label if there is one")
 
 
-def guess_numbered(profiles: Profiles, draft: SpecBuilder) -> None:
+def guess_numbered(profiles: Profiles, builder: SpecBuilder) -> None:
     """Decide for a table without a header, by what stands in its columns."""
     if _cola(profiles):
-        draft.put("text", (4,), "four columns as in CoLA")
-        draft.put("label", (2,), "four columns as in CoLA")
+        builder.put("text", (4,), "four columns as in CoLA")
+        builder.put("label", (2,), "four columns as in CoLA")
         return
-    if draft.get("label") is None:
-        label = _label_of(profiles, set(draft.get("text") or ()))
+    if builder.get("label") is None:
+        label = _label_of(profiles, set(builder.get("text") or ()))
         if label is None:
-            draft.put("label", (), "no column repeats as labels do: read as unlabeled")
+            builder.put("label", (), "no column repeats as labels do: read as unlabeled")
         else:
-            draft.put("label", (label,), _why_label(profiles[label]))
-    taken = {*(draft.get("label") or ()), draft.get("id")}
-    guess_texts({name: column for name, column in profiles.items() if name not in taken}, draft)
+            builder.put("label", (label,), _why_label(profiles[label]))
+    taken = {*(builder.get("label") or ()), builder.get("id")}
+    guess_texts({name: column for name, column in profiles.items() if name not in taken}, builder)
 
 
 def _cola(profiles: Profiles) -> bool:
@@ -149,19 +149,19 @@ def _why_label(column: Profile) -> str:
     return "it is short beside a long text"
 
 
-def guess_texts(rest: Profiles, draft: SpecBuilder) -> None:
+def guess_texts(rest: Profiles, builder: SpecBuilder) -> None:
     """The longest column, and a second one of comparable length: a pair."""
     texts = {name: column for name, column in rest.items() if not column.number_or_id}
-    found = texts or dict(rest)
-    if not found:
+    candidates = texts or dict(rest)
+    if not candidates:
         return
-    longest = max(found, key=lambda name: found[name].length)
+    longest = max(candidates, key=lambda name: candidates[name].length)
     pair = [
         name
-        for name, column in found.items()
-        if column.length * COMPARABLE >= found[longest].length and not column.category
+        for name, column in candidates.items()
+        if column.length * COMPARABLE >= candidates[longest].length and not column.category
     ]
     if len(pair) == 2:
-        draft.put("text", tuple(pair), "two columns hold texts of comparable length")
+        builder.put("text", tuple(pair), "two columns hold texts of comparable length")
     else:
-        draft.put("text", (longest,), "the column with the longest texts")
+        builder.put("text", (longest,), "the column with the longest texts")

@@ -1,4 +1,4 @@
-"""A spec in the making: what the user set stays, what is guessed comes with its reason."""
+"""Builds a data spec: what the user set stays, what is guessed comes with its reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bertsmith.labeled.spec import DataSpec
 
 
 class SpecBuilder:
-    """Settings under discussion."""
+    """Settings given by the user, and guesses for the others."""
 
     def __init__(self, given: DataSpec) -> None:
         self._given = given
@@ -32,5 +32,5 @@ class SpecBuilder:
 
     def spec(self) -> DataSpec:
         """The finished spec."""
-        kept = {name: getattr(self._given, name) for name in self._set}
-        return DataSpec(**kept, **self._values, why={**self._given.why, **self._why})
+        given = {name: getattr(self._given, name) for name in self._set}
+        return DataSpec(**given, **self._values, why={**self._given.why, **self._why})

@@ -56,39 +56,41 @@ class _Reading:
         return torn / max(1, len(self.rows))
 
 
-def guess_table(sample: Sample, draft: SpecBuilder) -> tuple[list[str] | None, Table]:
+def guess_table(sample: Sample, builder: SpecBuilder) -> tuple[list[str] | None, Table]:
     """Decide how the table is written; gives its header, if any, and rows of the sample."""
-    reading = _best(sample, draft)
+    reading = _best(sample, builder)
     name = NAMES.get(reading.delimiter, repr(reading.delimiter))
     counted = f"{reading.even:,} of {len(reading.rows) + reading.broken:,} rows"
-    draft.put("delimiter", reading.delimiter, f"{counted} have {reading.width} columns by {name}")
-    draft.put("quoting", reading.quoting, _why_quoting(reading))
+    builder.put("delimiter", reading.delimiter, f"{counted} have {reading.width} columns by {name}")
+    builder.put("quoting", reading.quoting, _why_quoting(reading))
     first = reading.rows[0] if reading.rows else []
     rows = [row for row in reading.rows if len(row) == reading.width]
     header, why = _header(first, [row for row in reading.rows[1:] if len(row) == len(first)])
-    draft.put("header", header, why)
-    if not draft.get("header"):
-        draft.put("columns", reading.width, f"{counted} have so many")
+    builder.put("header", header, why)
+    if not builder.get("header"):
+        builder.put("columns", reading.width, f"{counted} have so many")
         return None, rows
     # The header decides how wide a row must be, even if the rows of the sample differ.
     names = first
     if OWN_ID in names:
-        draft.put("guarded", True, f"the column {OWN_ID} says that bertsmith wrote this table")
-    if draft.get("guarded"):
+        builder.put("guarded", True, f"the column {OWN_ID} says that bertsmith wrote this table")
+    if builder.get("guarded"):
         names = [unguarded(name) for name in names]
-    draft.put("columns", tuple(names), "the first row")
+    builder.put("columns", tuple(names), "the first row")
     return names, [row for row in reading.rows[1:] if len(row) == len(names)]
 
 
-def _best(sample: Sample, draft: SpecBuilder) -> _Reading:
+def _best(sample: Sample, builder: SpecBuilder) -> _Reading:
     usual = USUAL.get(sample.ending, "\t")
-    wanted = [draft.get("delimiter")] if draft.is_set("delimiter") else DELIMITERS
+    wanted = [builder.get("delimiter")] if builder.is_set("delimiter") else DELIMITERS
     readings = [
         _reading(sample, delimiter, quoting)
         for delimiter in wanted
-        for quoting in ([draft.get("quoting")] if draft.is_set("quoting") else ["none", "double"])
+        for quoting in (
+            [builder.get("quoting")] if builder.is_set("quoting") else ["none", "double"]
+        )
     ]
-    if not draft.is_set("delimiter") and not any(reading.share for reading in readings):
+    if not builder.is_set("delimiter") and not any(reading.share for reading in readings):
         readings = [reading for reading in readings if reading.delimiter == usual]
 
     def rank(reading: _Reading) -> tuple[float, bool, bool]:

@@ -1,4 +1,4 @@
-"""Guesses about labels: what is asked, separators inside a cell, marks for "no label"."""
+"""Guesses about labels: the task, separators inside a cell, marks for "no label"."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ NO_LABEL = "-"  # what SNLI, MNLI and CMNLI write where the annotators did not a
 MANY_SCORES = 10
 
 
-def guess_task(cells: Sequence[str], draft: SpecBuilder) -> None:
+def guess_task(cells: Sequence[str], builder: SpecBuilder) -> None:
     """Decide the task from the cells of the one label column."""
     filled = [cell for cell in cells if cell]
     column = profile(filled)
     labels = set(filled)
     if NO_LABEL in labels and labels & INFERENCE:
-        draft.put("no_label", (NO_LABEL,), "its annotators did not agree on these rows")
-    if draft.get("task") is not None or not filled:
-        if _many_stated(draft):
-            _separator(filled, draft)
+        builder.put("no_label", (NO_LABEL,), "its annotators did not agree on these rows")
+    if builder.get("task") is not None or not filled:
+        if _many_stated(builder):
+            _separator(filled, builder)
         return
     decimals = sum("." in cell for cell in filled)
     if column.score or (column.numeric and decimals and column.distinct > MANY_SCORES):
-        draft.put("task", "regress", "the label is a number with decimals")
-    elif _separator(filled, draft):
-        draft.put("task", "multilabel", "a cell holds several labels")
+        builder.put("task", "regress", "the label is a number with decimals")
+    elif _separator(filled, builder):
+        builder.put("task", "multilabel", "a cell holds several labels")
     else:
         shown = ", ".join(repr(label) for label in sorted(labels)[:5])
         more = ", ..." if len(labels) > 5 else ""
-        draft.put("task", "classify", f"labels in the sample: {shown}{more}{_doubt(filled)}")
+        builder.put("task", "classify", f"labels in the sample: {shown}{more}{_doubt(filled)}")
 
 
-def _separator(cells: Sequence[str], draft: SpecBuilder) -> bool:
+def _separator(cells: Sequence[str], builder: SpecBuilder) -> bool:
     """Whether labels are joined in one cell: the parts repeat more than the cells do.
 
-    Where the user has said that they are, what joins them is the first that parts any cell.
+    Where the user declared that they are, what joins them is the first that parts any cell.
     """
-    if draft.is_set("label_separator"):
+    if builder.is_set("label_separator"):
         return True
-    stated = _many_stated(draft)
+    stated = _many_stated(builder)
     wholes = set(cells)
     for separator in SEPARATORS:
         joined = [cell for cell in cells if separator in cell]
@@ -54,14 +54,14 @@ def _separator(cells: Sequence[str], draft: SpecBuilder) -> bool:
             continue
         if all(len(part) <= 40 for part in parts) and not profile(joined).numeric:
             why = f"{len(parts)} labels make {len(wholes)} different cells"
-            draft.put("label_separator", separator, why)
+            builder.put("label_separator", separator, why)
             return True
     return False
 
 
-def _many_stated(draft: SpecBuilder) -> bool:
+def _many_stated(builder: SpecBuilder) -> bool:
     """Whether it is decided that a row may have several labels."""
-    kind = target_kind(draft.get("target"), draft.get("task"))
+    kind = target_kind(builder.get("target"), builder.get("task"))
     return kind is not None and kind.many
 
 

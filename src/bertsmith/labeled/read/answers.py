@@ -15,11 +15,11 @@ Given = Sequence[tuple[str, int | None]]
 
 
 def placed(context: str, given: Given, account: RowAccount, *, name: str, field: str) -> Answers:
-    """The answers where they stand; one that stands nowhere is kept for scoring only.
+    """The answers where they stand; one that stands nowhere is for scoring only.
 
     A question none of whose answers stands in the context cannot be used.
     """
-    found: list[tuple[str, int]] = []
+    answers: list[tuple[str, int]] = []
     unplaced: list[str] = []
     for number, (text, start) in enumerate(given):
         if not text.strip():
@@ -30,8 +30,8 @@ def placed(context: str, given: Given, account: RowAccount, *, name: str, field:
             continue
         if start is not None and place != start:
             account.note("repaired", name)
-        found.append((text, place))
-    if given and not found:
+        answers.append((text, place))
+    if given and not answers:
         raise BadRowError(
             f"{shown(given[0][0])} does not occur in the context",
             "write the answer as the context has it, or mark the question as impossible",
@@ -39,7 +39,7 @@ def placed(context: str, given: Given, account: RowAccount, *, name: str, field:
         )
     for _ in unplaced:
         account.note("unplaced", name)
-    return Answers(tuple(found), tuple(unplaced))
+    return Answers(tuple(answers), tuple(unplaced))
 
 
 def answer_pair(text: object, start: object, at: str) -> tuple[str, int | None]:

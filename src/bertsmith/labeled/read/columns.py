@@ -1,4 +1,4 @@
-"""Which cell of a row is which text, label, id or extra."""
+"""Maps the columns of a spec to the cells of a row: texts, label, id, extras."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class _Finder:
                 f"{self._place}: column {shown(column)} is a name, but the file is read without a "
                 f"header; {self.there_are()}; set --header or give numbers"
             )
-        found = [i for i, name in enumerate(self._header) if name == column]
-        if len(found) == 1:
-            return found[0]
-        what = "no column is" if not found else f"{len(found)} columns are"
-        way = "" if not found else ": rename one of them, or give its number"
+        matches = [i for i, name in enumerate(self._header) if name == column]
+        if len(matches) == 1:
+            return matches[0]
+        what = "no column is" if not matches else f"{len(matches)} columns are"
+        way = "" if not matches else ": rename one of them, or give its number"
         raise InputFileError(
             f"{self._place}, column {column}: {what} called {shown(column)}{way}; "
             f"{self.there_are()}"

@@ -70,7 +70,7 @@ class Examples(Iterator[Example]):
             self._judge(skip=skip)
             self._rejects.commit()
         except InputFileError as error:
-            # A file that breaks off: what was found before it did is told, too.
+            # A file that breaks off: the faults before it are reported, too.
             if not self.faults or isinstance(error, RowsError):
                 raise
             raise RowsError(
@@ -100,11 +100,11 @@ class Examples(Iterator[Example]):
     def _faults(self) -> str:
         account = self.account
         more = account.rows_rejected - len(self.faults)
-        said = [
+        lines = [
             f"{self._path}: {account.rows_rejected:,} of {account.rows_in:,} rows cannot be used",
             *(f"  {fault}" for fault in self.faults),
         ]
-        return "\n".join([*said, f"  and {more:,} more"] if more else said)
+        return "\n".join([*lines, f"  and {more:,} more"] if more else lines)
 
     def _way_out(self) -> str:
         return (
@@ -124,7 +124,7 @@ def read_examples(
 
     What `spec` leaves open is guessed. "stop" reads to the end and raises RowsError with the
     first faults and their number; "skip" leaves bad rows out and writes them to `rejects`, by
-    default PATH.rejected.jsonl. Such a file, repaired, is read like the original.
+    default PATH.rejected.jsonl. Such a file, repaired, is read as the original is.
     """
     if on_error not in get_args(OnError):
         raise unknown("way to handle errors", on_error, get_args(OnError))

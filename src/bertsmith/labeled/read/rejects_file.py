@@ -1,4 +1,4 @@
-"""The file of rejected rows: written beside the data, and read again once they are repaired."""
+"""The file of rejected rows: written next to the data, and read again once they are repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a file with all that stands in them, so that a result can be put beside it."""
+"""Source rows with all their columns, so that predictions can be appended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINE_BREAKS = str.maketrans({"\n": " ", "\r": " ", "\u2028": "\\u2028", "\u2029"
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """What a row holds: cells by the names of their columns, or the JSON object as written."""
+    """One row of a file: cells by the names of their columns, or the JSON object as written."""
 
     cells: Mapping[str, object]
     raw: str | None = None
@@ -69,7 +69,7 @@ class SourceRows(Iterator[tuple[Example, SourceRow]]):
         if self._raw is not None:
             # Rows are counted as they come, rejected ones too: that is the number of this one.
             return example, SourceRow({}, self._raw.row(self.rows.account.rows_in))
-        return example, SourceRow(_told(example))
+        return example, SourceRow(_parts(example))
 
     def close(self) -> None:
         """End before the last row."""
@@ -87,7 +87,7 @@ def _with_all_columns(spec: DataSpec, also: tuple[str, ...]) -> DataSpec:
             if double:
                 raise ConfigError(
                     f"{names.count(double[0])} columns are called {double[0]!r}, so their cells "
-                    "cannot be told apart in the result; rename one of them"
+                    "cannot be distinguished in the result; rename one of them"
                 )
         # By number: a column may have no name, or one that looks like a number.
         extra = tuple(range(1, (len(names) if isinstance(names, tuple) else names or 1) + 1))
@@ -96,20 +96,20 @@ def _with_all_columns(spec: DataSpec, also: tuple[str, ...]) -> DataSpec:
     return spec.model_copy(update={"extra": extra})
 
 
-def _told(example: Example) -> dict[str, object]:
+def _parts(example: Example) -> dict[str, object]:
     """The parts of a row whose format is neither a table nor one object a row."""
-    told: dict[str, object] = {"id": example.id, **example.extra}
+    parts: dict[str, object] = {"id": example.id, **example.extra}
     if len(example.texts) == 1:
         text = example.texts[0]
         units = example.target.units if isinstance(example.target, Tagged) else example.units
-        told["text"] = text
+        parts["text"] = text
         if units:
-            told["words"] = [text[start:end] for start, end in units]
+            parts["words"] = [text[start:end] for start, end in units]
     elif len(example.texts) == 2:
-        told |= {"question": example.texts[0], "context": example.texts[1]}
+        parts |= {"question": example.texts[0], "context": example.texts[1]}
     else:
-        told |= {"context": example.texts[0], "choices": list(example.texts[1:])}
-    return told
+        parts |= {"context": example.texts[0], "choices": list(example.texts[1:])}
+    return parts
 
 
 class _Raw:
@@ -121,7 +121,7 @@ class _Raw:
         self._number = 0
 
     def row(self, number: int) -> str:
-        """Numbers are asked for in rising order."""
+        """The row of a number; numbers must rise from call to call."""
         raw = ""
         while self._number < number:
             raw = next(self._rows)
@@ -129,7 +129,7 @@ class _Raw:
         return raw
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._lines.close()
 
     def _listed(self) -> Iterator[str]:

@@ -76,7 +76,7 @@ def tagged(text: str, spans: Sequence[Span]) -> Tagged:
 class Marking:
     """The spans of one text on their way to tags.
 
-    What can be put right is counted in the account: offsets beside the span's own text, white
+    What can be put right is counted in the account: offsets that miss the span's own text, white
     space at its ends, spans inside a longer one. Everything else makes the row unusable.
     """
 
@@ -90,22 +90,22 @@ class Marking:
         self._account = account
         self._spans: set[Span] = set()
 
-    def add(self, span: Span, at: str, said: str | None = None) -> None:
-        """One span; `at` is where the file holds it, `said` the text that it should have."""
+    def add(self, span: Span, at: str, piece: str | None = None) -> None:
+        """One span; `at` is where the file holds it, `piece` the text that it should have."""
         start, end, kind = span
-        if said is not None and self._text[max(start, 0) : max(end, 0)] != said:
-            found = nearest(self._text, said, start) if said else None
-            if found is None:
+        if piece is not None and self._text[max(start, 0) : max(end, 0)] != piece:
+            place = nearest(self._text, piece, start) if piece else None
+            if place is None:
                 raise BadRowError(
-                    f"{shown(said)} does not occur in the text",
+                    f"{shown(piece)} does not occur in the text",
                     "write it as the text has it",
                     column=at,
                 )
-            start, end = found, found + len(said)
-        kept = self._trimmed(start, end, kind, at)
-        if kept != span:
+            start, end = place, place + len(piece)
+        trimmed = self._trimmed(start, end, kind, at)
+        if trimmed != span:
             self._account.note("repaired", self._place)
-        self._spans.add(kept)
+        self._spans.add(trimmed)
 
     def tagged(self) -> Tagged:
         """The tags that the spans make."""
@@ -118,7 +118,7 @@ class Marking:
                 self._account.note("nested", self._place)
             else:
                 raise BadRowError(
-                    f"{self._said(last)} and {self._said(span)} overlap",
+                    f"{self._spelled(last)} and {self._spelled(span)} overlap",
                     "keep one of them: a word has one tag",
                     column=self._field,
                 )
@@ -144,5 +144,5 @@ class Marking:
             )
         return (start + left, start + right, kind)
 
-    def _said(self, span: Span) -> str:
+    def _spelled(self, span: Span) -> str:
         return f"{shown(self._text[span[0] : span[1]])} ({span[2]}, {span[0]} to {span[1]})"

@@ -50,13 +50,13 @@ def _parted(index: int, tag: str, scheme: Scheme) -> tuple[str, str]:
     """The letter and the kind of a tag; ("O", "") outside."""
     if tag == "O":
         return "O", ""
-    found = TAG.fullmatch(tag)
+    match = TAG.fullmatch(tag)
     letters = PREFIXES[scheme]
-    if found is None or found[1] not in letters:
+    if match is None or match[1] not in letters:
         known = ", ".join(f"{letter}-KIND" for letter in letters)
         what = "the tag is empty" if not tag else f"{shown(tag)} is no tag of the scheme {scheme}"
         raise BadTagError(index, what, f"write O, {known}, or set another --scheme")
-    return found[1], found[2] or ""
+    return match[1], match[2] or ""
 
 
 def _spelled(letter: str, kind: str) -> str:
@@ -79,17 +79,17 @@ def _bio(parts: Parts) -> tuple[str, ...]:
 
 
 def _iob1(parts: Parts) -> tuple[str, ...]:
-    found = []
+    bio = []
     before = ("O", "")
     for letter, kind in parts:
         begins = letter == "I" and (before[0] == "O" or before[1] != kind)
-        found.append("O" if letter == "O" else _spelled("B" if begins else letter, kind))
+        bio.append("O" if letter == "O" else _spelled("B" if begins else letter, kind))
         before = (letter, kind)
-    return tuple(found)
+    return tuple(bio)
 
 
 def _bioes(parts: Parts) -> tuple[str, ...]:
-    found = []
+    bio = []
     inside: str | None = None
     for index, (written, kind) in enumerate(parts):
         letter = AS_BIOES.get(written, written)
@@ -107,14 +107,14 @@ def _bioes(parts: Parts) -> tuple[str, ...]:
                 "end it with its last tag, or tag it as a single word",
             )
         inside = kind if letter in ("B", "I") else None
-        found.append("O" if letter == "O" else _spelled("B" if letter in "BS" else "I", kind))
+        bio.append("O" if letter == "O" else _spelled("B" if letter in "BS" else "I", kind))
     if inside is not None:
         raise BadTagError(
             len(parts) - 1,
             f"{_spelled('B', inside)} is not ended before the sentence ends",
             "end it with its last tag, or tag it as a single word",
         )
-    return tuple(found)
+    return tuple(bio)
 
 
 READERS: Mapping[str, Callable[[Parts], tuple[str, ...]]] = {
@@ -127,27 +127,27 @@ READERS: Mapping[str, Callable[[Parts], tuple[str, ...]]] = {
 
 
 def _io(tags: Tags) -> tuple[str, ...]:
-    """Neighbors of one kind are one span: this scheme cannot say otherwise."""
-    found = []
+    """Neighbors of one kind are one span: this scheme cannot part them."""
+    bio = []
     before = "O"
     for index, tag in enumerate(tags):
         if not tag:
             raise BadTagError(index, "the tag is empty", "write O or the kind of the word")
         kind = tag[2:] if tag.startswith(("I-", "I_")) and len(tag) > 2 else tag
-        found.append("O" if kind == "O" else f"{'I' if kind == before else 'B'}-{kind}")
+        bio.append("O" if kind == "O" else f"{'I' if kind == before else 'B'}-{kind}")
         before = kind
-    return tuple(found)
+    return tuple(bio)
 
 
 def guess_scheme(sentences: Sequence[Tags]) -> tuple[Scheme, str]:
     """The scheme that the tags of some sentences are written in, and why."""
     tags = {tag for sentence in sentences for tag in sentence}
-    letters = {found[1] for tag in tags if (found := TAG.fullmatch(tag))}
+    letters = {match[1] for tag in tags if (match := TAG.fullmatch(tag))}
     named = sum(bool(TAG.fullmatch(tag)) for tag in tags - {"O"})
     if named < len(tags - {"O"}) / 2:
         if "O" in tags:
             return "io", "tags have no prefix, and O stands outside"
-        return "plain", "tags have no prefix and none is O: kept as they are"
+        return "plain", "tags have no prefix and none is O: taken as they are"
     # The scheme that most sentences are legal in; where all are alike, the plainest.
     legal = {scheme: sum(_legal(tags, scheme) for tags in sentences) for scheme in FOUR_LETTERS}
     best = max(FOUR_LETTERS, key=lambda name: (legal[name], len(letters & set(PREFIXES[name]))))
@@ -175,7 +175,7 @@ def _two_letters(sentences: Sequence[Tags]) -> tuple[Scheme, str]:
                 begun += 1
             before = tag
     if bare > begun:
-        return "iob1", "spans begin with I, and with B only beside another of their kind"
+        return "iob1", "spans begin with I, and with B only next to another of their kind"
     if bare:
         return "bio", f"tags begin with B or I; {bare:,} spans of the sample begin with I"
     return "bio", "every span begins with B"

@@ -123,17 +123,17 @@ def _parts(cell: str, separator: str | None) -> list[str]:
 
 def marked_labels(cells: Sequence[str], names: Sequence[str]) -> LabelSet:
     """The labels whose columns hold a 1."""
-    found = []
+    labels = []
     for cell, name in zip(cells, names, strict=True):
         if cell in YES:
-            found.append(name)
+            labels.append(name)
         elif cell not in NO:
             raise BadRowError(
                 f"{shown(cell)} does not say whether the label applies",
                 "write 1 or 0",
                 column=name,
             )
-    return LabelSet(tuple(found))
+    return LabelSet(tuple(labels))
 
 
 def _number(cell: str, column: int | str) -> float:

@@ -28,14 +28,14 @@ def joined(words: Sequence[str], joiner: str) -> tuple[str, Units]:
 def tagged_words(units: Units, tags: Sequence[str], spec: DataSpec, place: Place) -> Tagged:
     """The target of a sentence; a fault names the word whose tag is wrong."""
     try:
-        found = to_bio(tags, spec.scheme or "bio")
+        bio = to_bio(tags, spec.scheme or "bio")
     except BadTagError as fault:
         fault.column, fault.line = place(fault.index)
         raise
     if spec.labels is not None:
-        for number, tag in enumerate(found):
+        for number, tag in enumerate(bio):
             kind = tag[2:] if tag[1:2] == "-" else tag
             if tag != "O" and kind not in spec.labels:
                 column, line = place(number)
                 raise unknown_label(kind, spec, column, line)
-    return Tagged(units, found)
+    return Tagged(units, bio)

@@ -106,7 +106,7 @@ class _Shape:
             raise ConfigError(f"tags and answers do not fit into {kind}; write JSONL")
         columns = [self._id, *self._texts, *([self._label] if self._label else []), *self._extra]
         if len(set(columns)) != len(columns):
-            raise ConfigError(f"an extra column is called like another one: {', '.join(columns)}")
+            raise ConfigError(f"an extra column has the name of another one: {', '.join(columns)}")
         self._columns = tuple(columns)
 
     @property
@@ -208,8 +208,11 @@ def target_value(target: Target, text: str) -> object:
         return target.index
     if isinstance(target, Answers):
         return {
-            "text": [*(text for text, _ in target.found), *target.unplaced],
-            "answer_start": [*(start for _, start in target.found), *(-1 for _ in target.unplaced)],
+            "text": [*(text for text, _ in target.placed), *target.unplaced],
+            "answer_start": [
+                *(start for _, start in target.placed),
+                *(-1 for _ in target.unplaced),
+            ],
         }
     if isinstance(target, Tagged):
         return [list(span) for span in spans_of(target)]
@@ -218,13 +221,13 @@ def target_value(target: Target, text: str) -> object:
 
 def spans_of(target: Tagged) -> list[tuple[int, int, str]]:
     """The (start, end, kind) that BIO tags mark."""
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     inside: str | None = None
     for (start, end), tag in zip(target.units, target.tags, strict=True):
         kind = tag[2:]
-        if tag[:1] == "I" and inside == kind and found:
-            found[-1] = (found[-1][0], end, kind)
+        if tag[:1] == "I" and inside == kind and spans:
+            spans[-1] = (spans[-1][0], end, kind)
         elif tag != "O":
-            found.append((start, end, kind))
+            spans.append((start, end, kind))
         inside = None if tag == "O" else kind
-    return found
+    return spans

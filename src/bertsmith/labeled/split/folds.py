@@ -1,4 +1,4 @@
-"""Rows dealt out to folds: every label alike in each, groups kept whole, the same for a seed."""
+"""Rows dealt out to folds: every label alike in each, groups stay whole, the same for a seed."""
 
 from __future__ import annotations
 

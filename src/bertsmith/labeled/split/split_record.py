@@ -1,4 +1,4 @@
-"""A split as a small file beside the data: the same rows on each side next time, or an error."""
+"""A split as a small file next to the data: the same rows on each side next time, or an error."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def recalled(
     record: SplitRecord, saved: Path, path: Path, examples: Sequence[Example]
 ) -> list[int]:
     """0, 1 or 2 for each example as the record says; refused if the file is another one."""
-    if (found := file_digest(path)) != record.sha256:
+    if (digest := file_digest(path)) != record.sha256:
         raise InputFileError(
             f"{path} has changed since {saved} was made (sha256 {record.sha256[:12]}..., now "
-            f"{found[:12]}...); bring the old file back, or delete {saved.name} to split anew: "
+            f"{digest[:12]}...); bring the old file back, or delete {saved.name} to split anew: "
             "results before and after are then not comparable"
         )
     names = names_of(examples, record.key)

@@ -62,26 +62,23 @@ def load_splits(
     _read(splits, "train", files["train"], guess_spec(files["train"], given=given), on_error)
     for name in ("dev", "test"):
         if name in files:
-            like = _spec_of(files[name], given, splits)
-            _read(splits, name, files[name], like, on_error)
+            _read(splits, name, files[name], _spec_of(files[name], given, splits), on_error)
     _cut(splits, files, parts, seed=seed, saved=saved)
     return splits
 
 
 def _read(splits: Splits, name: str, path: Path, spec: DataSpec, on_error: OnError) -> None:
     rows = read_examples(path, spec, on_error=on_error)
-    found = list(rows)
+    examples = list(rows)
     if name != "test" and spec.label != ():
-        labeled = [example for example in found if example.target is not None]
-        if len(labeled) < len(found):
-            left = len(found) - len(labeled)
+        labeled = [example for example in examples if example.target is not None]
+        if len(labeled) < len(examples):
+            left = len(examples) - len(labeled)
             splits.notes.append(f"{path.name}: {left:,} rows without a label left out")
-        found = labeled
-    if name != "test" and not any(example.target is not None for example in found):
-        raise InputFileError(
-            f"{path}, line 1: no row has a label; say where it stands with --label"
-        )
-    getattr(splits, name).extend(found)
+        examples = labeled
+    if name != "test" and not any(example.target is not None for example in examples):
+        raise InputFileError(f"{path}, line 1: no row has a label; name its column with --label")
+    getattr(splits, name).extend(examples)
     splits.specs[name] = spec
     splits.accounts[name] = rows.account
     splits.notes += [f"{path.name}: {note}" for note in rows.account.notes()]
@@ -90,7 +87,7 @@ def _read(splits: Splits, name: str, path: Path, spec: DataSpec, on_error: OnErr
 
 
 def _spec_of(path: Path, given: DataSpec, splits: Splits) -> DataSpec:
-    """How to read a file beside the training file: like that one, if it is written alike."""
+    """The spec of a dev or test file: that of the training file, if it has the same form."""
     train = splits.specs["train"]
     open_task = given if given.task else given.model_copy(update={"task": train.task})
     own = guess_spec(path, given=open_task)
@@ -99,7 +96,7 @@ def _spec_of(path: Path, given: DataSpec, splits: Splits) -> DataSpec:
         own = train.model_copy(update={"encoding": own.encoding})
     if train.format not in ("squad", "c3") and len(own.text or ()) != len(train.text or ()):
         raise InputFileError(
-            f"{path}: {len(own.text or ())} text columns were found, but the training file has "
+            f"{path}: {len(own.text or ())} text columns, but the training file has "
             f"{len(train.text or ())}; name them with --text"
         )
     if given.labels is None and own.label != () and (labels := _labels(splits.train)):
@@ -109,17 +106,17 @@ def _spec_of(path: Path, given: DataSpec, splits: Splits) -> DataSpec:
 
 
 def _labels(examples: Sequence[Example]) -> tuple[str, ...]:
-    """Every label of the training rows: what a model can learn to say."""
-    found: set[str] = set()
+    """Every label of the training rows."""
+    labels: set[str] = set()
     for example in examples:
         target = example.target
         if isinstance(target, Label):
-            found.add(target.name)
+            labels.add(target.name)
         elif isinstance(target, LabelSet):
-            found.update(target.names)
+            labels.update(target.names)
         elif isinstance(target, Tagged):
-            found.update(tag[2:] if tag[1:2] == "-" else tag for tag in target.tags if tag != "O")
-    return tuple(sorted(found))
+            labels.update(tag[2:] if tag[1:2] == "-" else tag for tag in target.tags if tag != "O")
+    return tuple(sorted(labels))
 
 
 def _cut(
@@ -141,15 +138,15 @@ def _cut(
         record = load_record(place)
         if (record.seed, record.shares) != (seed, wanted):
             raise ConfigError(
-                f"{place} was made with seed {record.seed} and shares {record.shares}, asked for "
-                f"are seed {seed} and {wanted}; give those, or delete it to split anew"
+                f"{place} was made with seed {record.seed} and shares {record.shares}, not "
+                f"with seed {seed} and {wanted}; give those, or delete it to split anew"
             )
         whose = recalled(record, place, path, rows)
-        splits.notes.append(f"{path.name} is split as {place.name} says")
+        splits.notes.append(f"{path.name} is split as recorded in {place.name}")
     else:
         whose = assign(rows, seed=seed, shares=wanted, group=_group(splits))
         make_record(path, rows, whose, seed=seed, shares=wanted).save(place)
-        splits.notes.append(f"{path.name} was split; {place.name} remembers how")
+        splits.notes.append(f"{path.name} was split; {place.name} records how")
     for number, name in enumerate(SPLITS):
         if number == 0 or wanted[number]:
             chosen = [row for row, part in zip(rows, whose, strict=True) if part == number]

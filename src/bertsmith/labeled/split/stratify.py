@@ -1,4 +1,4 @@
-"""Which rows go where: every label in its share, groups kept whole, the same for a seed forever."""
+"""Stratified splits: every label in its share, groups stay whole, the same for a seed forever."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def assign(
     """0, 1 or 2 (train, dev, test) for each example.
 
     Rows of one group (`extra[group]`), or with the same texts, stay together. Strata are dealt out
-    from the rarest on, each in the order of a hash of its groups, so that the shares are kept all
+    from the rarest on, each in the order of a hash of its groups, so that the shares hold all
     along the way; the first group of each is for training, so that no label is met for the first
     time in a test, and the common ones make up for it.
     """
@@ -105,13 +105,13 @@ def _hash(seed: int, name: str) -> str:
 def strata_of(examples: Sequence[Example]) -> list[str]:
     """What must be spread evenly: labels, the rarest label of several, quantiles of scores."""
     names = [_names(example) for example in examples]
-    counts = Counter(name for found in names for name in found)
+    counts = Counter(name for labels in names for name in labels)
     edges = _edges([e.target.value for e in examples if isinstance(e.target, ScoreTarget)])
     return [
         f"{sum(edge < example.target.value for edge in edges):02d}"
         if isinstance(example.target, ScoreTarget)
-        else min(found, key=lambda name: (counts[name], name), default="")
-        for example, found in zip(examples, names, strict=True)
+        else min(labels, key=lambda name: (counts[name], name), default="")
+        for example, labels in zip(examples, names, strict=True)
     ]
 
 
@@ -126,7 +126,7 @@ def _names(example: Example) -> tuple[str, ...]:
     if isinstance(target, Tagged):
         return tuple(sorted({tag[2:] for tag in target.tags if tag[:2] == "B-"}))
     if isinstance(target, Answers):
-        return ("answer" if target.found else "none",)
+        return ("answer" if target.placed else "none",)
     return ()
 
 

@@ -1,1 +1,1 @@
-"""What is odd about a data set, before a model is trained on it."""
+"""Checks of a data set: duplicates, leaks, conflicts, label statistics."""

@@ -40,20 +40,20 @@ class Twins:
     labels: tuple[str, str] | None = None
 
     def __str__(self) -> str:
-        said = f"{self.second} = {self.first}: {self.text}"
+        line = f"{self.second} = {self.first}: {self.text}"
         if self.labels is not None:
-            said += f" ({self.labels[1]} here, {self.labels[0]} there)"
-        return said
+            line += f" ({self.labels[1]} here, {self.labels[0]} there)"
+        return line
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "exact": self.exact,
             "first": self.first.to_json(),
             "second": self.second.to_json(),
             "text": self.text,
         }
-        return found if self.labels is None else {**found, "labels": list(self.labels)}
+        return values if self.labels is None else {**values, "labels": list(self.labels)}
 
 
 def find_twins(splits: Splitted) -> list[Twins]:
@@ -70,15 +70,15 @@ def find_twins(splits: Splitted) -> list[Twins]:
             first = seen.setdefault(key, (split, number))
             if first != (split, number):
                 groups.setdefault(key, [first]).append((split, number))
-    found: list[Twins] = []
+    twins: list[Twins] = []
     for members in groups.values():
         group = _Group(splits, order)
         for row in members:
-            found += group.add(row)
-    return found
+            twins += group.add(row)
+    return twins
 
 
-Said = dict[Hashable, Row]
+FirstRows = dict[Hashable, Row]
 """The first row with each target."""
 
 
@@ -90,35 +90,35 @@ class _Group:
     order: list[str]
     first: dict[Hashable, Row] = field(default_factory=dict)
     """The first row of each split, and of each (split, texts)."""
-    said: dict[Hashable, Said] = field(default_factory=dict)
+    targets: dict[Hashable, FirstRows] = field(default_factory=dict)
     """By split, (split, texts), texts, and None for all."""
 
     def add(self, row: Row) -> Iterator[Twins]:
         """What this row repeats or contradicts of the rows before it."""
         split, number = row
         example = self.splits[split][number]
-        texts, said = example.texts, _said(example.target)
-        exact = _agreeing(self.said.get((split, texts)), said)
-        near = _agreeing(self.said.get(split), said)
+        texts, target = example.texts, _comparable(example.target)
+        exact = _agreeing(self.targets.get((split, texts)), target)
+        near = _agreeing(self.targets.get(split), target)
         if (other := exact or near) is not None:
             yield self._twins("duplicate", other, row, exact=exact is not None)
         for before in self.order[: self.order.index(split)]:
             exact, near = self.first.get((before, texts)), self.first.get(before)
             if (other := exact or near) is not None:
                 yield self._twins("leak", other, row, exact=exact is not None)
-        if said is not None:
-            yield from self._conflict(row, texts, said)
+        if target is not None:
+            yield from self._conflict(row, texts, target)
         for place in (split, (split, texts)):
             self.first.setdefault(place, row)
-            self.said.setdefault(place, {}).setdefault(said, row)
+            self.targets.setdefault(place, {}).setdefault(target, row)
 
-    def _conflict(self, row: Row, texts: tuple[str, ...], said: Hashable) -> Iterator[Twins]:
-        same, all_ = (self.said.setdefault(place, {}) for place in (texts, None))
+    def _conflict(self, row: Row, texts: tuple[str, ...], target: Hashable) -> Iterator[Twins]:
+        same, all_ = (self.targets.setdefault(place, {}) for place in (texts, None))
         known = same or all_
-        if known and _agreeing(known, said) is None:
+        if known and _agreeing(known, target) is None:
             yield self._twins("conflict", next(iter(known.values())), row, exact=known is same)
-        same.setdefault(said, row)
-        all_.setdefault(said, row)
+        same.setdefault(target, row)
+        all_.setdefault(target, row)
 
     def _twins(self, kind: Kind, first: Row, second: Row, *, exact: bool) -> Twins:
         one, two = (self.splits[split][number] for split, number in (first, second))
@@ -135,7 +135,7 @@ class _Group:
         )
 
 
-def _said(target: Target | None) -> Hashable:
+def _comparable(target: Target | None) -> Hashable:
     """A target so that two of them can be compared, None for none; a frozenset holds answers."""
     if isinstance(target, LabelSet):
         return tuple(sorted(target.names))
@@ -146,19 +146,19 @@ def _said(target: Target | None) -> Hashable:
     return target
 
 
-def _agreeing(known: Said | None, said: Hashable) -> Row | None:
+def _agreeing(known: FirstRows | None, target: Hashable) -> Row | None:
     """The first row whose target does not contradict this one."""
     if not known:
         return None
-    if said in known or not isinstance(said, frozenset):
-        return known.get(said)
+    if target in known or not isinstance(target, frozenset):
+        return known.get(target)
     # Several people answered each question: one answer in common is enough.
-    alike = (row for other, row in known.items() if isinstance(other, frozenset) and other & said)
+    alike = (row for other, row in known.items() if isinstance(other, frozenset) and other & target)
     return next(alike, None)
 
 
 def _answers(target: Answers) -> tuple[str, ...]:
-    return (*(text for text, _ in target.found), *target.unplaced)
+    return (*(text for text, _ in target.placed), *target.unplaced)
 
 
 def _spelled(target: Target | None) -> str:

@@ -1,4 +1,4 @@
-"""Labels of a data set: how often each is met, where first, and what is odd about them."""
+"""Labels of a data set: how often each occurs, where first, and what is odd about them."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class LabelSurvey:
 
     @property
     def learned(self) -> bool:
-        """Whether labels are names that a model learns to say, not numbers of choices."""
+        """Whether labels are names that a model learns, not numbers of choices."""
         return self.kind in (Label, LabelSet, Tagged)
 
     @property
     def totals(self) -> Counter[str]:
         """Rows by label over all splits."""
-        found: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         for counts in self.counts.values():
-            found += counts
-        return found
+            totals += counts
+        return totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Imbalance:
 
 def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelSurvey:
     """Every label of every row."""
-    found = LabelSurvey()
+    labels = LabelSurvey()
     for split, examples in splits.items():
         counts: Counter[str] = Counter()
         scores: list[float] = []
@@ -110,16 +110,16 @@ def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelSurvey:
             elif isinstance(target, ScoreTarget):
                 scores.append(target.value)
             else:
-                found.kind = type(target)
+                labels.kind = type(target)
                 for name in _names(target):
                     counts[name] += 1
-                    if name not in found.first:
-                        found.first[name] = RowPlace.of(split, example)
-        found.counts[split] = counts
-        found.unlabeled[split] = unlabeled
+                    if name not in labels.first:
+                        labels.first[name] = RowPlace.of(split, example)
+        labels.counts[split] = counts
+        labels.unlabeled[split] = unlabeled
         if scores:
-            found.scores[split] = (min(scores), sum(scores) / len(scores), max(scores))
-    return found
+            labels.scores[split] = (min(scores), sum(scores) / len(scores), max(scores))
+    return labels
 
 
 def unseen(labels: LabelSurvey, splits: Mapping[str, Sequence[Example]]) -> list[Unseen]:
@@ -127,7 +127,7 @@ def unseen(labels: LabelSurvey, splits: Mapping[str, Sequence[Example]]) -> list
     if not labels.learned or not labels.counts:
         return []
     train, *rest = labels.counts
-    found = []
+    missing = []
     for split in rest:
         for name, rows in labels.counts[split].most_common():
             if name not in labels.counts[train]:
@@ -136,8 +136,8 @@ def unseen(labels: LabelSurvey, splits: Mapping[str, Sequence[Example]]) -> list
                     for example in splits[split]
                     if example.target is not None and name in _names(example.target)
                 )
-                found.append(Unseen(name, split, rows, place))
-    return found
+                missing.append(Unseen(name, split, rows, place))
+    return missing
 
 
 def imbalance(labels: LabelSurvey) -> Imbalance | None:
@@ -163,7 +163,7 @@ def _names(target: Target) -> tuple[str, ...]:
     if isinstance(target, ChoiceIndex):
         return (f"choice {target.index}",)
     if isinstance(target, Answers):
-        return (ANSWERED if target.found or target.unplaced else UNANSWERED,)
+        return (ANSWERED if target.placed or target.unplaced else UNANSWERED,)
     if isinstance(target, Tagged):
         return tuple(_kind(tag) for tag in target.tags if not tag.startswith("I-") and tag != "O")
     return ()

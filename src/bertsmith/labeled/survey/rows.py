@@ -35,15 +35,15 @@ class RowPlace:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        found: dict[str, Any] = {"split": self.split, "file": self.source, "line": self.line}
-        return found if self.id is None else {**found, "id": self.id}
+        values: dict[str, Any] = {"split": self.split, "file": self.source, "line": self.line}
+        return values if self.id is None else {**values, "id": self.id}
 
 
 KEY_BYTES = 16
 INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")  # soft hyphen, zero width
-# Kana and East Asian signs, too: a space beside any of these is a matter of taste.
+# Kana and East Asian signs, too: a space next to any of these is a matter of taste.
 WIDE = "".join(f"{chr(low)}-{chr(high)}" for low, high in ((0x3001, 0x30FF), *CHINESE))
-BESIDE_WIDE = re.compile(f"(?<=[{WIDE}]) | (?=[{WIDE}])")
+NEXT_TO_WIDE = re.compile(f"(?<=[{WIDE}]) | (?=[{WIDE}])")
 
 
 def folded(text: str) -> str:
@@ -53,14 +53,14 @@ def folded(text: str) -> str:
     # Folding may undo the normal form (and the other way round), so that comes twice.
     plain = unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold()
     plain = " ".join(unicodedata.normalize("NFKC", plain).split())
-    return BESIDE_WIDE.sub("", plain)
+    return NEXT_TO_WIDE.sub("", plain)
 
 
 def text_key(texts: Sequence[str]) -> bytes:
     """Equal for rows whose texts are the same when folded; one field never runs into the next."""
-    found = hashlib.blake2b(digest_size=KEY_BYTES)
+    digest = hashlib.blake2b(digest_size=KEY_BYTES)
     for text in texts:
         piece = folded(text).encode("utf-8", "surrogatepass")
-        found.update(len(piece).to_bytes(8, "little"))
-        found.update(piece)
-    return found.digest()
+        digest.update(len(piece).to_bytes(8, "little"))
+        digest.update(piece)
+    return digest.digest()

@@ -1,4 +1,4 @@
-"""What is odd about a data set, found before a model learns it; every finding names its rows."""
+"""Checks of a data set before training; every finding names its rows."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Survey:
     def to_json(self, most: int | None = STORED_FINDINGS) -> dict[str, Any]:
         """Plain values; of each kind the first findings (None: all) and how many there are."""
 
-        def some(found: Sequence[Twins] | Sequence[Typo] | Sequence[Unseen]) -> dict[str, Any]:
-            return {"count": len(found), "first": [one.to_json() for one in found[:most]]}
+        def some(findings: Sequence[Twins] | Sequence[Typo] | Sequence[Unseen]) -> dict[str, Any]:
+            return {"count": len(findings), "first": [one.to_json() for one in findings[:most]]}
 
-        def twins(found: Sequence[Twins]) -> dict[str, Any]:
-            return {**some(found), "exact": sum(one.exact for one in found)}
+        def twins(pairs: Sequence[Twins]) -> dict[str, Any]:
+            return {**some(pairs), "exact": sum(one.exact for one in pairs)}
 
         return {
             "rows": self.rows,
@@ -88,53 +88,53 @@ class Survey:
 
     def _counts(self) -> list[str]:
         rows = ", ".join(f"{split} {count:,}" for split, count in self.rows.items())
-        found = [f"rows: {rows}"]
+        lines = [f"rows: {rows}"]
         for split, count in self.labels.unlabeled.items():
             if count:
-                found.append(f"{split}: {count:,} rows without a label")
+                lines.append(f"{split}: {count:,} rows without a label")
         for split, (least, mean, largest) in self.labels.scores.items():
-            found.append(f"{split}: scores from {least:g} to {largest:g}, {mean:.3g} on average")
+            lines.append(f"{split}: scores from {least:g} to {largest:g}, {mean:.3g} on average")
         ordered = self.labels.totals.most_common()
         if not ordered:
-            return found
+            return lines
         spelled = shown if self.labels.learned else str
         names = [spelled(name) for name, _ in ordered[:SHOWN_LABELS]]
         width = max(map(len, [*names, "labels"])) + 2
         splits = [split for split, counts in self.labels.counts.items() if counts]
-        found.append("labels".ljust(width) + "".join(f"{split:>10}" for split in splits))
+        lines.append("labels".ljust(width) + "".join(f"{split:>10}" for split in splits))
         for name, (label, _) in zip(names, ordered, strict=False):
             counts = "".join(f"{self.labels.counts[split][label]:>10,}" for split in splits)
-            found.append(name.ljust(width) + counts)
+            lines.append(name.ljust(width) + counts)
         if len(ordered) > SHOWN_LABELS:
-            found.append(f"and {len(ordered) - SHOWN_LABELS:,} more labels")
-        return found
+            lines.append(f"and {len(ordered) - SHOWN_LABELS:,} more labels")
+        return lines
 
     def _odd_labels(self) -> list[str]:
-        found = []
+        lines = []
         if self.typos:
             many = _count(len(self.typos), "label is", "labels are")
-            found += [f"{many} probably misspelled:", *_listed(self.typos)]
+            lines += [f"{many} probably misspelled:", *_listed(self.typos)]
         if self.unseen:
             many = _count(len(self.unseen), "label stands", "labels stand")
-            found += [f"{many} in no training row, so it cannot be learned:", *_listed(self.unseen)]
+            lines += [f"{many} in no training row, so it cannot be learned:", *_listed(self.unseen)]
         if self.imbalance is not None:
-            found.append(_uneven(self.imbalance, self.labels.kind))
-        return found
+            lines.append(_uneven(self.imbalance, self.labels.kind))
+        return lines
 
     def _same_texts(self) -> list[str]:
-        found = []
+        lines = []
         for split in self.rows:
             inside = [one for one in self.duplicates if one.first.split == split]
             many = _count(len(inside), "row repeats an earlier one", "rows repeat earlier ones")
-            found += _said(f"{split}: {many}, label and all", inside)
+            lines += _sentence(f"{split}: {many}, label and all", inside)
         for first in self.rows:
             for second in self.rows:
                 both = [o for o in self.leaks if (o.first.split, o.second.split) == (first, second)]
                 many = _count(len(both), "row", "rows")
                 stand = "stands" if len(both) == 1 else "stand"
-                found += _said(f"{many} of {second} {stand} in {first}, too", both)
+                lines += _sentence(f"{many} of {second} {stand} in {first}, too", both)
         many = _count(len(self.conflicts), "text has", "texts have")
-        return found + _said(f"{many} different labels", self.conflicts)
+        return lines + _sentence(f"{many} different labels", self.conflicts)
 
 
 def survey(splits: Splits | Mapping[str, Sequence[Example]]) -> Survey:
@@ -155,7 +155,7 @@ def survey(splits: Splits | Mapping[str, Sequence[Example]]) -> Survey:
     )
 
 
-def _said(what: str, twins: Sequence[Twins]) -> list[str]:
+def _sentence(what: str, twins: Sequence[Twins]) -> list[str]:
     """A sentence and the first rows, if there are any."""
     if not twins:
         return []
@@ -164,22 +164,22 @@ def _said(what: str, twins: Sequence[Twins]) -> list[str]:
     return [f"{what}{rest}:", *_listed(twins)]
 
 
-def _listed(found: Sequence[Twins] | Sequence[Typo] | Sequence[Unseen]) -> list[str]:
-    more = len(found) - SHOWN_FINDINGS
-    lines = [f"  {one}" for one in found[:SHOWN_FINDINGS]]
+def _listed(findings: Sequence[Twins] | Sequence[Typo] | Sequence[Unseen]) -> list[str]:
+    more = len(findings) - SHOWN_FINDINGS
+    lines = [f"  {one}" for one in findings[:SHOWN_FINDINGS]]
     return [*lines, f"  and {more:,} more"] if more > 0 else lines
 
 
-def _uneven(found: Imbalance, kind: type | None) -> str:
+def _uneven(uneven: Imbalance, kind: type | None) -> str:
     unit = "tagged span" if kind is Tagged else "row"
-    rare = f"{shown(found.rarest)} has {_count(found.rarest_rows, unit, unit + 's')}"
-    if len(found.few) > 1:
-        rare = f"{len(found.few):,} labels are hardly met in training: {rare}"
-    said = (
-        f"{rare} to learn from, {shown(found.commonest)} {found.commonest_rows:,}; "
+    rare = f"{shown(uneven.rarest)} has {_count(uneven.rarest_rows, unit, unit + 's')}"
+    if len(uneven.few) > 1:
+        rare = f"{len(uneven.few):,} labels are hardly met in training: {rare}"
+    advice = (
+        f"{rare} to learn from, {shown(uneven.commonest)} {uneven.commonest_rows:,}; "
         "loss.weights = balanced makes them count alike"
     )
-    return f"{said}, plan.sampler = balanced draws them alike" if kind is Label else said
+    return f"{advice}, plan.sampler = balanced draws them alike" if kind is Label else advice
 
 
 def _count(number: int, one: str, several: str) -> str:

@@ -77,12 +77,12 @@ def find_typos(counts: Mapping[str, int], first: Mapping[str, RowPlace]) -> list
             ]
         return sorted(same or slips, key=lambda other: (-counts[other], other))
 
-    found = []
+    typos = []
     for label, rows in counts.items():
         if meant := likely(label):
             one = meant[0]
-            found.append(Typo(label, rows, first[label], one, counts[one], first[one]))
-    return found
+            typos.append(Typo(label, rows, first[label], one, counts[one], first[one]))
+    return typos
 
 
 def _plain(label: str) -> str:
@@ -155,10 +155,10 @@ def _distance(one: str, two: str) -> int:
 
 def _shortened(text: str) -> Iterable[str]:
     """The text with up to one letter left out, of longer ones two; close texts share one."""
-    found = {text, *_without_one(text)}
+    shorter_texts = {text, *_without_one(text)}
     if LONG - 2 <= len(text) <= LONGEST:
-        found |= {shorter for some in _without_one(text) for shorter in _without_one(some)}
-    return found
+        shorter_texts |= {shorter for some in _without_one(text) for shorter in _without_one(some)}
+    return shorter_texts
 
 
 def _without_one(text: str) -> list[str]:

@@ -202,12 +202,12 @@ def _answer_of(prediction: Prediction) -> PredictedAnswer:
 
 def _golds(example: Example) -> tuple[str, ...]:
     target = answers_of(example)
-    return (*(text for text, _ in target.found), *target.unplaced)
+    return (*(text for text, _ in target.placed), *target.unplaced)
 
 
 def _is_impossible(example: Example) -> bool:
     target = example.target
-    return isinstance(target, Answers) and not target.found and not target.unplaced
+    return isinstance(target, Answers) and not target.placed and not target.unplaced
 
 
 def answer_from(examples: Sequence[Example], options: TaskOptions) -> FindAnswer:

@@ -56,7 +56,7 @@ def sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, st
     given = shortened(value.text, 120) if isinstance(value, PredictedAnswer) else ""
     if not isinstance(target, Answers):
         return NO_ANSWER, given or NO_ANSWER
-    golds = dict.fromkeys([*(text for text, _ in target.found), *target.unplaced])
+    golds = dict.fromkeys([*(text for text, _ in target.placed), *target.unplaced])
     wanted = " / ".join(shortened(gold, 120) for gold in list(golds)[:GOLDS])
     return wanted or NO_ANSWER, given or NO_ANSWER
 
@@ -98,4 +98,4 @@ def answerability(rows: ScoredRows) -> dict[str, int] | None:
 
 
 def _has_answer(target: object) -> bool:
-    return isinstance(target, Answers) and bool(target.found or target.unplaced)
+    return isinstance(target, Answers) and bool(target.placed or target.unplaced)

@@ -158,13 +158,13 @@ def _gold(
     if example.target is None:
         return None
     target = answers_of(example)
-    for text, start in target.found:
+    for text, start in target.placed:
         tokens = tokens_at(example.texts[1], offsets, start, start + len(text))
         if tokens is not None:
             return tokens
-    if target.found:
+    if target.placed:
         if rule.strict:
-            text, start = target.found[0]
+            text, start = target.placed[0]
             raise TextError(
                 f"{_place(example)}: no token covers a character of the answer {text!r} at "
                 f"{start}; the tokenizer drops them: remove the answer or use another vocabulary"
