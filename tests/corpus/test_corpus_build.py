@@ -73,7 +73,7 @@ def test_block_sizes_change_nothing(texts, whole, tmp_path, monkeypatch, size) -
         whole = fingerprint(tmp_path / "other")
     import corpus_child
 
-    monkeypatch.setattr("bertsmith.corpus.pool.ProcessPoolExecutor", corpus_child.HerePool)
+    monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
     build_corpus([path], bert(), tmp_path / "out", CHARACTERS, block_bytes=size)
     assert fingerprint(tmp_path / "out") == whole
 
@@ -214,7 +214,7 @@ def test_two_builds_in_one_place_do_not_meet(texts, tmp_path) -> None:
 def test_a_repaired_file_goes_on_from_the_fault(tmp_path, monkeypatch) -> None:
     import corpus_child
 
-    monkeypatch.setattr("bertsmith.corpus.pool.ProcessPoolExecutor", corpus_child.HerePool)
+    monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
     monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     good = as_sentences(some_documents(100)).encode()
     path = tmp_path / "a.txt"
@@ -230,7 +230,7 @@ def test_a_repaired_file_goes_on_from_the_fault(tmp_path, monkeypatch) -> None:
 def test_a_full_disk_keeps_what_is_safe_and_says_so(texts, whole, tmp_path, monkeypatch) -> None:
     import corpus_child
 
-    monkeypatch.setattr("bertsmith.corpus.pool.ProcessPoolExecutor", corpus_child.HerePool)
+    monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
     monkeypatch.setattr(build, "SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     real, calls = os.fsync, [0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label, ScoreTarget
-from bertsmith.labeled.split.folds import some_rows
+from bertsmith.labeled.split.stratify import some_rows
 
 
 def labeled(labels: str) -> list[Example]:

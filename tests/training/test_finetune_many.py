@@ -11,7 +11,7 @@ from tiny_finetuning import SHORT, StopAt, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label
-from bertsmith.labeled.split.folds import fold_numbers
+from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor

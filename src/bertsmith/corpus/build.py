@@ -18,13 +18,18 @@ from typing import Any
 
 from bertsmith.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
 from bertsmith.corpus.manifest import make_manifest, report_from, source_entry
-from bertsmith.corpus.pool import encoded_pieces
 from bertsmith.corpus.reading import BLOCK, CorpusReader, OnError
 from bertsmith.corpus.report import CorpusReport
-from bertsmith.corpus.segmenter_choice import SegmenterChoice, choose_segmenter
 from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
-from bertsmith.corpus.sources import CorpusSource, Form, describe_sources, find_sources
-from bertsmith.corpus.worker import EncodeSettings
+from bertsmith.corpus.sources import (
+    CorpusSource,
+    Form,
+    SegmenterChoice,
+    choose_segmenter,
+    describe_sources,
+    find_sources,
+)
+from bertsmith.corpus.worker import EncodeSettings, encoded_blocks
 from bertsmith.errors import HardwareError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
 from bertsmith.files.digest import file_digest, json_digest
@@ -128,7 +133,7 @@ class _Build:
         grown = GrowingCorpus(self._folder, self._journal, self._key(block_bytes))
         reading = self._unwritten(grown, block_bytes)
         resumed, known_bytes = grown.tally.blocks, grown.tally.text_bytes
-        pieces = encoded_pieces(reading, self._encode, workers)
+        pieces = encoded_blocks(reading, self._encode, workers)
         mark = grown.mark
         saved = time.monotonic()
         try:

@@ -1,22 +1,27 @@
-"""The files of a corpus and how each is read, decided before the build begins."""
+"""The files of a corpus, how each is read and segmented, decided before the build begins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from bertsmith.errors import InputFileError, unknown
+from bertsmith.errors import InputFileError, MissingExtraError, unknown
 from bertsmith.files.encodings import check_encoding, settle_encoding
 from bertsmith.files.streams import format_suffix, read_start
 from bertsmith.files.texts import FORMATS, Format, read_texts
+from bertsmith.text.segment import is_chinese
 from bertsmith.text.sentences import split_sentences
 
 Form = Literal["sentences", "paragraphs", "documents"]
 FORMS: tuple[str, ...] = get_args(Form)
 TABLES = ("csv", "tsv")
 SAMPLE = 1 << 20
+SegmenterChoice = Literal["auto", "character", "jieba"]
+NOTABLE = 0.1  # share of ideographs among the characters of the samples
+SAMPLES = 20
 FORM_WORDS = {
     "sentences": "one sentence per line, blank lines between documents (--form sentences)",
     "paragraphs": "lines to be split, blank lines between documents (--form paragraphs)",
@@ -169,3 +174,39 @@ def _kind(name: str) -> Format:
             kind: Format = known
             return kind
     raise unknown("format", name, FORMATS)
+
+
+def choose_segmenter(
+    name: SegmenterChoice, sources: Sequence[CorpusSource], notice: Callable[[str], None]
+) -> str:
+    """The segmenter in use; "auto" takes jieba for Chinese text where it is installed."""
+    if name not in get_args(SegmenterChoice):
+        raise unknown("segmenter", name, get_args(SegmenterChoice))
+    if name == "jieba" and importlib.util.find_spec("rjieba") is None:
+        raise MissingExtraError("rjieba", "zh")  # before the work, not in a worker
+    if name != "auto":
+        return name
+    share = chinese_share(sources)
+    if share < NOTABLE:
+        return "character"
+    if importlib.util.find_spec("rjieba") is None:
+        notice(
+            f"{share:.0%} Chinese, but rjieba is not installed: every character counts as a word; "
+            "for whole words run: pip install 'bertsmith[zh]'"
+        )
+        return "character"
+    notice(
+        f"{share:.0%} Chinese: words are segmented by jieba "
+        "(--segmenter character is faster, for schemes that hide single characters)"
+    )
+    return "jieba"
+
+
+def chinese_share(sources: Sequence[CorpusSource]) -> float:
+    """The part of the visible characters, at the start of up to 20 files, that is Chinese."""
+    chinese = visible = 0
+    for source in sources[:: max(1, len(sources) // SAMPLES)][:SAMPLES]:
+        text = sample_text(source)[:50_000]
+        chinese += sum(map(is_chinese, text))
+        visible += sum(not character.isspace() for character in text)
+    return chinese / max(1, visible)

@@ -1,12 +1,16 @@
-"""What a worker of a build does: a block of text in, token arrays and an account out."""
+"""Worker processes of a build: blocks of text in, token arrays and accounts out, in order."""
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import signal
 import threading
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -14,11 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.corpus.documents import LineAccount, documents_of
-from bertsmith.corpus.reading import OnError, TextBlock
+from bertsmith.corpus.reading import CorpusBlock, OnError, TextBlock
+from bertsmith.errors import HardwareError
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
 from bertsmith.text.safe_tokenizer import SafeTokenizer
 from bertsmith.text.segment import segmenter as segmenter_named
 from bertsmith.text.tokenizer_files import FILES, read_source
+
+AHEAD = 2  # blocks that wait for a worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +119,45 @@ def _leave_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
+
+
+def encoded_blocks(
+    blocks: Iterator[CorpusBlock], settings: EncodeSettings, workers: int
+) -> Generator[tuple[CorpusBlock, EncodedBlock], None, None]:
+    """Each block with its tokens, in the order of the input, whatever the number of workers."""
+    first = list(itertools.islice(blocks, 2))
+    if len(first) < 2:  # not worth a process
+        encoder = BlockEncoder(settings)
+        for one in first:
+            yield one, encoder.encode(one.block)
+        return
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=start_worker,
+        initargs=(settings,),
+    )
+    try:
+        yield from _in_order(pool, itertools.chain(first, blocks), workers + AHEAD)
+    except BrokenProcessPool as error:
+        raise HardwareError(
+            "a worker process ended unexpectedly, perhaps for lack of memory: run the same command "
+            "again with fewer --workers, it resumes where it was (a script of your own must call "
+            "this under `if __name__ == '__main__':`)"
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_order(
+    pool: ProcessPoolExecutor, blocks: Iterator[CorpusBlock], most: int
+) -> Iterator[tuple[CorpusBlock, EncodedBlock]]:
+    waiting: deque[tuple[CorpusBlock, Future[EncodedBlock]]] = deque()
+    for one in blocks:
+        waiting.append((one, pool.submit(run_worker, one.block)))
+        if len(waiting) >= most:
+            done, result = waiting.popleft()
+            yield done, result.result()
+    while waiting:
+        done, result = waiting.popleft()
+        yield done, result.result()

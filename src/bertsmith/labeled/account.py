@@ -22,7 +22,9 @@ class RowAccount:
     unplaced: int = 0
     """Accepted answers that their context does not contain."""
     nested: int = 0
-    """Spans inside a longer one, which one tag a word cannot express."""
+    """Spans inside a longer one, which one tag per word cannot express."""
+    raw: str = ""
+    """The JSON object of the row read last, as the file has it."""
     places: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, kind: str, place: str) -> None:

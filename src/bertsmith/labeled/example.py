@@ -82,3 +82,15 @@ class Example:
     def place(self) -> str:
         """Where it stands, for messages."""
         return f"{self.source}, line {self.line}"
+
+
+def label_names(target: Target | None) -> tuple[str, ...]:
+    """The labels of a target: its names, or of tags the kind of each span; () for other targets."""
+    if isinstance(target, Label):
+        return (target.name,)
+    if isinstance(target, LabelSet):
+        return target.names
+    if isinstance(target, Tagged):
+        starts = (tag for tag in target.tags if tag != "O" and not tag.startswith("I-"))
+        return tuple(tag.removeprefix("B-") for tag in starts)
+    return ()

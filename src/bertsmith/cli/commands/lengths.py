@@ -144,7 +144,7 @@ def _compared(
     from bertsmith.config import changed
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
-    from bertsmith.labeled.split.folds import some_rows
+    from bertsmith.labeled.split.stratify import some_rows
     from bertsmith.tasks.kinds import task_kind
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import length_choices, window_cost

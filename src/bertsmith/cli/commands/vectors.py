@@ -137,7 +137,7 @@ def _job(
     quiet: bool,
 ) -> FinetuneJob:
     from bertsmith.cli.shared.trials_run import read_splits, task_of
-    from bertsmith.labeled.split.folds import some_rows
+    from bertsmith.labeled.split.stratify import some_rows
     from bertsmith.tasks.kinds import task_kind
     from bertsmith.training.finetune.finetune import FinetuneJob
 

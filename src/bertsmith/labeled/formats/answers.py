@@ -1,31 +1,27 @@
-"""Questions one a line: {"question", "context", "answers": {"text": [], "answer_start": []}}."""
+"""Questions, one per line: {"question", "context", "answers": {"text": [], "answer_start": []}}."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bertsmith.files.faults import BadRowError
-from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.formats.objects import (
+    Build,
     Row,
     id_of,
     missing,
     plain,
-    read_objects,
     text_of,
 )
 from bertsmith.labeled.read.answers import Given, answer_pair, placed
-from bertsmith.labeled.read.reject import Reject
 from bertsmith.labeled.spec import DataSpec
 
 
-def read(
-    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
-) -> Iterator[Example | Reject]:
-    """The rows of a file of questions; an empty list of answers says that there is none."""
+def builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
+    """Builds the examples of a file of questions; an empty list of answers means none."""
     question, context = (str(field) for field in (spec.text or ("question", "context")))
     field = str(spec.label[0]) if spec.label else None
 
@@ -42,7 +38,7 @@ def read(
             target = placed(texts[1], given, account, name=name, field=field)
         group = spec.group if isinstance(spec.group, str) else "title"
         return Example(
-            source=lines.name,
+            source=source,
             line=line,
             id=name,
             texts=texts,
@@ -50,7 +46,7 @@ def read(
             extra={group: plain(row[group])} if group in row else {},
         )
 
-    return read_objects(lines, account, build)
+    return build
 
 
 def _given(row: Row, field: str) -> Given:

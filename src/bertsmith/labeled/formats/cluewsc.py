@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects, text_of
-from bertsmith.labeled.read.reject import Reject
+from bertsmith.labeled.formats.objects import Build, Row, id_of, missing, text_of
 from bertsmith.labeled.read.targets import json_target, label_reader
 from bertsmith.labeled.spec import DataSpec
 
@@ -18,10 +14,8 @@ FIELD = "target"
 MARKS = (("span1", "_", "_"), ("span2", "[", "]"))  # as the benchmark's own baseline sets them
 
 
-def read(
-    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
-) -> Iterator[Example | Reject]:
-    """The rows of a CLUEWSC file."""
+def builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
+    """Builds the examples of a CLUEWSC file."""
     field = str(spec.label[0]) if spec.label else None
     read_label = label_reader(spec, field or "", 0)
 
@@ -34,7 +28,7 @@ def read(
                 raise missing(row, field)
             target = json_target(row[field], read_label, spec, field)
         return Example(
-            source=lines.name,
+            source=source,
             line=line,
             id=id_of(row, spec.id, line),
             texts=(marked,),
@@ -42,7 +36,7 @@ def read(
             extra=names,
         )
 
-    return read_objects(lines, account, build)
+    return build
 
 
 def _marked(text: str, row: Row) -> tuple[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""CoNLL: one word and its tag a line, a blank line after each sentence."""
+"""CoNLL: one word and its tag per line, a blank line after each sentence."""
 
 from __future__ import annotations
 

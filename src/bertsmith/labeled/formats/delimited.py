@@ -1,8 +1,9 @@
-"""Tables: TSV, CSV and their kin, with or without a header."""
+"""Tables: TSV, CSV and their kin, with or without a header; SWAG as published."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.csv_records import Record, plain_records, quoted_records
@@ -10,13 +11,14 @@ from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Target
-from bertsmith.labeled.read.columns import ColumnPlan, places
 from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
 from bertsmith.labeled.read.targets import label_reader, marked_labels
 from bertsmith.labeled.read.write import unguarded
-from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.spec import Column, DataSpec
 
 Cells = list[str]
+BEGUN = "sent2"
+SWAG_COLUMNS = ("sent1", BEGUN, "ending0", "ending1", "ending2", "ending3")
 
 
 def read(
@@ -26,7 +28,7 @@ def read(
     records = table_records(lines, spec)
     header = _header(lines, spec, records, piece=piece)
     width = len(header) if header is not None else _width(spec, records)
-    where = places(spec, header, width, f"{lines.name}, line 1")
+    where = _places(spec, header, width, f"{lines.name}, line 1")
     build = _builder(lines.name, spec, where, account)
     for line, raw, cells in records:
         if isinstance(cells, BadRowError):
@@ -153,3 +155,113 @@ def _ragged(cells: Cells, where: ColumnPlan, spec: DataSpec) -> BadRowError:
         advice = f"remove the stray {separator} from the text"
     column = where.called(count) if count < width else width + 1
     return BadRowError(f"{counted}, but {whose} {width}", advice, column=column)
+
+
+def read_swag(
+    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
+) -> Iterator[Example | Reject]:
+    """The rows of a SWAG file: the first sentence, then the second one with each of its endings."""
+    text = tuple(column for column in (spec.text or SWAG_COLUMNS) if column != BEGUN)
+    with_choices = spec.model_copy(
+        update={"text": text, "extra": (BEGUN, *(spec.extra or ())), "task": "choose"}
+    )
+    for item in read(lines, with_choices, account, piece=piece):
+        if isinstance(item, Reject):
+            yield item
+            continue
+        begun = item.extra[BEGUN]
+        context, *endings = item.texts
+        yield Example(
+            source=item.source,
+            line=item.line,
+            id=item.id,
+            texts=(context, *(f"{begun} {ending}" if begun else ending for ending in endings)),
+            target=item.target,
+            extra={name: cell for name, cell in item.extra.items() if name != BEGUN},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """Where the parts of an example stand among the cells of a row, counted from 0."""
+
+    names: tuple[str, ...]  # of all columns, as messages call them
+    text: tuple[int, ...]
+    label: tuple[int, ...]
+    id: int | None
+    extra: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """How many cells a row has."""
+        return len(self.names)
+
+    def called(self, place: int) -> int | str:
+        """A column as messages call it: its name, or its number."""
+        return self.names[place] or place + 1
+
+
+def _places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str) -> ColumnPlan:
+    """The columns of a spec among those of a file: `names` of its header, or their number."""
+    finder = _Finder(list(names) if names is not None else None, width, place)
+    text = finder.all(spec.text or ())
+    if not text:
+        raise ConfigError(f"{place}: no text column was chosen; {finder.there_are()}; set --text")
+    label = finder.all(spec.label or ())
+    kind = spec.target_kind
+    if len(label) > 1 and kind is not None and not kind.many:
+        raise ConfigError(
+            f"{place}: {len(label)} label columns are for --task multilabel, not {spec.task}"
+        )
+    extra = list(spec.extra or ())
+    if spec.group is not None and spec.group not in extra:
+        extra.append(spec.group)
+    return ColumnPlan(
+        names=finder.names(),
+        text=text,
+        label=label,
+        id=finder.one(spec.id) if spec.id is not None else None,
+        extra=finder.all(extra),
+    )
+
+
+class _Finder:
+    def __init__(self, header: list[str] | None, width: int, place: str) -> None:
+        self._header = header
+        self._width = width
+        self._place = place
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._header) if self._header is not None else ("",) * self._width
+
+    def all(self, columns: Sequence[Column]) -> tuple[int, ...]:
+        return tuple(self.one(column) for column in columns)
+
+    def one(self, column: Column) -> int:
+        if isinstance(column, int):
+            if column <= self._width:
+                return column - 1
+            raise InputFileError(
+                f"{self._place}, column {column}: there is no such column; {self.there_are()}"
+            )
+        if self._header is None:
+            raise InputFileError(
+                f"{self._place}: column {shown(column)} is a name, but the file is read without a "
+                f"header; {self.there_are()}; set --header or give numbers"
+            )
+        matches = [i for i, name in enumerate(self._header) if name == column]
+        if len(matches) == 1:
+            return matches[0]
+        what = "no column is" if not matches else f"{len(matches)} columns are"
+        way = "" if not matches else ": rename one of them, or give its number"
+        raise InputFileError(
+            f"{self._place}, column {column}: {what} called {shown(column)}{way}; "
+            f"{self.there_are()}"
+        )
+
+    def there_are(self) -> str:
+        if self._header is None:
+            return f"columns are counted from 1 to {self._width}"
+        some = ", ".join(f"{i}: {shown(name)}" for i, name in enumerate(self._header[:20], 1))
+        more = f" and {self._width - 20} more" if self._width > 20 else ""
+        return f"the columns are {some}{more}"

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.faults import BadRowError
-from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.formats.objects import (
+    Build,
     Row,
     id_of,
     missing,
     plain,
-    read_objects,
     string,
 )
-from bertsmith.labeled.read.reject import Reject, check_texts
+from bertsmith.labeled.read.reject import check_texts
 from bertsmith.labeled.read.targets import Read, json_target, label_reader, marked_labels
 from bertsmith.labeled.spec import DataSpec
 
-Build = Callable[[int, Row], Example]
 
-
-def read(
-    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
-) -> Iterator[Example | Reject]:
-    """The rows of a file of JSON objects."""
-    return read_objects(lines, account, _builder(lines.name, spec, account))
-
-
-def _builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
+def builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
+    """Builds the examples of a file of JSON objects."""
     fields = _names(spec.text, "text", source)
     if not fields:
         raise ConfigError(f"{source}: no key for the text was chosen; set --text NAME")

@@ -1,4 +1,4 @@
-"""Rows that are JSON objects: one a line, or the elements of one list."""
+"""Rows that are JSON objects: one per line, or the elements of one list."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def read_objects(lines: Lines, account: RowAccount, build: Build) -> Iterator[Ex
         try:
             if isinstance(row, BadRowError):
                 raise row
+            account.raw = raw
             yield build(line, row)
         except BadRowError as fault:
             yield reject_of(fault, lines.name, line, raw, part="field")

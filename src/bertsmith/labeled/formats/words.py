@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.formats.objects import Row, id_of, missing, read_objects
-from bertsmith.labeled.read.reject import Reject
+from bertsmith.labeled.formats.objects import Build, Row, id_of, missing
 from bertsmith.labeled.read.word_sequences import joined, tagged_words
 from bertsmith.labeled.spec import DataSpec
 
 
-def read(
-    lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
-) -> Iterator[Example | Reject]:
-    """The rows of a file of tokenized, tagged sentences."""
+def builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
+    """Builds the examples of a file of tokenized, tagged sentences."""
     words_field = str((spec.text or ("tokens",))[0])
     field = str(spec.label[0]) if spec.label else None
 
@@ -42,7 +36,7 @@ def read(
                 )
             target = tagged_words(units, tags, spec, lambda number: (f"{field}[{number}]", None))
         return Example(
-            source=lines.name,
+            source=source,
             line=line,
             id=id_of(row, spec.id, line),
             texts=(text,),
@@ -50,7 +44,7 @@ def read(
             units=units if target is None else (),
         )
 
-    return read_objects(lines, account, build)
+    return build
 
 
 def _strings(row: Row, field: str) -> list[str]:

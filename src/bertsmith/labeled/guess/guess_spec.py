@@ -8,7 +8,7 @@ from pathlib import Path
 from bertsmith.errors import InputFileError
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import parse_row
-from bertsmith.labeled.formats.swag import COLUMNS
+from bertsmith.labeled.formats.delimited import SWAG_COLUMNS
 from bertsmith.labeled.guess.column_names import called
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
 from bertsmith.labeled.guess.json_rows import (
@@ -92,9 +92,9 @@ def _fill(sample: Sample, builder: SpecBuilder) -> list[str]:
 
 def _table(sample: Sample, builder: SpecBuilder) -> list[str]:
     names, rows = guess_table(sample, builder)
-    if names is not None and all(called(names, (column,)) for column in COLUMNS):
+    if names is not None and all(called(names, (column,)) for column in SWAG_COLUMNS):
         builder.put("format", "swag", "the columns of SWAG")
-        builder.put("text", COLUMNS, "the columns of SWAG")
+        builder.put("text", SWAG_COLUMNS, "the columns of SWAG")
         builder.put("task", "choose", "the columns of SWAG")
     width = len(names) if names is not None else builder.get("columns")
     cells = [[row[i] for row in rows if len(row) == width] for i in range(width)]

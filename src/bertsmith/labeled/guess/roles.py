@@ -124,7 +124,7 @@ def _cola(profiles: Profiles) -> bool:
 
 
 def _label_of(profiles: Profiles, taken: set[Column]) -> Column | None:
-    """The column that repeats, or is short beside a long one; the last and the first come first."""
+    """The column that repeats, or is short next to a long one; the last one wins over the first."""
     if len(profiles) < 2:
         return None
     order = [*reversed(list(profiles))]
@@ -146,7 +146,7 @@ def _why_label(column: Profile) -> str:
         return "it holds numbers with decimals"
     if column.category:
         return f"{column.distinct} values repeat in it"
-    return "it is short beside a long text"
+    return "it is short next to a long text"
 
 
 def guess_texts(rest: Profiles, builder: SpecBuilder) -> None:

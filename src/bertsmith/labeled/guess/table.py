@@ -73,7 +73,7 @@ def guess_table(sample: Sample, builder: SpecBuilder) -> tuple[list[str] | None,
     # The header decides how wide a row must be, even if the rows of the sample differ.
     names = first
     if OWN_ID in names:
-        builder.put("guarded", True, f"the column {OWN_ID} says that bertsmith wrote this table")
+        builder.put("guarded", True, f"the column {OWN_ID} shows that bertsmith wrote this table")
     if builder.get("guarded"):
         names = [unguarded(name) for name in names]
     builder.put("columns", tuple(names), "the first row")

@@ -22,7 +22,7 @@ NAMED_FAULTS = 20
 
 
 class Examples(Iterator[Example]):
-    """The examples of one file; `account` counts what was met, `spec` says how it was read."""
+    """The examples of one file; `account` counts its rows, `spec` is how it is read."""
 
     def __init__(self, path: Path, spec: DataSpec, on_error: OnError, rejects: Path) -> None:
         self.account = RowAccount()

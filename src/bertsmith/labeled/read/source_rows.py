@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertsmith.errors import ConfigError
-from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
 from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.read.reader import Examples, OnError, read_examples
-from bertsmith.labeled.read.reject import row_lines
-from bertsmith.labeled.read.rejects_file import original
 from bertsmith.labeled.spec import Column, DataSpec
 
 TABLES = ("delimited", "swag")
@@ -58,7 +55,6 @@ class SourceRows(Iterator[tuple[Example, SourceRow]]):
         """`also` are columns that the examples must have as extras."""
         self.spec = _with_all_columns(spec, also)
         self.rows: Examples = read_examples(path, self.spec, on_error=on_error)
-        self._raw = _Raw(path, self.spec) if self.spec.format in OBJECTS else None
 
     def __next__(self) -> tuple[Example, SourceRow]:
         example = next(self.rows)
@@ -66,16 +62,13 @@ class SourceRows(Iterator[tuple[Example, SourceRow]]):
             return example, SourceRow({"text": example.texts[0]})
         if self.spec.format in TABLES:
             return example, SourceRow(example.extra)
-        if self._raw is not None:
-            # Rows are counted as they come, rejected ones too: that is the number of this one.
-            return example, SourceRow({}, self._raw.row(self.rows.account.rows_in))
+        if self.spec.format in OBJECTS:
+            return example, SourceRow({}, self.rows.account.raw)
         return example, SourceRow(_parts(example))
 
     def close(self) -> None:
         """End before the last row."""
         self.rows.close()
-        if self._raw is not None:
-            self._raw.close()
 
 
 def _with_all_columns(spec: DataSpec, also: tuple[str, ...]) -> DataSpec:
@@ -97,7 +90,7 @@ def _with_all_columns(spec: DataSpec, also: tuple[str, ...]) -> DataSpec:
 
 
 def _parts(example: Example) -> dict[str, object]:
-    """The parts of a row whose format is neither a table nor one object a row."""
+    """The parts of a row whose format is neither a table nor one object per row."""
     parts: dict[str, object] = {"id": example.id, **example.extra}
     if len(example.texts) == 1:
         text = example.texts[0]
@@ -110,37 +103,3 @@ def _parts(example: Example) -> dict[str, object]:
     else:
         parts |= {"context": example.texts[0], "choices": list(example.texts[1:])}
     return parts
-
-
-class _Raw:
-    """The JSON objects of a file as they are written, by their number from 1."""
-
-    def __init__(self, path: Path, spec: DataSpec) -> None:
-        self._lines = row_lines(path, spec.encoding)
-        self._rows = self._listed() if self._lines.first_character() == "[" else self._lined(path)
-        self._number = 0
-
-    def row(self, number: int) -> str:
-        """The row of a number; numbers must rise from call to call."""
-        raw = ""
-        while self._number < number:
-            raw = next(self._rows)
-            self._number += 1
-        return raw
-
-    def close(self) -> None:
-        """Close the file."""
-        self._lines.close()
-
-    def _listed(self) -> Iterator[str]:
-        document = JsonDocument(self._lines.whole(LARGEST_DOCUMENT), self._lines.name)
-        for start, end, _ in document.elements():
-            yield document.text[start:end]
-
-    def _lined(self, path: Path) -> Iterator[str]:
-        rejected = original(path) is not None
-        for line in self._lines:
-            if not isinstance(line, str):
-                yield ""  # a row that was rejected
-            elif line and not line.isspace():
-                yield str(parse_row(line).get("raw", "")) if rejected else line

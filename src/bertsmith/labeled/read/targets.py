@@ -1,4 +1,4 @@
-"""From what stands in a label column to a target, or a fault that says why not."""
+"""Turns the cell of a label column into a target, or a fault with its reason."""
 
 from __future__ import annotations
 

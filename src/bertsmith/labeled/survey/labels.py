@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bertsmith.files.faults import shown
@@ -17,6 +17,7 @@ from bertsmith.labeled.example import (
     ScoreTarget,
     Tagged,
     Target,
+    label_names,
 )
 from bertsmith.labeled.survey.rows import RowPlace
 
@@ -65,12 +66,7 @@ class Unseen:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "label": self.label,
-            "split": self.split,
-            "rows": self.rows,
-            "place": self.place.to_json(),
-        }
+        return asdict(self) | {"place": self.place.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +82,8 @@ class Imbalance:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "rarest": self.rarest,
-            "rarest_rows": self.rarest_rows,
-            "commonest": self.commonest,
-            "commonest_rows": self.commonest_rows,
-            "ratio": self.commonest_rows / self.rarest_rows,
-            "few": list(self.few),
-        }
+        ratio = self.commonest_rows / self.rarest_rows
+        return asdict(self) | {"ratio": ratio, "few": list(self.few)}
 
 
 def count_labels(splits: Mapping[str, Sequence[Example]]) -> LabelSurvey:
@@ -156,18 +146,8 @@ def imbalance(labels: LabelSurvey) -> Imbalance | None:
 
 def _names(target: Target) -> tuple[str, ...]:
     """The labels of a target, each as often as it counts."""
-    if isinstance(target, Label):
-        return (target.name,)
-    if isinstance(target, LabelSet):
-        return target.names
     if isinstance(target, ChoiceIndex):
         return (f"choice {target.index}",)
     if isinstance(target, Answers):
         return (ANSWERED if target.placed or target.unplaced else UNANSWERED,)
-    if isinstance(target, Tagged):
-        return tuple(_kind(tag) for tag in target.tags if not tag.startswith("I-") and tag != "O")
-    return ()
-
-
-def _kind(tag: str) -> str:
-    return tag[2:] if tag.startswith("B-") else tag
+    return label_names(target)

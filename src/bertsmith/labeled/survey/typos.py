@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from bertsmith.files.faults import shown
@@ -39,14 +39,8 @@ class Typo:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "label": self.label,
-            "rows": self.rows,
-            "place": self.place.to_json(),
-            "meant": self.meant,
-            "meant_rows": self.meant_rows,
-            "meant_place": self.meant_place.to_json(),
-        }
+        places = {"place": self.place.to_json(), "meant_place": self.meant_place.to_json()}
+        return asdict(self) | places
 
 
 def find_typos(counts: Mapping[str, int], first: Mapping[str, RowPlace]) -> list[Typo]:

@@ -19,7 +19,7 @@ from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.split.folds import fold_numbers
+from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
