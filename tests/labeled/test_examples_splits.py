@@ -137,7 +137,7 @@ def test_a_split_of_another_file_or_other_wishes_is_refused(tmp_path: Path) -> N
     path = tmp_path / "all.tsv"
     path.write_text(rows(100))
     load_splits(path)
-    with pytest.raises(ConfigError, match=r"made with seed 0 and shares .*, asked for are seed 1"):
+    with pytest.raises(ConfigError, match=r"made with seed 0 and shares .*, not with seed 1"):
         load_splits(path, seed=1)
     with pytest.raises(ConfigError, match=r"asked for are seed 0 and \(0.5"):
         load_splits(path, shares=(0.5, 0.25, 0.25))
