@@ -77,7 +77,7 @@ def test_the_summary_tells_cuts_repeats_and_empty_texts(tmp_path, capsys) -> Non
     assert embed(tmp_path / "a.txt", tmp_path / "v.npy") == 0
     streams = capsys.readouterr()
     assert streams.out == ""
-    assert "note: 1 empty text kept" in streams.err
+    assert "note: 1 empty text included" in streams.err
     assert "4 x 384" in streams.err
     assert "1 of them stood there before" in streams.err
     assert "1 of 4 texts were longer than 256 tokens and lost 146 tokens" in streams.err

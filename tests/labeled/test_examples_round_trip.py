@@ -224,7 +224,7 @@ def test_tags_and_answers_come_back_from_jsonl(tmp_path) -> None:
         ([example(1, ("a",), LabelSet(("x|y",)))], "csv", "parts labels"),
         ([example(1, ("a",), Tagged(((0, 1),), ("O",)))], "csv", "write JSONL"),
         ([example(1, ("a",), Label("x")), example(2, ("a",))], "csv", "another shape"),
-        ([example(1, ("a",), Label("x"), label="y")], "csv", "called like another"),
+        ([example(1, ("a",), Label("x"), label="y")], "csv", "has the name of another"),
         ([example(1, ("\ud800",), Label("x"))], "jsonl", "lone surrogate"),
         ([], "csv", "no example"),
     ],
