@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 
 SHAPE = "2048x384x1536"
 
@@ -20,7 +20,7 @@ def answer(rate: float = 300.0, error: float = 1e-3, **facts: object) -> Measure
     )
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     behavior, _, argument = job.option.partition("=")
     if behavior == "works":
         return answer(rate=float(argument or 300))

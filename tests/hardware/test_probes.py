@@ -8,7 +8,7 @@ import torch
 
 from bertsmith.hardware import machine, probes
 from bertsmith.hardware.probes import PROBES, measuring, threads
-from bertsmith.hardware.probes.job import Job
+from bertsmith.hardware.probes.job import ProbeJob
 from bertsmith.hardware.report import examine
 
 SUPPORT = {"__init__", "__main__", "job", "measuring"}
@@ -22,7 +22,7 @@ def test_every_probe_file_is_in_the_table_and_every_entry_has_its_file() -> None
     for module in ours:
         spec = importlib.util.find_spec(module)
         assert spec is not None
-        assert "def measure(job: Job) -> Measurement:" in Path(str(spec.origin)).read_text()
+        assert "def measure(job: ProbeJob) -> Measurement:" in Path(str(spec.origin)).read_text()
 
 
 def test_the_table_imports_no_torch_and_no_upper_layer() -> None:
@@ -64,7 +64,7 @@ def test_a_path_that_goes_wrong_only_on_odd_shapes_is_caught(
         return lambda: good
 
     before = torch.get_num_threads()
-    found = measuring.measure_linear(wrong_at_edges, Job(threads=before))
+    found = measuring.measure_linear(wrong_at_edges, ProbeJob(threads=before))
     assert found.error > 0.1
     assert set(found.gflops) == set(found.fp32_gflops) == {"64x32x48"}
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.probe_process import guard, take_stdout
-from bertsmith.hardware.probes.job import Job, Measure
+from bertsmith.hardware.probes.job import Measure, ProbeJob
 
 
 def main(arguments: list[str]) -> int:
@@ -38,7 +38,7 @@ def _measure(module: str, option: str, threads: int) -> dict[str, Any]:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the probe is there, and something it needs is not
         raise HardwareError(f"this installation has no {module}") from error
-    measurement = cast(Measure, probe.measure)(Job(threads=threads, option=option))
+    measurement = cast(Measure, probe.measure)(ProbeJob(threads=threads, option=option))
     answer = asdict(measurement)
     if not math.isfinite(measurement.error):
         answer["error"] = None  # JSON has no NaN; the parent reads None as wrong

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of the first device in its best 16-bit format; every device is in the facts."""
     if not torch.accelerator.is_available():
         raise HardwareError("torch has no accelerator here")

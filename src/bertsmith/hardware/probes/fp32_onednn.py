@@ -6,11 +6,11 @@ from torch import Tensor
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.gemm import has_onednn, onednn_linear
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of oneDNN's fp32 product."""
     if not has_onednn():
         raise HardwareError("this build of torch comes without oneDNN")

@@ -13,7 +13,7 @@ from torch import nn
 from torch._dynamo.utils import counters
 from torch._inductor import config
 
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import (
     SHAPES,
     race,
@@ -23,7 +23,7 @@ from bertsmith.hardware.probes.measuring import (
 )
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of linear, GELU, linear (384, 1536, 384), compiled; the wait is in the facts."""
     torch.set_num_threads(job.threads)
     rows, width, inner = SHAPES[0]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 _ENGINES = ("x86", "fbgemm", "qnnpack")  # the first that this build has
@@ -16,7 +16,7 @@ _ENGINES = ("x86", "fbgemm", "qnnpack")  # the first that this build has
 _REDUCED = ("x86", "fbgemm")
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of a dynamically quantized `linear`; `job.option` names the engine."""
     wanted = (job.option,) if job.option else _ENGINES
     supported = torch.backends.quantized.supported_engines

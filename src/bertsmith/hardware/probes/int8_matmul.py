@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of `torch._int_mm` with the scaling of its result; activations quantized before."""
     integer_product = getattr(torch, "_int_mm", None)  # private, and may go
     if integer_product is None:

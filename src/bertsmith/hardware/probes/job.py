@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ProbeJob:
     """The input of a probe."""
 
     threads: int
@@ -31,6 +31,6 @@ class Measure(Protocol):
     It raises HardwareError where this machine does not have the path.
     """
 
-    def __call__(self, job: Job) -> Measurement:
+    def __call__(self, job: ProbeJob) -> Measurement:
         """Measures the speed and the error of the path."""
         ...

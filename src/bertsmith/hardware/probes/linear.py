@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of `linear`, operands already in the number format."""
     dtype: torch.dtype = getattr(torch, job.option)
 

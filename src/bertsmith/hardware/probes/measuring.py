@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 
 Product = Callable[[], Tensor]
 
@@ -20,7 +20,7 @@ _SECONDS = 0.6  # for both sides of one shape
 
 
 def measure_linear(
-    prepare: Callable[[Tensor, Tensor], Product], job: Job, *, detail: str = ""
+    prepare: Callable[[Tensor, Tensor], Product], job: ProbeJob, *, detail: str = ""
 ) -> Measurement:
     """Rates and error of a path for x w^T, where `prepare(x (T, D), w (F, D))` packs once.
 

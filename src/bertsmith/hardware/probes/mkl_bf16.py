@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from bertsmith.hardware.gemm import NO_TRANSPOSE, ROW_MAJOR, TRANSPOSE, load_mkl_bf16_gemm
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates of MKL's bf16 GEMM, operands already in bf16."""
     gemm = load_mkl_bf16_gemm()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import (
     SHAPES,
     exact,
@@ -17,7 +17,7 @@ from bertsmith.hardware.probes.measuring import (
 )
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Rates by number of threads, in the facts; the rate on one thread stands for fp32."""
     rows, width, out = SHAPES[0]
     x, w = operands(rows, width, out)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from bertsmith.hardware.probes.job import Job, Measurement
+from bertsmith.hardware.probes.job import Measurement, ProbeJob
 from bertsmith.models.build import Model, build
 from bertsmith.models.variants import bert
 from bertsmith.runtime.engines.batches import RowBatch, pack_rows
@@ -22,7 +22,7 @@ _LENGTHS = (1, 2, 17, 31, 33, 64, 100, 250)
 _ROUNDS = 4
 
 
-def measure(job: Job) -> Measurement:
+def measure(job: ProbeJob) -> Measurement:
     """Error and rate of the kernel of tier `job.option` next to the eager engine."""
     torch.set_num_threads(job.threads)
     start = time.monotonic()
