@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 
 from bertsmith.metrics.baselines.tfidf import MANY_ROWS, tfidf, tokens
 from bertsmith.tasks.kinds import TASKS
@@ -42,8 +43,18 @@ def test_labels_are_those_of_logistic_regression_on_tfidf() -> None:
     known, asked = features(texts, new)
     oracle = LogisticRegression(C=3.0, solver="liblinear", random_state=0).fit(known, targets)
     found = WORDS["classify"](texts, targets, new, ("bad", "good"))
-    np.testing.assert_allclose(found, oracle.predict_proba(asked), atol=1e-3)
+    np.testing.assert_allclose(found, oracle.predict_proba(asked), atol=1e-12)
     np.testing.assert_array_equal(found, WORDS["classify"](texts, targets, new, ("bad", "good")))
+
+
+def test_many_classes_are_learned_one_against_the_rest() -> None:
+    texts, targets = reviews(90, 1)
+    targets = targets + (np.arange(90) % 3 == 0)  # 0, 1, 2
+    known, asked = features(texts, texts[:20])
+    single = LogisticRegression(C=3.0, solver="liblinear", random_state=0)
+    expected = OneVsRestClassifier(single).fit(known, targets).predict_proba(asked)
+    found = WORDS["classify"](texts, targets, texts[:20], ("a", "b", "c"))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_numbers_are_those_of_ridge_regression_on_tfidf() -> None:

@@ -23,10 +23,13 @@ ALPHA = 1.0  # of 0.3, 1, 3: the L2 penalty of ridge regression
 
 
 def classify_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]) -> Floats:
-    """(N, C) probabilities by one-vs-rest logistic regression."""
+    """(N, C) probabilities by logistic regression, one-vs-rest for more than two classes."""
     numbers = classes_of(targets, len(labels), "targets")
     train_features, new_features = tfidf(texts, new)
     one_hot = numbers[:, None] == np.arange(len(labels))
+    if len(labels) == 2:
+        second = _label_probabilities(train_features, one_hot[:, 1:], new_features)
+        return np.hstack([1 - second, second])
     probabilities = _label_probabilities(train_features, one_hot, new_features)
     result: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
     return result
@@ -35,7 +38,11 @@ def classify_words(texts: Texts, targets: ArrayLike, new: Texts, labels: Sequenc
 def multilabel_words(
     texts: Texts, targets: ArrayLike, new: Texts, labels: Sequence[str]
 ) -> Decisions:
-    """One logistic regression per label; thresholds are tuned on a held-out fifth."""
+    """One logistic regression per label; thresholds are tuned on a held-out fifth.
+
+    Each is fitted again on all rows: without that, micro F1 on CLUENER's entity types is .003 to
+    .013 lower, and a weak baseline flatters the model.
+    """
     present = marks(targets, "targets")
     train_features, new_features = tfidf(texts, new)
     held_out = np.arange(len(present)) % _FOLDS == _FOLDS - 1
