@@ -102,6 +102,26 @@ def test_every_command_has_help(capsys) -> None:
         assert "\x1b" not in shown
 
 
+def test_options_are_shown_in_groups_the_usual_ones_first(capsys) -> None:
+    run("finetune", "--help")
+    shown = capsys.readouterr().out
+    titles = ["Model:", "Data:", "Training:", "Compute:", "Output:", "Data, rarely needed:"]
+    places = [shown.index(f"\n{title}\n") for title in titles]
+    assert places == sorted(places)
+    assert places[0] < shown.index("--model MODEL") < places[1] < shown.index("--label COLUMN")
+    assert shown.index("--word-prefix") > places[-1]
+
+
+def test_no_help_text_speaks_a_private_dialect(capsys) -> None:
+    dialect = re.compile(
+        r"\b(goes on|by heart|told|as it is|how often each|a second)\b", re.IGNORECASE
+    )
+    for name in app.COMMANDS:
+        run(name, "--help")
+        found = dialect.search(capsys.readouterr().out)
+        assert found is None, f"{name}: {found}"
+
+
 def test_version_and_help_and_nothing_at_all(capsys) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out == f"bertsmith {bertsmith.__version__}\n"

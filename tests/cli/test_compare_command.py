@@ -73,7 +73,7 @@ def test_an_ensemble_of_seeds_answers_as_one(
 @pytest.mark.parametrize(
     ("folders", "message"),
     [
-        (("good", "number"), "answers classify"),
+        (("good", "number"), "is a classify model"),
         (("good",), "give two fine-tuned folders"),
     ],
 )

@@ -79,7 +79,7 @@ def test_the_summary_tells_cuts_repeats_and_empty_texts(tmp_path, capsys) -> Non
     assert streams.out == ""
     assert "note: 1 empty text included" in streams.err
     assert "4 x 384" in streams.err
-    assert "1 of them stood there before" in streams.err
+    assert "1 of them were duplicates" in streams.err
     assert "1 of 4 texts were longer than 256 tokens and lost 146 tokens" in streams.err
     assert streams.err.count("146 tokens") == 1
     assert embed(tmp_path / "a.txt", tmp_path / "v.npy", "--quiet") == 0
@@ -124,7 +124,7 @@ def test_a_bad_output_is_refused_before_any_work(tmp_path, capsys) -> None:
     assert embed(tmp_path / "a.tsv", tmp_path / "v.bin") == 74
     assert ".npy, .tsv, .jsonl" in capsys.readouterr().err
     assert embed(tmp_path / "a.tsv", tmp_path / "a.tsv") == 74
-    assert "the file of texts itself" in capsys.readouterr().err
+    assert "the input file itself" in capsys.readouterr().err
     assert embed(tmp_path / "a.tsv", tmp_path / "none" / "v.npy") == 74
     assert "there is no folder" in capsys.readouterr().err
     assert (tmp_path / "a.tsv").read_text() == "a\n"

@@ -102,7 +102,7 @@ def test_published_answers_are_scored_by_the_rules_of_squad(
     assert "exact  25.000" in shown.out
     assert f"f1     {100 * (1 + 0.8) / 4:.3f}" in shown.out
     assert "1 questions have no answer and count 0 (q3)" in shown.err
-    assert "1 answers are of no question here (q9)" in shown.err
+    assert "1 answers belong to no question of the file (q9)" in shown.err
 
 
 def test_files_that_hold_no_answers_are_refused(

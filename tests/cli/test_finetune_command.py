@@ -1,4 +1,4 @@
-"""`bertsmith finetune`: from rows to a proven folder, in one command that goes on."""
+"""`bertsmith finetune`: from rows to a proven folder, in one command that resumes."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_mistakes_leave_nothing_behind(
         ((tmp_path / "none.tsv", *usual), "cannot read"),
         ((data, *usual, "--text", "txt"), "no column is called 'txt'"),
         ((data, *usual, "--split", "80"), "80/10/10"),
-        ((data, *usual, "--format", "lines"), "for predict alone"),
+        ((data, *usual, "--format", "lines"), "only predict supports it"),
         ((data, "--model", "no-such-model", "--out", out), "no-such-model"),
         ((data, *usual, "--seeds", "2", "--folds", "2"), "not both"),
         ((data, *usual, "--device", "nonsense"), "cannot be used here"),

@@ -57,8 +57,8 @@ def test_every_set_that_is_there_becomes_a_row(
     shown = capsys.readouterr()
     assert [line.split()[0] for line in shown.out.splitlines()[1:4]] == ["cola", "sst2", "tnews"]
     assert "0.935 (test)" in shown.out
-    assert "absent from GLUE: mrpc, stsb, qqp, mnli, rte, wnli" in shown.out
-    assert "cannot be trained on: qnli" in shown.out
+    assert "missing from GLUE: mrpc, stsb, qqp, mnli, rte, wnli" in shown.out
+    assert "not usable for training: qnli" in shown.out
     assert "name them with --only): swag" in shown.out
     assert len(load_predictor(home / "out" / "sst2").predict(["red bird"])) == 1
     marks = {path: path.stat().st_mtime_ns for path in (home / "out").rglob("*.safetensors")}

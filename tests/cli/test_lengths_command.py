@@ -64,7 +64,7 @@ def test_the_way_to_cut_that_keeps_the_telling_word_wins(
     shown = capsys.readouterr()
     assert "head begins, 1 of 4" in shown.err
     assert "tail is better than" in shown.out
-    assert "behind the best by" in shown.out
+    assert "difference to the best" in shown.out
     assert run(*command, *FAST, "--json", "--quiet") == 0  # from what is finished
     told = json.loads(capsys.readouterr().out)["compare"]
     runs = {one["name"]: one["figures"]["accuracy"] for one in told["runs"]}

@@ -132,8 +132,8 @@ def test_mistakes_are_named(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFi
     for arguments, said in (
         ((tiny, tmp_path / "none.tsv"), "there is no such file"),
         ((tiny, tmp_path / "in.tsv", "--out", tmp_path / "out.xlsx"), ".jsonl, .csv or .tsv"),
-        ((tiny, "a text", "--out", tmp_path / "out.csv"), "--out is for files"),
-        ((tiny,), "give a fine-tuned folder, and a file"),
+        ((tiny, "a text", "--out", tmp_path / "out.csv"), "--out needs one"),
+        ((tiny,), "give a fine-tuned model folder, and a file"),
         ((tiny, tmp_path), "is a folder"),
         (("all-MiniLM-L6-v2", "a text"), "was not fine-tuned"),
     ):
@@ -171,7 +171,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tiny: Path, tmp_path:
     assert 0 < seen[0] < seen[1] < len(texts)
     done = fresh(*command[len(COMMAND) :])
     assert done.returncode == 0, done.stderr
-    assert f"went on after {seen[1]:,} rows" in done.stderr.decode()
+    assert f"resumed after {seen[1]:,} rows" in done.stderr.decode()
     assert broken.read_bytes() == whole.read_bytes()
     assert not journal.parent.exists()
 

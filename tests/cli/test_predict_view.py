@@ -19,7 +19,7 @@ def test_other_answers_are_spelled_as_their_task_has_them() -> None:
         "PER\tAda\t0-3 (0.2500)",
         "LOC\tLondon\t9-15",
     ]
-    assert prediction_lines(Prediction(value=(), tags=("O",)), most=5) == ["no span was found"]
+    assert prediction_lines(Prediction(value=(), tags=("O",)), most=5) == ["no spans"]
     assert prediction_lines(Prediction(value=()), most=5) == ["no label"]
     assert prediction_lines(Prediction(value=("x", "y")), most=5) == ["x, y"]
     assert prediction_lines(Prediction(value=2.5), most=5) == ["2.5000"]
@@ -34,5 +34,5 @@ def test_a_choice_is_shown_by_its_text_and_a_cut_is_told() -> None:
         "right",
         "  0.2500  left",
         "  0.7500  right",
-        "note: 1,200 tokens of the text were not read; it is too long",
+        "note: the text is too long; 1,200 tokens were truncated",
     ]

@@ -94,4 +94,4 @@ def test_tags_have_no_vector_of_a_text(home: Path, capsys: pytest.CaptureFixture
     (home / "tags.conll").write_text("\n".join(rows))
     words = (home / "tags.conll", "--model", home / "model", "--out", home / "tags")
     assert run("vectors", *words, "--quiet") != 0
-    assert "no vector of a text" in capsys.readouterr().err
+    assert "no text vector" in capsys.readouterr().err

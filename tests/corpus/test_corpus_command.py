@@ -32,7 +32,7 @@ def test_build_verify_show(place) -> None:
     told = call("build", place / "a.txt", "--vocab", place / "vocab", "--out", out)
     assert "30 documents" in told
     assert "MB/s" in told
-    assert "is whole: 30 documents" in call("verify", out)
+    assert "is intact: 30 documents" in call("verify", out)
     shown = call("show", out, "--documents", 1, "--first", 2).splitlines()
     assert shown[0].startswith("document 2: ")
     assert all(line.startswith("  ") for line in shown[1:])

@@ -41,7 +41,7 @@ def test_units_stand_in_angles_and_rates_beside_each_other(model, tmp_path) -> N
     assert len({*lines[:3]}) > 1  # each text has its own mask
     assert "‹" in "".join(lines[:3])
     table = {row[0]: row[1:] for row in (line.split("\t") for line in lines[4:]) if len(row) == 3}
-    asked, found = (float(cell.rstrip("%")) for cell in table["tokens hidden"])
+    asked, found = (float(cell.rstrip("%")) for cell in table["tokens masked"])
     assert asked == 30.0
     assert found == pytest.approx(30.0, abs=2)
     assert float(table["of them: [MASK]"][1].rstrip("%")) == pytest.approx(80, abs=5)

@@ -35,7 +35,7 @@ def test_tokenize_prints_one_token_a_line_and_what_was_cut(model: str) -> None:
     assert rows[0] == ["token", "id", "word", "start", "end", "text", "segment"]
     assert [row[0] for row in rows[1:]] == ["[CLS]", "he", "likes", "play", "[SEP]"]
     assert rows[4][2:6] == ["2", "9", "13", "play"]
-    assert "2 tokens were cut" in err
+    assert "2 tokens were truncated" in err
 
 
 def test_tokenize_reads_bytes_of_any_kind_from_standard_input(model: str) -> None:

@@ -1,4 +1,4 @@
-"""`bertsmith pretrain` in processes of its own: goes on after a kill, proves it, ends well."""
+"""`bertsmith pretrain` in processes of its own: resumes after a kill, verifies it, ends well."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_mistakes_end_with_code_2_and_a_hint(corpus, tmp_path) -> None:
 def test_the_command_proves_that_it_resumes(corpus, tmp_path) -> None:
     out = tmp_path / "proof"
     done = run(*arguments(corpus, out, "--verify-resume"))
-    assert "proven: killed after steps 1, 5, 8, 11 of 12" in done.stdout
+    assert "verified: killed after steps 1, 5, 8, 11 of 12" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -28,79 +28,77 @@ class Entry:
 
 COMMANDS = {
     "embed": Entry(
-        "bertsmith.cli.commands.embed:embed", "Turn a file of texts into a matrix of vectors."
+        "bertsmith.cli.commands.embed:embed", "Encode a file of texts as a matrix of vectors."
     ),
     "tokenize": Entry(
         "bertsmith.cli.commands.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
     ),
     "vocab": Entry("bertsmith.cli.commands.vocab:app", "Learn a vocabulary from your own files."),
     "corpus": Entry(
-        "bertsmith.cli.commands.corpus:app", "Turn files of text into shards to pre-train on."
+        "bertsmith.cli.commands.corpus:app", "Build a pre-training corpus from files of text."
     ),
-    "mask": Entry(
-        "bertsmith.cli.commands.mask:app", "Show what a masking scheme does to your own text."
-    ),
+    "mask": Entry("bertsmith.cli.commands.mask:app", "Preview a masking scheme on your own text."),
     "recipes": Entry(
-        "bertsmith.cli.commands.recipes:recipes", "List and print the recipes that come along."
+        "bertsmith.cli.commands.recipes:recipes", "List and print the shipped recipes."
     ),
-    "pretrain": Entry(
-        "bertsmith.cli.commands.pretrain:pretrain", "Pre-train a BERT of your own on shards."
-    ),
+    "pretrain": Entry("bertsmith.cli.commands.pretrain:pretrain", "Pre-train a model on a corpus."),
     "finetune": Entry(
         "bertsmith.cli.commands.finetune:finetune", "Fine-tune a model on your own labeled rows."
     ),
     "evaluate": Entry(
-        "bertsmith.cli.commands.evaluate:evaluate", "Score a fine-tuned model on labeled rows."
+        "bertsmith.cli.commands.evaluate:evaluate", "Evaluate a fine-tuned model on labeled rows."
     ),
     "predict": Entry(
         "bertsmith.cli.commands.predict:predict",
-        "Say what a fine-tuned model makes of texts or a file.",
+        "Predict a text or a file with a fine-tuned model.",
     ),
     "compare": Entry(
-        "bertsmith.cli.commands.compare:compare", "Say whether one fine-tuned model beats another."
+        "bertsmith.cli.commands.compare:compare",
+        "Test whether one fine-tuned model is better than another.",
     ),
     "lengths": Entry(
         "bertsmith.cli.commands.lengths:lengths",
-        "Count tokens; find out which part of long texts to read.",
+        "Show text lengths; compare ways of truncation.",
     ),
     "vectors": Entry(
         "bertsmith.cli.commands.vectors:vectors",
-        "Find out which vector of a text suits your labeled rows.",
+        "Compare poolings and layers on labeled rows.",
     ),
     "glue": Entry(
         "bertsmith.cli.commands.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
     ),
-    "fill": Entry("bertsmith.cli.commands.fill:fill", "Fill the [MASK]s of a text, with scores."),
+    "fill": Entry("bertsmith.cli.commands.fill:fill", "Fill the [MASK] tokens of a text."),
     "score": Entry(
-        "bertsmith.cli.commands.score:score", "Say how likely a model finds texts; BLiMP."
+        "bertsmith.cli.commands.score:score", "Score texts by pseudo-log-likelihood; BLiMP."
     ),
-    "info": Entry("bertsmith.cli.commands.info:info", "Say what a model folder holds."),
+    "info": Entry("bertsmith.cli.commands.info:info", "Describe a model folder."),
     "convert": Entry(
         "bertsmith.cli.commands.convert:convert",
-        "Rewrite a model folder of any age as a clean, safe one.",
+        "Convert a model folder of any age to safetensors.",
     ),
     "doctor": Entry(
-        "bertsmith.cli.commands.doctor:doctor", "Find out what this machine can really do."
+        "bertsmith.cli.commands.doctor:doctor", "Test which fast paths work on this machine."
     ),
     "demo": Entry(
-        "bertsmith.cli.commands.demo:demo", "Ask Python's own documentation three questions."
+        "bertsmith.cli.commands.demo:demo",
+        "Search, fine-tune and pre-train on Python's documentation.",
     ),
 }
 
 USAGE = """\
 Usage: bertsmith [--debug] COMMAND [ARGUMENTS]
 
-BERT models from any folder: exact vectors, nothing cut in silence, fast on a CPU.
+A BERT toolkit: encode texts, fine-tune, evaluate, predict, pre-train.
 
 Commands:
 {commands}
 
 Options:
-  --debug     show the whole traceback when something breaks (before the command)
+  --debug     show the traceback of an error (before the command)
   --version   print the version
-  --help      this text; `bertsmith COMMAND --help` explains a command
+  --help      show this text; `bertsmith COMMAND --help` describes a command
 
-A first try:  bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
+Example:  bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
 """
 
 
@@ -181,6 +179,8 @@ def load_command(name: str) -> Command:
     """Import the one command that was asked for and give it its options."""
     import typer
 
+    from bertsmith.cli.shared.grouped_help import GroupedCommand
+
     entry = COMMANDS[name]
     module, _, attribute = entry.home.partition(":")
     target = getattr(importlib.import_module(module), attribute)
@@ -192,9 +192,11 @@ def load_command(name: str) -> Command:
     )
     if isinstance(target, typer.Typer):
         app.callback(help=entry.summary)(_group)
+        for command in target.registered_commands:
+            command.cls = GroupedCommand
         app.registered_commands.extend(target.registered_commands)
     else:
-        app.command(name)(target)
+        app.command(name, cls=GroupedCommand)(target)
     return Command(name, app)
 
 

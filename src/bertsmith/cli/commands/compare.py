@@ -1,4 +1,4 @@
-"""`bertsmith compare`: whether one fine-tuned model really beats another on the same rows."""
+"""`bertsmith compare`: whether one fine-tuned model is significantly better than another."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.fine_tuned import ExactComputing, ask_all, load_fine_tuned
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.fine_tuned import ExactComputing, load_fine_tuned, predict_all
+from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,15 +20,23 @@ if TYPE_CHECKING:
 
 What = Annotated[
     list[str],
-    typer.Argument(metavar="DIR_A DIR_B FILE", help="Two fine-tuned folders, and labeled rows."),
+    typer.Argument(
+        metavar="DIR_A DIR_B FILE", help="Two fine-tuned model folders and a labeled file."
+    ),
 ]
 Figure = Annotated[
     str | None,
-    typer.Option("--figure", help="What to compare by; the task's main figure if unset."),
+    typer.Option(
+        "--figure",
+        metavar="METRIC",
+        help="Metric to compare; the main metric of the task if unset.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-Samples = Annotated[int, typer.Option("--samples", min=100, help="Draws of the bootstrap.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
+Samples = Annotated[
+    int,
+    typer.Option("--samples", min=100, help="Number of bootstrap samples.", rich_help_panel=OUTPUT),
+]
 
 
 @spread
@@ -41,10 +49,10 @@ def compare(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare two fine-tuned models on labeled rows: by how much, and could it be chance?
+    """Compare two fine-tuned models on labeled rows: difference, interval and significance.
 
-    Both answer every row; a paired bootstrap tells how far the difference of their figures strays,
-    and a test over the rows that only one of them gets right counts both ways.
+    Both predict every row. A paired bootstrap gives the interval of the difference, and a sign test
+    counts the rows that only one of them gets right.
 
     Examples:
 
@@ -64,36 +72,36 @@ def compare(
     first, second = _loaded(folders, computing, quiet=quiet)
     _check(first, second, folders)
     examples = rows_for(folders[0], first, path, reading, quiet=quiet)
-    said = [
-        ask_all(model, examples, f"ask {Path(folder).name}", quiet=quiet)
+    predictions = [
+        predict_all(model, examples, f"predict {Path(folder).name}", quiet=quiet)
         for model, folder in zip((first, second), folders, strict=True)
     ]
-    found = compared(first.task, examples, *said, figure=figure, samples=samples)
+    comparison = compared(first.task, examples, *predictions, figure=figure, samples=samples)
     if as_json:
-        told = {"first_model": folders[0], "second_model": folders[1], "file": str(path)}
-        text = json.dumps(told | found.to_json(), ensure_ascii=False, indent=2)
+        record = {"first_model": folders[0], "second_model": folders[1], "file": str(path)}
+        text = json.dumps(record | comparison.to_json(), ensure_ascii=False, indent=2)
     else:
         from bertsmith.cli.app import printable
 
-        text = printable("\n".join(found.words(*_short(folders))))
+        text = printable("\n".join(comparison.words(*_short(folders))))
     sys.stdout.write(text + "\n")
 
 
 def _loaded(folders: list[str], computing: ExactComputing, *, quiet: bool) -> list[Predictor]:
-    """Both models; with --ensemble, the folders that hold several runs answer with all of them."""
+    """Both models; --ensemble applies to the folders that hold several runs."""
     from bertsmith.cli.shared.console import note
     from bertsmith.runtime.ensemble import Ensemble, has_runs
 
     single = replace(computing, ensemble=False)
     several = [has_runs(Path(folder)) for folder in folders]
-    found = []
+    models = []
     for folder, runs in zip(folders, several, strict=True):
         how = computing if runs or not any(several) else single
         model = load_fine_tuned(folder, how, quiet=quiet)
         if isinstance(model, Ensemble):
             note(f"{folder}: the mean of {len(model.members)} runs", quiet=quiet)
-        found.append(model)
-    return found
+        models.append(model)
+    return models
 
 
 def _check(first: Predictor, second: Predictor, folders: list[str]) -> None:
@@ -102,8 +110,8 @@ def _check(first: Predictor, second: Predictor, folders: list[str]) -> None:
     one, two = first.task, second.task
     if one.name != two.name:
         raise ConfigError(
-            f"{folders[0]} answers {one.name}, {folders[1]} answers {two.name}; only models of one "
-            "task can be compared"
+            f"{folders[0]} is a {one.name} model, {folders[1]} a {two.name} model; only models of "
+            "one task can be compared"
         )
     odd = sorted(set(one.labels) ^ set(two.labels))
     if TARGETS[one.kind.target].named and odd:

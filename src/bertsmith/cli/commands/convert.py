@@ -1,4 +1,4 @@
-"""`bertsmith convert SRC DST`: a folder of any age becomes a clean, safe one, and is compared."""
+"""`bertsmith convert SRC DST`: a model folder of any age to a current one, with a check."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ if TYPE_CHECKING:
 
 
 def convert(
-    source: Annotated[
-        str, typer.Argument(metavar="SRC", help="The folder, or the name of a model.")
-    ],
-    target: Annotated[Path, typer.Argument(metavar="DST", help="The folder to write.")],
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Model folder or name.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="Folder to write.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Read DST again and compare every hidden layer.")
+        bool,
+        typer.Option(
+            "--check", help="Read DST again and compare the hidden states of every layer."
+        ),
     ] = False,
     from_pickle: Annotated[
         bool,
         typer.Option(
             "--from-pickle",
-            help="Also read pickled weights (pytorch_model.bin), restricted, in a child process.",
+            help="Also read pickled weights (pytorch_model.bin), in a restricted child process.",
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model folder that stands at DST.")
+        bool, typer.Option("--overwrite", help="Replace an existing model folder DST.")
     ] = False,
 ) -> None:
-    """Rewrite a model folder with safe weights and the files that all tools read."""
+    """Convert a model folder to safetensors and the files that current tools read."""
     from bertsmith.cli.shared.console import note
     from bertsmith.folders.convert import convert as run
 
@@ -41,7 +42,7 @@ def convert(
     sys.stdout.write("\n".join(_lines(report)) + "\n")
     if not report.equal:
         sys.stderr.write(
-            f"error: {target} does not give the hidden states of {source}; it was written, "
+            f"error: {target} does not reproduce the hidden states of {source}; it was written, "
             "but do not use it, and report this\n"
         )
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`bertsmith corpus`: text to shards on disk, and words a vocabulary lacks."""
+"""`bertsmith corpus`: text to shards on disk, and words that a vocabulary lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import (
+    COMPUTE,
+    DATA,
+    MODEL,
+    OUTPUT,
+    Field,
+    Json,
+    ModelArgument,
+    Quiet,
+    TextEncoding,
+    TextFormat,
+    column,
+    spread,
+)
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 
 if TYPE_CHECKING:
@@ -28,108 +41,102 @@ Files = Annotated[
         help="Files or folders: .txt .jsonl .csv .tsv, each also .gz or .zst.",
     ),
 ]
-Model = Annotated[
-    str | None, typer.Option("--model", help="The model whose tokenizer to use, folder or name.")
+TokenizerModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Model folder or name whose tokenizer is used.",
+        rich_help_panel=MODEL,
+    ),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
     typer.Option(
         "--on-error",
-        help="stop: a line that cannot be read ends the build, with its place; skip: such lines of "
-        ".txt and .jsonl, and empty files, are left out and counted (tables always stop).",
+        help="Unreadable lines of .txt and .jsonl, and empty files: stop with their place, or skip "
+        "and count them (tables always stop).",
+        rich_help_panel=DATA,
     ),
 ]
-Shards = Annotated[Path, typer.Argument(help="A corpus folder made by `bertsmith corpus build`.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Shards = Annotated[
+    Path, typer.Argument(metavar="SHARDS", help="Corpus folder made by `bertsmith corpus build`.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class TextReading:
     """How files of text are read."""
 
     form: Annotated[
         Literal["sentences", "paragraphs", "documents"] | None,
         typer.Option(
             "--form",
-            help="What a line of a .txt is. sentences: one sentence, blank lines between "
-            "documents; paragraphs: the same, but lines are split; documents: a whole document, "
-            "to be split. Detected and printed by default.",
+            help="What a line of a .txt file is. sentences: one sentence, blank lines between "
+            "documents; paragraphs: the same, but lines are split into sentences; documents: a "
+            "whole document. Detected and printed if unset.",
+            rich_help_panel=DATA,
         ),
     ] = None
-    field: Annotated[
-        str | None,
-        typer.Option(
-            "--field",
-            help="Column (name, or number from 1) or key of the text in tables and .jsonl.",
-        ),
-    ] = None
-    format: Annotated[
-        Literal["txt", "tsv", "csv", "jsonl"] | None,
-        typer.Option("--format", help="How to read files whose name does not say."),
-    ] = None
-    encoding: Annotated[
-        str, typer.Option("--encoding", help="Encoding; a byte order mark wins.")
-    ] = "utf-8"
-
-    @property
-    def column(self) -> str | int | None:
-        """The field, as a number if it is one."""
-        return int(self.field) if self.field is not None and self.field.isdecimal() else self.field
+    field: Field = None
+    format: TextFormat = None
+    encoding: TextEncoding = "utf-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class TokenizerChoice:
     """Which tokenizer; one of the two."""
 
-    model: Model = None
     vocab: Annotated[
-        Path | None, typer.Option("--vocab", help="A tokenizer folder instead of --model.")
+        Path | None,
+        typer.Option("--vocab", metavar="DIR", help="Tokenizer folder.", rich_help_panel=MODEL),
     ] = None
+    model: TokenizerModel = None
 
     def load(self) -> Tokenizer:
         """The tokenizer that was named."""
         from bertsmith.folders.read import load_tokenizer
 
         if (self.model is None) == (self.vocab is None):
-            raise ConfigError(
-                "say which tokenizer to use: --model DIR or --vocab DIR (one of them)"
-            )
+            raise ConfigError("give a tokenizer: either --model MODEL or --vocab DIR")
         return load_tokenizer(self.model if self.model is not None else str(self.vocab))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """How the result is told."""
-
-    as_json: AsJson = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only errors and the report.")] = False
 
 
 @app.command()
 @spread
 def build(
     files: Files,
-    out: Annotated[Path, typer.Option("--out", help="The corpus folder to make.")],
-    words: Words,
-    reading: Reading,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Corpus folder to write.", rich_help_panel=OUTPUT
+        ),
+    ],
+    words: TokenizerChoice,
+    reading: TextReading,
     segmenter: Annotated[
         Literal["auto", "character", "jieba"],
         typer.Option(
             "--segmenter",
-            help="What a word is in Chinese text. auto: jieba if it is installed and a tenth of "
-            "the text is Chinese; character: every character, much faster.",
+            help="Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
+            "is Chinese; character: every character is a word, much faster.",
+            rich_help_panel=DATA,
         ),
     ] = "auto",
     on_error: OnError = "stop",
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; one a core by default.")
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Processes; one per core if unset.", rich_help_panel=COMPUTE
+        ),
     ] = None,
-    told: Told = Told(),  # noqa: B008 - frozen
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Turn files of text into memory-mapped shards for pre-training.
 
-    The same command again goes on after a crash; the folder appears only when it is whole, and its
-    bytes are the same for any number of workers.
+    The same command resumes after a crash. The folder appears only when it is complete, and its
+    bytes do not depend on the number of workers.
 
     Examples:
 
@@ -142,14 +149,14 @@ def build(
 
     settings = CorpusSettings(
         form=reading.form,
-        field=reading.column,
+        field=column(reading.field),
         encoding=reading.encoding,
         format=reading.format,
         segmenter=segmenter,
         on_error=on_error,
     )
     tokenizer = words.load()
-    with meter("corpus", quiet=told.quiet) as shown:
+    with meter("corpus", quiet=quiet) as shown:
         report = build_corpus(
             _paths(files),
             tokenizer,
@@ -157,9 +164,9 @@ def build(
             settings,
             workers=workers,
             progress=lambda documents, share: shown.update(documents, share),
-            notice=lambda message: note(message, quiet=told.quiet),
+            notice=lambda message: note(message, quiet=quiet),
         )
-    if told.as_json:
+    if as_json:
         typer.echo(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
     else:
         typer.echo("\n".join([f"{out}:", *(f"  {line}" for line in report.lines())]))
@@ -167,24 +174,26 @@ def build(
 
 @app.command()
 def verify(shards: Shards) -> None:
-    """Read a whole corpus and compare it with its manifest; names a damaged file."""
+    """Verify the checksums of a corpus; names a damaged file."""
     from bertsmith.corpus.shards import open_corpus
     from bertsmith.corpus.shards import verify as check
 
     check(shards)
     counts = open_corpus(shards).manifest["counts"]
-    typer.echo(f"{shards} is whole: {counts['documents']:,} documents, {counts['tokens']:,} tokens")
+    typer.echo(
+        f"{shards} is intact: {counts['documents']:,} documents, {counts['tokens']:,} tokens"
+    )
 
 
 @app.command()
 def show(
     shards: Shards,
-    documents: Annotated[int, typer.Option(min=1, help="How many documents.")] = 2,
-    first: Annotated[int, typer.Option(min=0, help="The number of the first one.")] = 0,
+    documents: Annotated[int, typer.Option(min=1, help="Number of documents.")] = 2,
+    first: Annotated[int, typer.Option(min=0, help="Index of the first document.")] = 0,
 ) -> None:
-    """Print documents as they will be learned from: one sentence a line.
+    """Print documents as they are trained on: one sentence per line.
 
-    Spaces stand between words, middle dots between the pieces of one.
+    Spaces separate words, middle dots separate the word pieces of one word.
     """
     from bertsmith.corpus.shards import open_corpus
 
@@ -201,19 +210,33 @@ def show(
 def advise(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="SHARDS|FILES", help="A corpus folder, or files of text."),
+        typer.Argument(metavar="SHARDS|FILES", help="Corpus folder, or files of text."),
     ],
-    model: Model = None,
-    top: Annotated[int, typer.Option(min=1, help="How many words at most.")] = 1000,
-    min_count: Annotated[int, typer.Option(min=1, help="How often a word must occur.")] = 5,
+    model: TokenizerModel = None,
+    top: Annotated[
+        int,
+        typer.Option("--top", min=1, help="Maximum number of words.", rich_help_panel=OUTPUT),
+    ] = 1000,
+    min_count: Annotated[
+        int,
+        typer.Option(
+            "--min-count", min=1, help="Minimum frequency of a word.", rich_help_panel=OUTPUT
+        ),
+    ] = 5,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the words, one a line, for `extend`.")
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the words, one per line, for `extend`.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    reading: Reading = Reading(),  # noqa: B008 - frozen
+    reading: TextReading = TextReading(),  # noqa: B008 - frozen
     on_error: OnError = "stop",
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
-    """Find frequent words that the vocabulary cuts into many pieces, and what adding them saves.
+    """Find frequent words that the vocabulary splits into many pieces, and what adding them saves.
 
     Examples:
 
@@ -229,14 +252,14 @@ def advise(
     if corpus is not None:
         tokenizer = corpus.tokenizer()
         if model is not None:
-            corpus.require_vocabulary(Words(model=model).load(), model)
+            corpus.require_vocabulary(TokenizerChoice(model=model).load(), model)
         counts = count_words(corpus)
     else:
-        tokenizer = Words(model=model).load()
+        tokenizer = TokenizerChoice(model=model).load()
         sources: Sequence[CorpusSource] = find_sources(
             _paths(files),
             form=reading.form,
-            field=reading.column,
+            field=column(reading.field),
             encoding=reading.encoding,
             format=reading.format,
         )
@@ -252,21 +275,23 @@ def advise(
 
 @app.command()
 def extend(
-    model: Annotated[str, typer.Argument(help="The model to start from, folder or name.")],
-    words: Annotated[Path, typer.Argument(help="New words, one a line, as `advise` writes them.")],
-    out: Annotated[Path, typer.Argument(help="The new model folder.")],
+    model: ModelArgument,
+    words: Annotated[
+        Path, typer.Argument(help="File with new words, one per line, as `advise` writes it.")
+    ],
+    out: Annotated[Path, typer.Argument(help="Model folder to write.")],
 ) -> None:
-    """Write a copy of a model that knows new words whole.
+    """Write a copy of a model with new words added to its vocabulary.
 
-    Their embedding rows, and their bias in the masked-LM head, start as the mean of the pieces they
-    were cut into before; continue pre-training to teach the model what they mean.
+    Their embeddings, and their bias in the masked-LM head, start as the mean of the word pieces
+    they were split into before; continue pre-training to train them.
     """
     from bertsmith.files.texts import read_texts
     from bertsmith.folders.vocabulary_growth import extend_model
 
     listed = [line.strip() for line in read_texts(words, format="txt") if line.strip()]
     if not listed:
-        raise InputFileError(f"{words} holds no words; write one a line")
+        raise InputFileError(f"{words} holds no words; write one per line")
     growth = extend_model(model, listed, out)
     typer.echo(
         f"{out}: {len(growth.words):,} words added with ids from {growth.first:,}; "
@@ -277,7 +302,7 @@ def extend(
 def _paths(files: Sequence[str]) -> list[Path]:
     if "-" in files:
         raise InputFileError(
-            "a corpus is read more than once, so standard input will not do; save it to a file"
+            "a corpus is read more than once, so it cannot come from stdin; save it to a file"
         )
     return [Path(file) for file in files]
 

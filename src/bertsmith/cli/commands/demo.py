@@ -28,14 +28,14 @@ SENTENCES = (
     "Round a value to the nearest even integer.",
 )
 
-Model = Annotated[str, typer.Option("--model", help="A model folder or name.")]
-Out = Annotated[Path, typer.Option("--out", help="Where vectors and passages are kept.")]
+Model = Annotated[str, typer.Option("--model", help="Model folder or name.")]
+Out = Annotated[Path, typer.Option("--out", help="Output folder.")]
 Ask = Annotated[
     list[str] | None,
-    typer.Option("--ask", help="Your own question; may be repeated. Nothing is trained then."),
+    typer.Option("--ask", help="Your own question; repeatable. Skips the training."),
 ]
 Seconds = Annotated[
-    float, typer.Option("--seconds", min=0, help="How long to pre-train; 0 leaves it out.")
+    float, typer.Option("--seconds", min=0, help="Seconds of pre-training; 0 skips it.")
 ]
 
 
@@ -45,12 +45,12 @@ def demo(
     ask: Ask = None,
     seconds: Seconds = 60.0,
 ) -> None:
-    """Answer questions from Python's documentation, fine-tune and pre-train on it, offline."""
+    """Search Python's documentation, fine-tune and pre-train on it, offline."""
     from rich.console import Console
 
     from bertsmith.demo.library_docs import passages
 
-    # Cuts are part of the report below.
+    # Truncation is part of the report below.
     logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
     console.print("[bold]bertsmith demo[/]: questions to Python's own documentation\n")
@@ -73,7 +73,9 @@ def _loaded(console: Console, model: str) -> Embedder:
 
     imported = time.perf_counter() - start
     start = time.perf_counter()
-    embedder = load(model, notice=lambda line: console.print(f"  {line}", markup=False)).embedder
+    embedder = load(
+        model, notice=lambda message: console.print(f"  {message}", markup=False)
+    ).embedder
     seconds = time.perf_counter() - start
     console.print(f"load    {model} in {seconds:.1f} s (after {imported:.1f} s to import torch)")
     return embedder
@@ -95,7 +97,7 @@ def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: P
     with VectorWriter(out / "vectors.npy", embedder.dimension) as writer:
         writer.append(vectors)
     _keep_passages(found, out / "passages.jsonl")
-    proof = f", after {account.preparation:.0f} s to prove that engine, once"
+    proof = f", after {account.preparation:.0f} s to test that engine, once"
     console.print(
         f"embed   {len(found):,} passages, {account.tokens:,} tokens in {account.seconds:.1f} s: "
         f"[bold]{len(found) / account.seconds:,.0f} passages/s[/] ({account.engine})"
@@ -132,7 +134,7 @@ def _answer(
 
 
 def _finetuned(console: Console, found: list[Passage], model: str, out: Path) -> None:
-    """A classifier of docstrings: rows, training, what it is worth, its report."""
+    """A classifier of docstrings: rows, training, accuracy, its report."""
     from rich.markup import escape
 
     from bertsmith.cli.views.finetune import watching
@@ -147,20 +149,21 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     start = time.perf_counter()
     with watching(folder, quiet=not sys.stderr.isatty()) as watch:
         proven = finetuning.train(out / "docstrings.csv", model, folder, watch)
-    told = proven.record["training"]
+    training = proven.record["training"]
     console.print(
-        f"train   {told['steps']:,} steps of a head on {escape(Path(model).name)} as it is, "
-        f"{time.perf_counter() - start:.0f} s, proof included ({told['precision']})"
+        f"train   {training['steps']:,} steps of a head on {escape(Path(model).name)}, frozen, "
+        f"{time.perf_counter() - start:.0f} s, evaluation included ({training['precision']})"
     )
+    rows = proven.record["data"]["rows"]["test"]
     console.print(
-        f"test    [bold]{proven.figure():.0%} right[/] of {proven.record['data']['rows']['test']} "
-        f"docstrings it never saw; word counts {proven.figure('words'):.0%}, always the same part "
+        f"test    [bold]{proven.figure():.0%} accuracy[/] on {rows} "
+        f"unseen docstrings; bag of words {proven.figure('words'):.0%}, majority class "
         f"{proven.figure('majority'):.0%}"
     )
-    for said, text in zip(load_predictor(folder).predict(SENTENCES), SENTENCES, strict=True):
-        sure = "" if said.confidence is None else f" {said.confidence:.2f}"
-        console.print(f"[bold cyan]? {escape(text)}[/]\n  {escape(str(said.value))}{sure}")
-    console.print(f"proof   {proven.page}")
+    for prediction, text in zip(load_predictor(folder).predict(SENTENCES), SENTENCES, strict=True):
+        sure = "" if prediction.confidence is None else f" {prediction.confidence:.2f}"
+        console.print(f"[bold cyan]? {escape(text)}[/]\n  {escape(str(prediction.value))}{sure}")
+    console.print(f"report  {proven.page}")
     console.print(f'Try:    bertsmith predict {folder} "Return the sine of x."', markup=False)
 
 
@@ -190,16 +193,16 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
     )
     console.print(f"loss    {pretraining.curve(folder)}", markup=False)
     if outcome.evaluation is not None:
-        told = outcome.evaluation
+        held_out = outcome.evaluation
         console.print(
-            f"held    loss {told.losses['mlm']:.2f}, {told.accuracy['mlm']:.0%} of hidden tokens "
-            f"found; curves: {write_report(folder, 'bertsmith demo')}"
+            f"dev     loss {held_out.losses['mlm']:.2f}, {held_out.accuracy['mlm']:.0%} of masked "
+            f"tokens predicted; curves: {write_report(folder, 'bertsmith demo')}"
         )
-    console.print("masks   the longest word of three held-out sentences, hidden")
+    console.print("masks   the longest word of three held-out sentences")
     for hidden, filled in pretraining.fill_hidden(folder, material):
         guesses = ", ".join(f"{guess.token} {guess.score:.2f}" for guess in filled.guesses[0])
         console.print(f"[bold cyan]? {escape(hidden.text)}[/]\n  {escape(guesses)}")
-        console.print(f"  hidden was: {hidden.word}", style="dim")
+        console.print(f"  masked was: {hidden.word}", style="dim")
     console.print(f'Try:    bertsmith fill {folder} "Return the [MASK] of the list."', markup=False)
 
 

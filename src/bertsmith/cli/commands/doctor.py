@@ -1,4 +1,4 @@
-"""`bertsmith doctor`: which fast paths work on this machine, how fast, and what will be used."""
+"""`bertsmith doctor`: which fast paths work on this machine, how fast, and which are used."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _WORDS = {
     "fp32": "plain fp32",
     "native-amx": "bertsmith's own kernel (AMX)",
     "native-avx512": "bertsmith's own kernel (AVX-512)",
-    "onednn-fp32": "oneDNN's fp32 products",
-    "mkl-bf16": "MKL's bf16 products",
-    "torch-bf16": "torch's bf16 products",
+    "onednn-fp32": "oneDNN fp32 matmuls",
+    "mkl-bf16": "MKL bf16 matmuls",
+    "torch-bf16": "torch bf16 matmuls",
 }
 
 
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Measure again, ignore the cache.")
+        bool, typer.Option("--fresh", help="Ignore the cache and measure again.")
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out the slowest probes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Skip the slowest probes.")] = False,
 ) -> None:
-    """Try every fast path of this machine, each in a process of its own, and say which to use."""
+    """Test the fast paths of this machine, each in a child process, and show which are used."""
     from bertsmith.hardware.choice import choose_inference, choose_training_gemm
     from bertsmith.hardware.report import examine
     from bertsmith.runtime.engines.native import ALL_PROBES

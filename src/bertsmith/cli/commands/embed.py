@@ -1,4 +1,4 @@
-"""`bertsmith embed`: a file of texts of any size to a matrix, and an account at the end."""
+"""`bertsmith embed`: a file of texts of any size to a matrix of vectors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import (
+    MODEL,
+    OUTPUT,
+    Device,
+    Field,
+    ModelArgument,
+    Precision,
+    Quiet,
+    TextEncoding,
+    TextFormat,
+    Threads,
+    column,
+    spread,
+)
 from bertsmith.errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
     from bertsmith.files.texts import Texts
     from bertsmith.runtime.embedder import Embedder, EncodingAccount
 
-Model = Annotated[str, typer.Argument(help="A model folder or a name such as all-MiniLM-L6-v2.")]
 File = Annotated[
     str,
     typer.Argument(
@@ -31,37 +43,20 @@ Out = Annotated[
     Path,
     typer.Option(
         "--out",
-        help="Where to: .npy (float32), .tsv or .jsonl. An existing file is replaced, but only "
-        "when the new one is complete.",
+        metavar="FILE",
+        help="Vectors as .npy (float32), .tsv or .jsonl; replaced only when the new file is "
+        "complete.",
+        rich_help_panel=OUTPUT,
     ),
-]
-Field = Annotated[
-    str | None,
-    typer.Option(
-        "--field",
-        help="The column that holds the texts: its name (the first row is then a header) or its "
-        "number from 1 (it is not); the key for .jsonl.",
-    ),
-]
-Kind = Annotated[
-    Literal["txt", "tsv", "csv", "jsonl"] | None,
-    typer.Option("--format", help="How to read FILE, whatever its name, and stdin."),
-]
-Encoding = Annotated[
-    str, typer.Option("--encoding", help="The encoding of FILE; a byte order mark always wins.")
-]
-Precision = Annotated[
-    Literal["auto", "fp32", "bf16"],
-    typer.Option("--precision", help="auto: the fastest path proven here; fp32: exact everywhere."),
 ]
 Prompt = Annotated[
-    str | None, typer.Option("--prompt", help="One of the model's prompts, put before every text.")
+    str | None,
+    typer.Option(
+        "--prompt",
+        help="Name of a prompt of the model, prepended to each text.",
+        rich_help_panel=MODEL,
+    ),
 ]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="How many cores to use; all by default.")
-]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,32 +64,36 @@ class Reading:
     """How the file of texts is read."""
 
     field: Field = None
-    format: Kind = None
-    encoding: Encoding = "utf-8"
+    format: TextFormat = None
+    encoding: TextEncoding = "utf-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computing:
     """How a text becomes a vector."""
 
-    precision: Precision = "auto"
     prompt: Prompt = None
-    threads: Threads = None
     device: Device = "cpu"
+    precision: Precision = "auto"
+    threads: Threads = None
 
 
 @spread
 def embed(
-    model: Model,
+    model: ModelArgument,
     file: File,
     out: Out,
     reading: Reading,
     computing: Computing,
     quiet: Quiet = False,
 ) -> None:
-    """Turn a file of texts into a matrix of vectors, one row a text, in the order of the file.
+    """Turn a file of texts into a matrix of vectors, one row per text, in the order of the file.
 
-    Memory stays bounded whatever the size. At the end it says what was cut, if anything was.
+    Memory is bounded for any file size. Truncated texts are counted and reported at the end.
+
+    Example:
+
+        bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
     """
     from bertsmith.cli.shared.console import meter, note
     from bertsmith.files.vectors import check_target
@@ -132,10 +131,10 @@ def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds
     ]
     if account.distinct < account.texts:
         saved = account.texts - account.distinct
-        lines.append(f"  {saved:,} of them stood there before and were not computed again")
+        lines.append(f"  {saved:,} of them were duplicates and were computed once")
     if account.preparation > 0.5:
         spent = duration(account.preparation)
-        lines.append(f"  {spent} of this built and proved {account.engine}, once on this machine")
+        lines.append(f"  {spent} of this built and tested {account.engine}, once per machine")
     if account.cut_texts:
         lines.append(f"  {account.cuts()}")
         lines.append("  (split long texts into shorter ones before embedding to keep every token)")
@@ -147,10 +146,10 @@ def _open(file: str, out: Path, reading: Reading) -> Texts:
 
     source: Path | Literal["-"] = "-" if file == "-" else Path(file)
     if source != "-" and out.exists() and source.exists() and out.samefile(source):
-        raise WriteError(f"{out} is the file of texts itself; choose another --out")
-    field = reading.field
-    column = int(field) if field is not None and field.isdecimal() else field
-    return read_texts(source, field=column, encoding=reading.encoding, format=reading.format)
+        raise WriteError(f"{out} is the input file itself; choose another --out")
+    return read_texts(
+        source, field=column(reading.field), encoding=reading.encoding, format=reading.format
+    )
 
 
 def _load(model: str, computing: Computing, *, quiet: bool) -> Embedder:
@@ -161,7 +160,7 @@ def _load(model: str, computing: Computing, *, quiet: bool) -> Embedder:
 
     if computing.threads is not None:
         torch.set_num_threads(computing.threads)
-    # Cuts are told once for the whole file, not once a block.
+    # Truncation is reported once per file, not once per block.
     logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
     return load(
         model,

@@ -1,4 +1,4 @@
-"""`bertsmith evaluate`: the figures of a fine-tuned model, or of published answers, on a file."""
+"""`bertsmith evaluate`: metrics of a fine-tuned model, or of published answers, on a file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.fine_tuned import ExactComputing, ask_all, load_fine_tuned
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.fine_tuned import ExactComputing, load_fine_tuned, predict_all
+from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -20,22 +20,26 @@ if TYPE_CHECKING:
     from bertsmith.tasks.prediction import Prediction
 
 What = Annotated[
-    list[str], typer.Argument(metavar="DIR FILE", help="A fine-tuned folder, and labeled rows.")
+    list[str], typer.Argument(metavar="DIR FILE", help="Fine-tuned model folder, labeled file.")
 ]
 AnswersFile = Annotated[
     Path | None,
     typer.Option(
         "--answers",
         metavar="PRED.json",
-        help="Instead of a folder: answers by question id, as SQuAD programs write them.",
+        help="Evaluate a file of SQuAD predictions (id to answer) instead of a model.",
+        rich_help_panel=MODEL,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="All figures as JSON.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FOLDER", help="Write evaluation.json and predictions.jsonl."),
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Also write evaluation.json and predictions.jsonl.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 SHOWN_CLASSES = 40
 
 
@@ -45,30 +49,30 @@ def evaluate(
     reading: Reading,
     computing: ExactComputing,
     answers: AnswersFile = None,
-    as_json: Json = False,
     out: Out = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a fine-tuned model on labeled rows, or published answers on their questions.
+    """Evaluate a fine-tuned model on labeled rows, or published answers on their questions.
 
     Examples:
 
         bertsmith evaluate my-model test.tsv
 
-        bertsmith evaluate my-model test.tsv --out judged
+        bertsmith evaluate my-model test.tsv --out results
 
         bertsmith evaluate --answers predictions.json dev-v1.1.json
     """
     if answers is not None:
-        told = _published(what, answers, reading, quiet=quiet)
+        record = _published(what, answers, reading, quiet=quiet)
     else:
-        told = _model(what, reading, computing, out, quiet=quiet)
+        record = _model(what, reading, computing, out, quiet=quiet)
     if as_json:
-        text = json.dumps(told, ensure_ascii=False, indent=2)
+        text = json.dumps(record, ensure_ascii=False, indent=2)
     else:
         from bertsmith.cli.views.evaluate import proof_lines
 
-        text = "\n".join(proof_lines(told, most=SHOWN_CLASSES))
+        text = "\n".join(proof_lines(record, most=SHOWN_CLASSES))
     sys.stdout.write(text + "\n")
 
 
@@ -98,21 +102,21 @@ def _model(
     folder, path = what[0], Path(what[1])
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
     examples = rows_for(folder, predictor, path, reading, quiet=quiet)
-    said = ask_all(predictor, examples, "evaluate", quiet=quiet)
-    told: dict[str, Any] = {
+    predictions = predict_all(predictor, examples, "evaluate", quiet=quiet)
+    record: dict[str, Any] = {
         "model": folder,
         "file": str(path),
-        **prove(predictor.task, examples, said).to_json(),
+        **prove(predictor.task, examples, predictions).to_json(),
     }
     if out is not None:
-        _write(out, told, examples, said)
-    return told
+        _write(out, record, examples, predictions)
+    return record
 
 
 def rows_for(
     folder: str, predictor: Predictor, path: Path, reading: Reading, *, quiet: bool
 ) -> list[Example]:
-    """The labeled rows of a file, read as a model's own data was if it can be."""
+    """The labeled rows of a file, read like the model's training data where possible."""
     from bertsmith.cli.commands.predict import say_spec
     from bertsmith.labeled.guess.infer_spec import infer_spec
     from bertsmith.runtime.predict_files import trained_spec
@@ -133,13 +137,13 @@ def rows_for(
 
 
 def _with_labels(spec: Any, predictor: Predictor) -> Any:
-    """Labels that the model does not know make a row unusable, and are named with their place."""
+    """Restrict labels to those of the model; a row with another one is rejected with its place."""
     from bertsmith.labeled.targets import TARGETS
 
     labels = predictor.task.labels
     if spec.label == () or not labels or not TARGETS[predictor.task.kind.target].named:
         return spec
-    why = {**spec.why, "labels": "what the model can say"}
+    why = {**spec.why, "labels": "the labels of the model"}
     return spec.model_copy(update={"labels": tuple(labels), "why": why})
 
 
@@ -149,8 +153,8 @@ def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Ex
 
     rows = read_examples(path, spec, on_error=reading.on_error)
     examples = list(rows)
-    for said in rows.account.notes():
-        note(f"{path.name}: {said}", quiet=quiet)
+    for remark in rows.account.notes():
+        note(f"{path.name}: {remark}", quiet=quiet)
     if rows.account.rows_rejected:
         note(
             f"{rows.account.rows_rejected:,} of {rows.account.rows_in:,} rows were rejected, in "
@@ -160,18 +164,18 @@ def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Ex
     labeled = [example for example in examples if example.target is not None]
     if not labeled:
         raise InputFileError(
-            f"{path}, line 1: no row has a label to compare with; say where it stands with --label"
+            f"{path}, line 1: no row has a label to compare with; name its column with --label"
         )
     return labeled
 
 
 def _write(
-    out: Path, told: dict[str, Any], examples: list[Example], said: list[Prediction]
+    out: Path, record: dict[str, Any], examples: list[Example], predictions: list[Prediction]
 ) -> None:
     from bertsmith.files.atomic_file import write_staged
     from bertsmith.runtime.predict_files import write_labeled
 
     out.mkdir(parents=True, exist_ok=True)
-    write_labeled(out / "predictions.jsonl", examples, said)
-    text = json.dumps(told, ensure_ascii=False, indent=2)
+    write_labeled(out / "predictions.jsonl", examples, predictions)
+    text = json.dumps(record, ensure_ascii=False, indent=2)
     write_staged(out / "evaluation.json", text.encode() + b"\n")

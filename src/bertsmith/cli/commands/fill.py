@@ -1,4 +1,4 @@
-"""`bertsmith fill`: what a masked LM puts in place of each mask."""
+"""`bertsmith fill`: the most likely tokens for each mask of a text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.options import OUTPUT, Json, MaskedModelArgument, spread
+
 if TYPE_CHECKING:
     from bertsmith.runtime.mask_filling import Filled
 
-Model = Annotated[str, typer.Argument(help="A model folder with a masked-LM head, or its name.")]
-Text = Annotated[str, typer.Argument(help="A text with [MASK] (or the model's own mask token).")]
-Top = Annotated[int, typer.Option("--top", min=1, help="How many guesses for each mask.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Text = Annotated[
+    str, typer.Argument(metavar="TEXT", help="Text with [MASK] (or the mask token of the model).")
+]
+Top = Annotated[
+    int,
+    typer.Option("--top", min=1, help="Number of candidates per mask.", rich_help_panel=OUTPUT),
+]
 
 
-def fill(model: Model, text: Text, top: Top = 5, as_json: Json = False) -> None:
-    """Fill the masks of a text with the model's best guesses and their probabilities.
+@spread
+def fill(model: MaskedModelArgument, text: Text, top: Top = 5, as_json: Json = False) -> None:
+    """Fill the masks of a text with the most likely tokens and their probabilities.
 
     Example:
 

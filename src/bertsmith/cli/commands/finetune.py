@@ -1,113 +1,95 @@
-"""`bertsmith finetune`: your labeled rows in, a proven model out; the same command goes on."""
+"""`bertsmith finetune`: labeled rows in, a model with its report out; resumes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import (
+    DATA,
+    TRAINING,
+    Accept,
+    BatchSize,
+    DataArgument,
+    DevFile,
+    Epochs,
+    LearningRate,
+    MaxLength,
+    ModelOption,
+    Quiet,
+    RecipeOption,
+    RunFolder,
+    Seed,
+    Set,
+    TestFile,
+    Threads,
+    TrainingDevice,
+    TrainingPrecision,
+    TruncationSide,
+    overrides,
+    spread,
+)
 from bertsmith.errors import ConfigError
 
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        help="A folder with train, dev and test files, or one file, which is then split.",
-    ),
-]
-Model = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="A model folder or a name to start from.")
-]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the run and of the finished model.")]
-Recipe = Annotated[
-    str | None,
-    typer.Option("--recipe", help="A name (see `bertsmith recipes`) or a .toml file."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Any setting: --set head.dropout=0.2; options of a setting's own win.",
-    ),
-]
-Dev = Annotated[Path | None, typer.Option("--dev", help="The file of development rows.")]
-Test = Annotated[Path | None, typer.Option("--test", help="The file of test rows.")]
-Shares = Annotated[
+SplitShares = Annotated[
     str,
-    typer.Option("--split", metavar="TRAIN/DEV/TEST", help="How one file is split, in percent."),
+    typer.Option(
+        "--split",
+        metavar="TRAIN/DEV/TEST",
+        help="Split of a single file, in percent.",
+        rich_help_panel=DATA,
+    ),
 ]
-SplitSeed = Annotated[int, typer.Option("--split-seed", min=0, help="Another split of one file.")]
-MaxLength = Annotated[
-    int | None, typer.Option("--max-length", min=4, help="The most tokens that are read of a text.")
+SplitSeed = Annotated[
+    int,
+    typer.Option("--split-seed", min=0, help="Random seed of the split.", rich_help_panel=DATA),
 ]
-Keep = Annotated[
-    Literal["head", "tail", "head+tail"] | None,
-    typer.Option("--keep", help="Which part of a longer text is read."),
-]
-Epochs = Annotated[float | None, typer.Option("--epochs", help="How often each row is read.")]
-Rate = Annotated[
-    float | None, typer.Option("--lr", help="The learning rate; what suits the model if unset.")
-]
-Batch = Annotated[int | None, typer.Option("--batch", min=1, help="Rows in a step.")]
 Seeds = Annotated[
     int,
     typer.Option(
-        "--seeds", min=1, help="Train so often, with this and the next seeds; show the mean."
+        "--seeds",
+        min=1,
+        help="Train with this many consecutive seeds; report mean and interval.",
+        rich_help_panel=TRAINING,
     ),
 ]
 Folds = Annotated[
     int | None,
-    typer.Option("--folds", min=2, help="Cross-validate: every training row is judged once."),
+    typer.Option(
+        "--folds", min=2, help="Number of cross-validation folds.", rich_help_panel=TRAINING
+    ),
 ]
-Precision = Annotated[
-    Literal["auto", "fp32", "bf16"] | None,
-    typer.Option("--precision", help="auto: the fastest path proven here; fp32: nothing rounded."),
-]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
-]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed, another run.")]
-Device = Annotated[
-    str | None, typer.Option("--device", help="cpu, cuda, cuda:1; a GPU if there is one.")
-]
-Accept = Annotated[
-    list[str] | None,
-    typer.Option("--accept", metavar="KEY", help="Let a setting differ from the last checkpoint."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Which rows are for what."""
+    """Which rows are for training, validation and test."""
 
-    dev: Dev = None
-    test: Test = None
-    split: Shares = "80/10/10"
+    dev: DevFile = None
+    test: TestFile = None
+    split: SplitShares = "80/10/10"
     split_seed: SplitSeed = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How it is learned: settings of the recipe, some by a short name."""
+    """The recipe, and its most used settings by short names."""
 
-    recipe: Recipe = None
-    set: Set = None
-    max_length: MaxLength = None
-    keep: Keep = None
+    recipe: RecipeOption = None
     epochs: Epochs = None
-    lr: Rate = None
-    batch: Batch = None
-    accept: Accept = None
+    lr: LearningRate = None
+    batch: BatchSize = None
+    max_length: MaxLength = None
+    keep: TruncationSide = None
+    seed: Seed = None
     seeds: Seeds = 1
     folds: Folds = None
+    set: Set = None
+    accept: Accept = None
 
     def overrides(self) -> list[str]:
         """The settings that were given, as --set would take them."""
@@ -117,41 +99,39 @@ class Plan:
             "plan.epochs": self.epochs,
             "optimizer.lr": self.lr,
             "plan.batch": self.batch,
+            "run.seed": self.seed,
         }
-        return [*(self.set or []), *_given(short)]
+        return [*(self.set or []), *overrides(short)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What it is trained on: short names for the section `run` of the recipe."""
+    """Device, threads and precision: short names for the section `run` of the recipe."""
 
-    precision: Precision = None
+    device: TrainingDevice = None
+    precision: TrainingPrecision = None
     threads: Threads = None
-    seed: Seed = None
-    device: Device = None
 
     def overrides(self) -> list[str]:
         """The settings that were given, as --set would take them."""
-        return _given(
-            {"run.precision": self.precision, "run.threads": self.threads, "run.seed": self.seed}
-        )
+        return overrides({"run.precision": self.precision, "run.threads": self.threads})
 
 
 @spread
 def finetune(
-    data: Data,
-    model: Model,
-    out: Out,
+    data: DataArgument,
+    model: ModelOption,
+    out: RunFolder,
+    reading: Reading,
     rows: Rows,
     plan: Plan,
-    reading: Reading,
     place: Place,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune a model on labeled rows and prove what it is worth. The same command goes on.
+    """Fine-tune a model on labeled rows and report what it is worth; the same command resumes.
 
     DATA is a folder with train, dev and test files, or one file. TSV, CSV, JSONL, CoNLL, SQuAD and
-    others are told apart by what they hold; what was guessed is printed and can be set.
+    other formats are detected from the content; what was detected is printed and can be set.
 
     Examples:
 
@@ -185,10 +165,6 @@ def finetune(
     sys.stdout.flush()
     if code:
         raise typer.Exit(code)
-
-
-def _given(settings: Mapping[str, object]) -> list[str]:
-    return [f"{key}={value}" for key, value in settings.items() if value is not None]
 
 
 def _shares(text: str) -> tuple[float, ...]:

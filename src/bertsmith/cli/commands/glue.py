@@ -1,4 +1,4 @@
-"""`bertsmith glue`: fine-tune a model on every data set of GLUE and CLUE that is there."""
+"""`bertsmith glue`: fine-tune a model on every available data set of GLUE and CLUE."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.console import note
-from bertsmith.cli.shared.options import spread
-from bertsmith.cli.shared.trials_run import Json, Quiet, RunSettings
+from bertsmith.cli.shared.options import DATA, Epochs, Json, Quiet, StudyFolder, spread
+from bertsmith.cli.shared.trials_run import RunSettings
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 What = Annotated[
     list[str],
-    typer.Argument(metavar="DIR DATA", help="A model folder, and a folder of data sets."),
+    typer.Argument(metavar="MODEL DATA", help="Model folder or name, and a folder of data sets."),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="SET", help="cola, sst2, tnews, squad, ...; repeat."),
+    typer.Option(
+        "--only",
+        metavar="SET",
+        help="Data set: cola, sst2, tnews, squad, ...; repeatable.",
+        rich_help_panel=DATA,
+    ),
 ]
 RowCount = Annotated[
     int | None,
-    typer.Option("--rows", min=2, help="At most so many training and so many development rows."),
-]
-Epochs = Annotated[
-    float | None, typer.Option("--epochs", help="How often each row is read; as the recipes say.")
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Models and finished rows are kept here; DIR-glue if unset."),
+    typer.Option(
+        "--rows", min=2, help="Maximum number of training and of dev rows.", rich_help_panel=DATA
+    ),
 ]
 
 
@@ -47,18 +47,18 @@ class Which:
     only: Only = None
     rows: RowCount = None
     epochs: Epochs = None
-    out: Out = None
+    out: StudyFolder = None
 
 
 @spread
 def glue(
     what: What, which: Which, settings: RunSettings, as_json: Json = False, quiet: Quiet = False
 ) -> None:
-    """Fine-tune a model on every data set of GLUE and CLUE that is there, and print the table.
+    """Fine-tune a model on every available data set of GLUE and CLUE, and print a table.
 
-    DATA holds folders (or files) called as they are published: CoLA, SST-2, tnews_public, ...;
-    each is trained with its recipe. Others with a recipe (squad, conll2003, ...) are run when
-    --only names them. The same command goes on where it was; finished rows are not repeated.
+    DATA holds folders (or files) named as published: CoLA, SST-2, tnews_public, ...; each is
+    trained with its recipe. Other data sets with a recipe (squad, conll2003, ...) run if named with
+    --only. The same command resumes; finished data sets are not repeated.
 
     Examples:
 
@@ -79,29 +79,29 @@ def glue(
 
     if len(what) != 2:
         raise ConfigError(
-            "give a model folder and a folder of data sets: bertsmith glue my-bert glue_data/"
+            "give a model and a folder of data sets: bertsmith glue my-bert glue_data/"
         )
     model, data = what[0], Path(what[1])
     mark = weights_mark(model)
     shelf = find_sets(data)
     names = _wanted(shelf, which.only or (), data)
     out = which.out or Path(f"{Path(model).resolve().name}-glue")
-    note(f"models and finished rows are kept in {out}", quiet=quiet)
+    note(f"models and finished runs are stored in {out}", quiet=quiet)
     runs = [_run(name, shelf, model, which, settings, out, mark) for name in names]
     with kept_in(out) as folder, computing(runs[0].recipe, folder, settings.device) as execution:
         trials = [glue_trial(run, execution) for run in runs]
         done = run_shown(trials, folder, quiet=quiet, go_on=True)
-    told = _told(model, data, done, shelf)
+    record = _record(model, data, done, shelf)
     if as_json:
-        write_json(told)
+        write_json(record)
     else:
-        write_lines(_lines(told))
+        write_lines(_lines(record))
     if done.failed:
         raise typer.Exit(1)
 
 
 def _wanted(shelf: Shelf, only: Sequence[str], data: Path) -> list[str]:
-    """The sets to run: those of GLUE and CLUE that are there, or those that were named."""
+    """The data sets to run: those of GLUE and CLUE that are available, or those named."""
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     for name in only:
@@ -143,7 +143,7 @@ def _run(
     )
 
 
-def _told(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
+def _record(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     ran = {one.name for one in done.rows}
@@ -158,14 +158,14 @@ def _told(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def _lines(told: Mapping[str, Any]) -> list[str]:
+def _lines(record: Mapping[str, Any]) -> list[str]:
     """The table, a line for each figure; then what is not in it."""
     from bertsmith.cli.shared.console import duration
     from bertsmith.cli.views.trials import figure_text, table_lines
     from bertsmith.training.studies.data_sets import SETS
 
     rows = []
-    for run in told["sets"]:
+    for run in record["sets"]:
         for place, figure in enumerate(SETS[run["name"]].figures):
             counts = run["rows"]
             published = run["published"].get(figure)
@@ -186,23 +186,25 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
                     cells[3] if place == 0 else "",
                 ]
             )
-    heads = ["set", "train rows", "dev rows", "figure", "dev", "test", "commonest answer"]
+    heads = ["set", "train rows", "dev rows", "metric", "dev", "test", "majority class"]
     lines = table_lines([*heads, "BERT base", "time"], rows) if rows else []
     if rows:
-        lines.append("BERT base: as published, on the rows in brackets; 110 million weights")
-    return [*lines, *_left_out(told)]
+        lines.append("BERT base: as published, on the rows in brackets; 110 million parameters")
+    return [*lines, *_left_out(record)]
 
 
-def _left_out(told: Mapping[str, Any]) -> list[str]:
-    lines = [f"failed: {name}: {_first(why)}" for name, why in told["failed"].items()]
+def _left_out(record: Mapping[str, Any]) -> list[str]:
+    lines = [f"failed: {name}: {_first(why)}" for name, why in record["failed"].items()]
     lines += [
-        f"absent from {suite}: {', '.join(names)}"
-        for suite, names in told["absent"].items()
+        f"missing from {suite}: {', '.join(names)}"
+        for suite, names in record["absent"].items()
         if names
     ]
-    lines += [f"cannot be trained on: {name}: {why}" for name, why in told["unusable"].items()]
-    if told["not_run"]:
-        lines.append(f"there, but not run (name them with --only): {', '.join(told['not_run'])}")
+    lines += [f"not usable for training: {name}: {why}" for name, why in record["unusable"].items()]
+    if record["not_run"]:
+        lines.append(
+            f"available, but not run (name them with --only): {', '.join(record['not_run'])}"
+        )
     return lines
 
 

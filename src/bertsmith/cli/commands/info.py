@@ -1,4 +1,4 @@
-"""`bertsmith info NAME`: what a model folder holds, from settings and headers, in a moment."""
+"""`bertsmith info MODEL`: what a model folder contains, from config and tensor headers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertsmith.cli.shared.options import OUTPUT, Json, ModelArgument, spread
+
 if TYPE_CHECKING:
     from bertsmith.folders.describe import Description
 
 
+@spread
 def info(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A folder, or the name of a model.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    name: ModelArgument,
     hashes: Annotated[
-        bool, typer.Option("--hashes", help="Add the sha256 of every file; reads them whole.")
+        bool,
+        typer.Option(
+            "--hashes", help="Also print the sha256 of every file.", rich_help_panel=OUTPUT
+        ),
     ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Say what a model folder holds, without loading its weights."""
+    """Describe a model folder without loading its weights."""
     from bertsmith.folders.describe import describe
 
     found = describe(name, hashes=hashes)

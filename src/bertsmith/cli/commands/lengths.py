@@ -1,4 +1,4 @@
-"""`bertsmith lengths`: how long texts are in tokens, and which part of long ones to read."""
+"""`bertsmith lengths`: text lengths in tokens, and which truncation suits long texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.options import spread
-from bertsmith.cli.shared.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
+from bertsmith.cli.shared.options import (
+    TRAINING,
+    DevFile,
+    DevRows,
+    Json,
+    ModelOption,
+    Quiet,
+    StudyFolder,
+    TrainRows,
+    TrialEpochs,
+    spread,
+)
+from bertsmith.cli.shared.trials_run import RUNS, RunSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,61 +31,54 @@ if TYPE_CHECKING:
     from bertsmith.training.studies.store import Tried
 
 Data = Annotated[
-    Path, typer.Argument(metavar="FILE|FOLDER", help="Rows, or a folder of train, dev and test.")
-]
-Model = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="A model folder or name: its tokens count.")
+    Path, typer.Argument(metavar="DATA", help="File, or folder with train, dev and test files.")
 ]
 Compare = Annotated[
     bool,
-    typer.Option("--compare", help="Train with head, tail, head+tail (and windows); which wins?"),
+    typer.Option(
+        "--compare",
+        help="Train with each way of truncation (head, tail, head+tail, windows) and compare.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 WithWindows = Annotated[
     bool | None,
     typer.Option(
         "--windows/--no-windows",
-        help="--compare: also in windows over all; if unset, where texts are 2 to 6 times longer.",
+        help="With --compare: also overlapping windows; if unset, where texts are 2 to 6 times too "
+        "long.",
+        rich_help_panel=TRAINING,
     ),
-]
-RowCount = Annotated[
-    int, typer.Option("--rows", min=1, help="--compare: training rows; every label in its share.")
-]
-DevRows = Annotated[int, typer.Option("--dev-rows", min=2, help="--compare: development rows.")]
-Epochs = Annotated[float, typer.Option("--epochs", help="--compare: how often each row is read.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="--compare: finished runs are kept here and not repeated."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparing:
-    """How the ways to cut are compared."""
+    """How the ways of truncation are compared."""
 
     compare: Compare = False
     windows: WithWindows = None
-    rows: RowCount = 600
+    rows: TrainRows = 600
     dev_rows: DevRows = 400
-    epochs: Epochs = 2.0
+    epochs: TrialEpochs = 2.0
     dev: DevFile = None
-    out: Out = None
+    out: StudyFolder = None
 
 
 @spread
 def lengths(
     data: Data,
-    model: Model,
+    model: ModelOption,
     comparing: Comparing,
     reading: Reading,
     settings: RunSettings,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show how long the rows are in tokens, and how many each limit would cut.
+    """Show the lengths of rows in tokens, and how many rows each limit would truncate.
 
-    With --compare, the same small run (same rows, seed and epochs) is made with each way to cut
-    long texts, and judged on the development rows: which one wins on your labels, and is the
-    difference more than noise?
+    With --compare, one small model is trained per way of truncation (same rows, seed and epochs)
+    and evaluated on the dev rows: which is best, and is the difference significant?
 
     Examples:
 
@@ -86,11 +90,13 @@ def lengths(
 
     if comparing.compare:
         with kept_in(comparing.out) as folder:
-            told, lines = _compared(data, model, comparing, reading, settings, folder, quiet=quiet)
+            record, lines = _compared(
+                data, model, comparing, reading, settings, folder, quiet=quiet
+            )
     else:
-        told, lines = _measured(data, model, reading, settings)
+        record, lines = _measured(data, model, reading, settings)
     if as_json:
-        write_json(told)
+        write_json(record)
     else:
         write_lines(lines)
 
@@ -98,7 +104,7 @@ def lengths(
 def _measured(
     data: Path, model: str, reading: Reading, settings: RunSettings
 ) -> tuple[dict[str, Any], list[str]]:
-    """The table of all rows as they lie, labeled or not."""
+    """The table of all rows, labeled or not."""
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.guess.guess_spec import guess_spec
@@ -117,7 +123,7 @@ def _measured(
     table = length_table(rows, tokenizer, windows=length.stride is not None)
     lines = table.lines(length.max_length)
     if table.cut(length.max_length):
-        lines.append(f"nearly all rows fit into {table.suggested} tokens (of the limits shown)")
+        lines.append(f"nearly all rows fit into {table.suggested} tokens")
     return {"data": str(data), "lengths": table.to_json(length.max_length)}, lines
 
 
@@ -131,7 +137,7 @@ def _compared(
     *,
     quiet: bool,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The table, the runs, and which one wins."""
+    """The table, the runs, and which one is best."""
     from dataclasses import replace
 
     from bertsmith.cli.shared.trials_run import (
@@ -151,20 +157,20 @@ def _compared(
     from bertsmith.training.studies.trials import finetune_trial
 
     mark = weights_mark(model)
-    recipe = settings.read(reading.task, epochs=comparing.epochs)  # mistakes come before reading
+    recipe = settings.read(reading.task, epochs=comparing.epochs)  # fails before the data is read
     splits = read_splits(data, reading, recipe, folder, dev=comparing.dev, quiet=quiet)
     task = task_of(splits, data)
     recipe = settings.read(task, epochs=comparing.epochs)
     table = length_table(splits, load_tokenizer(model))
     limit = recipe.length.max_length
-    told: dict[str, Any] = {"data": str(data), "lengths": table.to_json(limit), "compare": None}
+    record: dict[str, Any] = {"data": str(data), "lengths": table.to_json(limit), "compare": None}
     lines = table.lines(limit)
     fields = len(splits.train[0].texts)
     choices = length_choices(
         recipe.length, table, task=task, fields=fields, windows=comparing.windows
     )
     if not choices:
-        return told, [*lines, f"no row is longer than {limit} tokens: there is nothing to compare"]
+        return record, [*lines, f"no row is longer than {limit} tokens: nothing to compare"]
     job = FinetuneJob(
         recipe=recipe,
         task=task,
@@ -190,12 +196,12 @@ def _compared(
             for name, length in choices.items()
         ]
         tried = run_shown(trials, folder, quiet=quiet).rows
-    told["compare"], words = _verdict(job, tried)
-    return told, [*lines, "", *words]
+    record["compare"], words = _verdict(job, tried)
+    return record, [*lines, "", *words]
 
 
 def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], list[str]]:
-    """Which run wins, as JSON and as lines."""
+    """Which run is best, as JSON and as lines."""
     from bertsmith.training.finetune.finetune import job_task
     from bertsmith.training.studies.lengths import verdict
 
@@ -210,34 +216,34 @@ def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], 
         **result.to_json(),
     }
     head = f"max length {limit}, {len(job.train):,} training rows, {recipe.plan.epochs:g} epochs; "
-    head += f"figures of {len(job.dev):,} development rows:"
+    head += f"metrics of {len(job.dev):,} dev rows:"
     return record, [head, *_table(job.task, tried, result), *result.words()]
 
 
-def _table(task: str, tried: Sequence[Tried], found: Verdict) -> list[str]:
+def _table(task: str, tried: Sequence[Tried], result: Verdict) -> list[str]:
     from bertsmith.cli.shared.console import duration
     from bertsmith.cli.views.trials import figure_text, shown_figures, table_lines
 
-    names = shown_figures(task, tried[0].figures, found.figure)
+    names = shown_figures(task, tried[0].figures, result.figure)
     heads = [
         "",
         *names,
         "time",
-        "behind the best by",
-        "95 % of draws",
+        "difference to the best",
+        "95 % interval",
         "p",
-        "noise?",
+        "significant",
     ]
     rows = []
     for one in tried:
         cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]
         cells.append(duration(one.seconds))
-        if one.name == found.best:
+        if one.name == result.best:
             cells += ["best", "", "", ""]
         else:
-            told = found.against[one.name]
-            gap = told.difference
+            against = result.against[one.name]
+            gap = against.difference
             cells += [f"{gap.value:+.4f}", f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.p:.3f}"]
-            cells.append("more" if told.winner == 1 else "within")
+            cells.append("yes" if against.winner == 1 else "no")
         rows.append(cells)
     return table_lines(heads, rows)

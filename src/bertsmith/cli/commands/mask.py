@@ -1,4 +1,4 @@
-"""`bertsmith mask preview`: what a masking scheme does to your own text."""
+"""`bertsmith mask preview`: the effect of a masking scheme on your own text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import OUTPUT, Field, SegmenterOption, column, spread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from bertsmith.objectives.masking.preview import Piece, Preview, Tally
     from bertsmith.objectives.masking.settings import MaskSettings
 
-app = typer.Typer(help="Show what a masking scheme hides.", no_args_is_help=True)
+app = typer.Typer(help="Preview masking schemes.", no_args_is_help=True)
 
+MASKING = "Masking"
+ENDINGS = (".txt", ".tsv", ".csv", ".jsonl", ".gz", ".zst")
 STYLES = {
     "mask": "bold black on yellow",
     "random": "bold white on red",
@@ -30,35 +32,63 @@ STYLES = {
 
 @app.callback()
 def mask() -> None:
-    """Show what a masking scheme hides."""
+    """Preview masking schemes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """A masking scheme, as the options say it."""
+    """A masking scheme as options."""
 
     grouping: Annotated[
-        str, typer.Option(help="What is hidden together: token, whole_word, span, ngram, ...")
+        str,
+        typer.Option(
+            "--grouping",
+            help="What is masked together: token, whole_word, span, ngram, phrase, entity.",
+            rich_help_panel=MASKING,
+        ),
     ] = "token"
-    rate: Annotated[float, typer.Option(help="The share of tokens to hide.")] = 0.15
+    rate: Annotated[
+        float, typer.Option("--rate", help="Share of tokens to mask.", rich_help_panel=MASKING)
+    ] = 0.15
     replacement: Annotated[
-        str, typer.Option(help="What takes their place: mix, all_mask, random, similar.")
+        str,
+        typer.Option(
+            "--replacement",
+            help="What replaces masked tokens: mix (80/10/10), all_mask, random, similar.",
+            rich_help_panel=MASKING,
+        ),
     ] = "mix"
     by: Annotated[
-        str | None, typer.Option(help="mix: draw by token, word or unit (token if not given).")
+        str | None,
+        typer.Option(
+            "--by",
+            help="For mix: draw per token, word or unit; token if unset.",
+            rich_help_panel=MASKING,
+        ),
     ] = None
     phrases: Annotated[
-        Path | None, typer.Option(help="phrase, entity: a file with one phrase a line.")
+        Path | None,
+        typer.Option(
+            "--phrases", help="For phrase, entity: file with one per line.", rich_help_panel=MASKING
+        ),
     ] = None
     synonyms: Annotated[
-        Path | None, typer.Option(help="similar: a file of lines with words of one meaning.")
+        Path | None,
+        typer.Option(
+            "--synonyms",
+            help="For similar: file with one group of synonyms per line.",
+            rich_help_panel=MASKING,
+        ),
     ] = None
     vectors: Annotated[
-        Path | None, typer.Option(help="similar: a file of word vectors as text.")
+        Path | None,
+        typer.Option(
+            "--vectors", help="For similar: word vectors as text.", rich_help_panel=MASKING
+        ),
     ] = None
 
     def settings(self) -> MaskSettings:
-        """The same as settings, checked."""
+        """The same as validated settings."""
         from bertsmith.config import validated
         from bertsmith.objectives.masking.settings import MaskSettings
 
@@ -80,20 +110,28 @@ class Scheme:
 @app.command()
 @spread
 def preview(
-    model: Annotated[str, typer.Argument(help="A model or vocabulary: folder or name.")],
-    source: Annotated[str, typer.Argument(help="A file of texts, a text, or - for stdin.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Model or tokenizer folder, or a model name.")
+    ],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE|TEXT", help="File of texts, a text, or - for stdin.")
+    ],
     scheme: Scheme,
-    segmenter: Annotated[
-        str | None, typer.Option(help="Number Chinese words by: jieba, character.")
+    field: Field = None,
+    segmenter: SegmenterOption = None,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.", rich_help_panel=MASKING)] = 0,
+    count: Annotated[
+        int,
+        typer.Option("--count", min=0, help="Number of texts to show.", rich_help_panel=OUTPUT),
+    ] = 5,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write an HTML page.", rich_help_panel=OUTPUT
+        ),
     ] = None,
-    field: Annotated[
-        str | None, typer.Option(help="Column or key of the text in tables and .jsonl.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed hides other tokens.")] = 0,
-    count: Annotated[int, typer.Option(help="How many texts to show.", min=0)] = 5,
-    html: Annotated[Path | None, typer.Option(help="Write a page for a browser, too.")] = None,
 ) -> None:
-    """Hide tokens of texts as pre-training would, and measure what was hidden.
+    """Mask tokens of texts as pre-training would, and measure what was masked.
 
     Examples:
 
@@ -132,25 +170,17 @@ def _texts(source: str, field: str | None) -> Iterable[str]:
     from bertsmith.errors import InputFileError
     from bertsmith.files.texts import read_texts
 
-    column = int(field) if field is not None and field.isdecimal() else field
     if source == "-":
-        return read_texts("-", field=column)
+        return read_texts("-", field=column(field))
     try:
         path = Path(source)
         there = path.exists()
     except (OSError, ValueError):  # too long, or with a null character: no name of a file
         there = False
     if there:
-        return read_texts(path, field=column)
-    if " " not in source and Path(source).suffix in (
-        ".txt",
-        ".tsv",
-        ".csv",
-        ".jsonl",
-        ".gz",
-        ".zst",
-    ):
-        raise InputFileError(f"there is no file {source}; a text needs no name of a file")
+        return read_texts(path, field=column(field))
+    if " " not in source and Path(source).suffix in ENDINGS:
+        raise InputFileError(f"there is no file {source}")
     return [source]
 
 
@@ -159,18 +189,18 @@ def _requested(rate: float, shares: tuple[float, ...]) -> dict[str, float]:
 
 
 def measured(tally: Tally, requested: dict[str, float]) -> Iterator[tuple[str, str, str]]:
-    """Rows of a table: what, as asked for, as found."""
-    names = {"hidden": "tokens hidden", "mask": "of them: [MASK]", "random": "random token"}
-    names |= {"keep": "kept", "similar": "similar word"}
+    """Rows of a table: name, requested, measured."""
+    names = {"hidden": "tokens masked", "mask": "of them: [MASK]", "random": "random token"}
+    names |= {"keep": "unchanged", "similar": "similar word"}
     for key, wanted in requested.items():
         share = tally.rate if key == "hidden" else tally.share(key)
         if wanted or share:
             yield names[key], f"{wanted:.2%}", f"{share:.2%}"
     mean = tally.hidden / max(tally.units, 1)
-    yield "tokens a hidden unit", "", f"{mean:.2f}"
+    yield "tokens per masked unit", "", f"{mean:.2f}"
     most = sorted(tally.lengths.items())
     shares = ", ".join(f"{size}: {number / max(tally.units, 1):.0%}" for size, number in most[:12])
-    yield "hidden units by words", "", shares
+    yield "masked units by words", "", shares
 
 
 def visible(token: str) -> str:
@@ -189,10 +219,10 @@ def words_of(piece: Piece) -> str:
 def _show(found: Preview, requested: dict[str, float]) -> None:
     tally = found.tally
     rows = list(measured(tally, requested))
-    summary = f"{tally.texts:,} texts, {tally.tokens:,} tokens, {tally.units:,} hidden units"
+    summary = f"{tally.texts:,} texts, {tally.tokens:,} tokens, {tally.units:,} masked units"
     if not sys.stdout.isatty():
         lines = ["".join(text for text, _ in _marked(pieces)).strip() for pieces in found.samples]
-        lines += ["", summary, *("\t".join(row) for row in [("", "asked", "found"), *rows])]
+        lines += ["", summary, *("\t".join(row) for row in [("", "requested", "measured"), *rows])]
         sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
         sys.stdout.flush()
         return
@@ -204,8 +234,8 @@ def _show(found: Preview, requested: dict[str, float]) -> None:
         console.print(_colored(pieces))
         console.print()
     table = Table(title=summary, title_justify="left", header_style="bold")
-    for column in ("", "asked", "found"):
-        table.add_column(column)
+    for head in ("", "requested", "measured"):
+        table.add_column(head)
     for row in rows:
         table.add_row(*row)
     console.print(table)

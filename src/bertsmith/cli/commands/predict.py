@@ -1,4 +1,4 @@
-"""`bertsmith predict`: what a fine-tuned model says of a text, or of each row of a file."""
+"""`bertsmith predict`: predictions of a fine-tuned model for a text or the rows of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from bertsmith.cli.shared.data_options import Reading
 from bertsmith.cli.shared.fine_tuned import Computing, load_fine_tuned
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -21,90 +21,98 @@ if TYPE_CHECKING:
     from bertsmith.runtime.predict_files import PredictionSource
     from bertsmith.runtime.predictor import Predictor
 
-Model = Annotated[
+What = Annotated[
     list[str],
-    typer.Argument(metavar="DIR FILE|TEXT", help="A fine-tuned folder, then what to ask."),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="For a file: .jsonl, .csv or .tsv; without it, JSONL to stdout."),
+    typer.Argument(metavar="DIR FILE|TEXT", help="Fine-tuned model folder, then a file or a text."),
 ]
 Pair = Annotated[
     list[str] | None,
-    typer.Option("--pair", metavar="TEXT", help="A text beside the first one; repeat for choices."),
+    typer.Option(
+        "--pair",
+        metavar="TEXT",
+        help="Second text of a pair, context of a question, or a choice (repeatable).",
+        rich_help_panel=DATA,
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="For a text: all that is known, as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", ".conll", ".bio", ".gz", ".zst")
 SHOWN_LABELS = 5
 
 
 @spread
 def predict(
-    what: Model,
-    reading: Reading,
+    what: What,
     computing: Computing,
-    out: Out = None,
+    reading: Reading,
     pair: Pair = None,
+    out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what a fine-tuned model makes of a text, or of every row of a file.
+    """Predict a text, or every row of a file, with a fine-tuned model.
 
     A file may have any size; all of its columns are kept, rows stay in order, and the same command
-    goes on after it was stopped.
+    resumes after an interruption.
 
     Examples:
 
         bertsmith predict my-model "a fine film"
 
-        bertsmith predict my-model reviews.csv --out answers.csv
+        bertsmith predict my-model reviews.csv --out predictions.csv
 
         bertsmith predict qa-model "Who wrote it?" --pair "It was written by Ada."
 
         cat texts.txt | bertsmith predict my-model -
     """
-    folder, asked = _asked(what)
+    folder, given = _folder_and_input(what)
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
-    path = Path(asked)
-    if asked == "-":
+    path = Path(given)
+    if given == "-":
         by_lines = reading.by_lines or reading.format is None
         with _spooled() as spooled:
             _file(predictor, folder, spooled, reading, out, quiet=quiet, by_lines=by_lines)
-    elif not pair and _is_file(asked):
+    elif not pair and _is_file(given):
         _file(predictor, folder, path, reading, out, quiet=quiet, by_lines=reading.by_lines)
     elif out is not None:
-        raise InputFileError(f"{asked}: there is no such file, and --out is for files of rows")
+        raise InputFileError(f"{given}: there is no such file, and --out needs one")
     else:
-        _one(predictor, folder, (asked, *(pair or ())), as_json=as_json)
+        _one(predictor, folder, (given, *(pair or ())), as_json=as_json)
 
 
-def _asked(what: list[str]) -> tuple[str, str]:
+def _folder_and_input(what: list[str]) -> tuple[str, str]:
     if len(what) != 2:
         raise ConfigError(
-            "give a fine-tuned folder, and a file or a text in quotes: "
+            "give a fine-tuned model folder, and a file or a text in quotes: "
             'bertsmith predict my-model "a text"'
         )
     return what[0], what[1]
 
 
-def _is_file(asked: str) -> bool:
-    """Whether this names a file of rows; a name of one that is missing is no text to ask about."""
+def _is_file(given: str) -> bool:
+    """Whether this names a file of rows; the name of a missing file is refused, not predicted."""
     try:
-        if Path(asked).is_file():
+        if Path(given).is_file():
             return True
-        if Path(asked).is_dir():
-            raise InputFileError(f"{asked} is a folder; give a file of rows, or a text")
+        if Path(given).is_dir():
+            raise InputFileError(f"{given} is a folder; give a file of rows, or a text")
     except OSError:  # a text too long for a name
         return False
-    if asked.lower().endswith(ENDINGS) and " " not in asked:
-        raise InputFileError(f"{asked}: there is no such file")
+    if given.lower().endswith(ENDINGS) and " " not in given:
+        raise InputFileError(f"{given}: there is no such file")
     return False
 
 
 @contextmanager
 def _spooled() -> Iterator[Path]:
-    """Standard input as a file: it is looked over before it is answered."""
+    """Standard input as a file: all rows are checked before the first is predicted."""
     import shutil
     import tempfile
 
@@ -129,13 +137,12 @@ def _file(
     from bertsmith.labeled.guess.infer_spec import infer_spec, whole_lines
     from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
 
-    kind = kind_of(out) if out is not None else "jsonl"  # a wrong name is said before the work
+    kind = kind_of(out) if out is not None else "jsonl"  # refuses a wrong name before the work
     if by_lines:
-        given = reading.spec()
-        spec = whole_lines(given, "one text a line")
+        spec = whole_lines(reading.spec(), "one text per line")
         if len(_texts_of(folder)) > 1:
             raise ConfigError(
-                f"{folder} reads {len(_texts_of(folder))} texts of each row; give them as a table "
+                f"{folder} reads {len(_texts_of(folder))} texts per row; give them as a table "
                 "or as JSON, with --format"
             )
     else:
@@ -151,8 +158,8 @@ def _file(
     source = check_source(
         path, spec, predictor, on_error=reading.on_error, every_column=kind != "jsonl"
     )
-    for said in source.account.notes():
-        note(f"{path.name}: {said}", quiet=quiet)
+    for remark in source.account.notes():
+        note(f"{path.name}: {remark}", quiet=quiet)
     if out is None:
         for lines in predicted_lines(predictor, source):
             sys.stdout.buffer.write(lines.encode())
@@ -169,7 +176,7 @@ def _texts_of(folder: str) -> tuple[object, ...]:
 
 
 def say_spec(path: Path, spec: DataSpec, *, quiet: bool) -> None:
-    """What was guessed of a file and why, on standard error."""
+    """How a file is read and why, on standard error."""
     if not quiet and path.name != "stdin":
         sys.stderr.write(f"{path}, read as:\n")
         sys.stderr.writelines(f"  {line}\n" for line in spec.describe())
@@ -195,18 +202,18 @@ def _to_file(
                 watch=lambda rows, total: shown.update(rows, rows / total if total else None),
             )
     except (KeyboardInterrupt, SystemExit):
-        note("stopped; the same command goes on from the last rows that are safe", quiet=quiet)
+        note("stopped; the same command resumes from the last rows written", quiet=quiet)
         raise
     if done.replaced:
-        note("what another run left unfinished was of other rows or another model", quiet=quiet)
+        note("started over: the unfinished output was of other rows or another model", quiet=quiet)
     if done.resumed:
-        note(f"went on after {done.resumed:,} rows of a run before", quiet=quiet)
+        note(f"resumed after {done.resumed:,} rows of an earlier run", quiet=quiet)
     account = source.account
     lines = [f"{out}: {done.rows:,} of {account.rows_in:,} rows predicted by {done.engine}"]
     if account.rows_rejected:
         lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
     if done.cut:
-        lines.append(f"longer than the model reads: {done.cut:,}; tokens_cut says by how much")
+        lines.append(f"truncated: {done.cut:,} rows; the column tokens_cut has the lost tokens")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
@@ -214,13 +221,13 @@ def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: 
     from bertsmith.cli.views.predict import prediction_lines
 
     _check_count(predictor, texts, len(_texts_of(folder)))
-    said = predictor.predict([texts])[0]
+    prediction = predictor.predict([texts])[0]
     if as_json:
-        told = {"texts": list(texts), **said.to_json()}
-        text = json.dumps(told, ensure_ascii=False, indent=2)
+        record = {"texts": list(texts), **prediction.to_json()}
+        text = json.dumps(record, ensure_ascii=False, indent=2)
     else:
         choices = () if predictor.task.kind.pools_passages else texts[1:]
-        text = "\n".join(prediction_lines(said, most=SHOWN_LABELS, choices=choices))
+        text = "\n".join(prediction_lines(prediction, most=SHOWN_LABELS, choices=choices))
     sys.stdout.write(text + "\n")
 
 

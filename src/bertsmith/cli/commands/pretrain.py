@@ -1,16 +1,29 @@
-"""`bertsmith pretrain`: from shards to a BERT of your own; the same command again goes on."""
+"""`bertsmith pretrain`: from shards to a pre-trained model; the same command resumes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import (
+    COMPUTE,
+    DATA,
+    MODEL,
+    TRAINING,
+    Accept,
+    Quiet,
+    RunFolder,
+    Seed,
+    Set,
+    Threads,
+    TrainingPrecision,
+    overrides,
+    spread,
+)
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,92 +32,104 @@ if TYPE_CHECKING:
     from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 Recipe = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A name (see `bertsmith recipes`) or a .toml file.")
+    str,
+    typer.Argument(metavar="RECIPE", help="Recipe name (see `bertsmith recipes`) or .toml file."),
 ]
 Shards = Annotated[
-    Path, typer.Option("--corpus", metavar="SHARDS", help="What `bertsmith corpus build` wrote.")
-]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the run and of the finished model.")]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any setting: --set optimizer.lr=1e-4"),
+    Path,
+    typer.Option(
+        "--corpus",
+        metavar="SHARDS",
+        help="Corpus folder made by `bertsmith corpus build`.",
+        rich_help_panel=DATA,
+    ),
 ]
 Size = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"] | None,
-    typer.Option("--size", help="2x128, 4x256, 4x512, 8x512, 12x768, 24x1024."),
-]
-Steps = Annotated[int | None, typer.Option("--steps", min=1, help="How many steps to train.")]
-Budget = Annotated[
-    str | None, typer.Option("--budget", help="Or how long: 20m, 1h30m; all is planned to fit.")
+    typer.Option(
+        "--size",
+        help="Model size, layers x width: 2x128, 4x256, 4x512, 8x512, 12x768, 24x1024.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Init = Annotated[
-    str | None, typer.Option("--init", metavar="MODEL", help="Go on from a model with these words.")
+    str | None,
+    typer.Option(
+        "--init",
+        metavar="MODEL",
+        help="Continue pre-training from this model; it must have the corpus's vocabulary.",
+        rich_help_panel=MODEL,
+    ),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option("--steps", min=1, help="Number of training steps.", rich_help_panel=TRAINING),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        help="Training time instead of steps: 20m, 1h30m; the schedule is fitted to it.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 Devices = Annotated[
-    int | None, typer.Option("--devices", min=1, help="Processes that share the batch.")
-]
-Precision = Annotated[
-    Literal["auto", "fp32", "bf16"] | None,
-    typer.Option("--precision", help="auto: the fastest path proven here; fp32: nothing rounded."),
-]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed, another run.")]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
-]
-Accept = Annotated[
-    list[str] | None,
-    typer.Option("--accept", metavar="KEY", help="Let a setting differ from the last checkpoint."),
+    int | None,
+    typer.Option(
+        "--devices", min=1, help="Number of data-parallel processes.", rich_help_panel=COMPUTE
+    ),
 ]
 Verify = Annotated[
     bool,
     typer.Option(
-        "--verify-resume", help="Kill short runs of this recipe and prove that they resume exactly."
+        "--verify-resume",
+        help="Kill short runs of this recipe and verify that they resume exactly.",
+        rich_help_panel=TRAINING,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is trained and how long: settings of the recipe, some by a short name."""
+    """What is trained and how long: the most used settings of the recipe by short names."""
 
-    set: Set = None
     size: Size = None
+    init: Init = None
     steps: Steps = None
     budget: Budget = None
-    init: Init = None
+    seed: Seed = None
+    set: Set = None
 
     def overrides(self) -> list[str]:
         """The settings that were given, as --set would take them."""
         if self.steps is not None and self.budget is not None:
             raise ConfigError("give --steps or --budget, not both")
         if self.size is not None and self.init is not None:
-            raise ConfigError("--init brings its own size; leave --size out")
+            raise ConfigError("--init determines the size; leave out --size")
         budget = None if self.budget is None else f'"{self.budget}"'
         short = {
             "model.size": self.size,
             "schedule.steps": self.steps,
             "schedule.budget": budget,
+            "run.seed": self.seed,
         }
-        return [*(self.set or []), *_given(short)]
+        return [*(self.set or []), *overrides(short)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What it is trained on: short names for the section `run` of the recipe."""
+    """Processes, precision and threads: short names for the section `run` of the recipe."""
 
     devices: Devices = None
-    precision: Precision = None
-    seed: Seed = None
+    precision: TrainingPrecision = None
     threads: Threads = None
 
     def overrides(self) -> list[str]:
         """The settings that were given, as --set would take them."""
-        return _given(
+        return overrides(
             {
                 "run.devices": self.devices,
                 "run.precision": self.precision,
-                "run.seed": self.seed,
                 "run.threads": self.threads,
             }
         )
@@ -112,7 +137,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resuming:
-    """How an interrupted run goes on."""
+    """How an interrupted run resumes."""
 
     accept: Accept = None
     verify_resume: Verify = False
@@ -122,13 +147,13 @@ class Resuming:
 def pretrain(
     recipe: Recipe,
     corpus: Shards,
-    out: Out,
+    out: RunFolder,
     plan: Plan,
     place: Place,
     resuming: Resuming,
     quiet: Quiet = False,
 ) -> None:
-    """Pre-train a model on shards. The same command again goes on where it was.
+    """Pre-train a model on shards; the same command resumes an interrupted run.
 
     Examples:
 
@@ -138,8 +163,8 @@ def pretrain(
 
         bertsmith pretrain bert-wwm --init old-bert --corpus shards --out new-bert --steps 2000
     """
-    overrides = [*plan.overrides(), *place.overrides()]
-    job = _job(recipe, overrides, corpus, out, plan.init, resuming.accept or [])
+    given = [*plan.overrides(), *place.overrides()]
+    job = _job(recipe, given, corpus, out, plan.init, resuming.accept or [])
     if resuming.verify_resume:
         _prove(job)
         return
@@ -150,17 +175,13 @@ def pretrain(
         raise typer.Exit(outcome.exit_code)
 
 
-def _given(settings: Mapping[str, object]) -> list[str]:
-    return [f"{key}={value}" for key, value in settings.items() if value is not None]
-
-
 def _job(
-    named: str, overrides: list[str], corpus: Path, out: Path, init: str | None, accept: list[str]
+    named: str, given: list[str], corpus: Path, out: Path, init: str | None, accept: list[str]
 ) -> Job:
     from bertsmith.training.pretrain.pretrain import Job
     from bertsmith.training.pretrain.recipe import load_recipe
 
-    recipe = load_recipe(named, overrides)
+    recipe = load_recipe(named, given)
     _set_threads(recipe)
     return Job(recipe=recipe, corpus=corpus, out=out, init=init, accept=accept)
 
@@ -190,7 +211,7 @@ def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
         execution = choose_execution(job.recipe.run, job.out, stop=stop)
         first = execution.ranks.is_first
         chosen = execution.precision
-        note(f"products: {chosen.name} ({chosen.reason})", quiet=quiet or not first)
+        note(f"matmuls: {chosen.name} ({chosen.reason})", quiet=quiet or not first)
         try:
             with watching(quiet=quiet or not first) as watch:
                 outcome = run(job, execution=execution, watch=watch)
@@ -209,12 +230,12 @@ def _tell(job: Job, outcome: Outcome) -> None:
     spent = f"{outcome.step:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}"
     if outcome.status == "stopped":
         sys.stdout.write(
-            f"stopped by {outcome.signal} after {spent}; all is saved, the same command goes on\n"
+            f"stopped by {outcome.signal} after {spent}; saved, the same command resumes\n"
         )
         return
     lines = [f"{job.out}: {spent}"]
     if outcome.evaluation is not None:
-        mean = " (mean of the last weights)" if outcome.chosen == "average" else ""
+        mean = " (averaged weights)" if outcome.chosen == "average" else ""
         lines += [f"held-out text{mean}:", *held_out_lines(outcome.evaluation)]
     lines.append(f"curves: {report}")
     sys.stdout.write("\n".join(lines) + "\n")
@@ -229,7 +250,7 @@ def _prove(job: Job) -> None:
     proof = verify_resume(job, say=say)
     lines = [f"{value[:16]}  {name}" for name, value in proof.files.items()]
     lines.append(
-        f"proven: killed after steps {', '.join(map(str, proof.kills))} of {proof.steps} and "
+        f"verified: killed after steps {', '.join(map(str, proof.kills))} of {proof.steps} and "
         f"resumed, all {len(proof.files)} files are the same, bit for bit, as without a kill"
     )
     sys.stdout.write("\n".join(lines) + "\n")

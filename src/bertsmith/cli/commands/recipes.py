@@ -1,4 +1,4 @@
-"""`bertsmith recipes`: what can be pre-trained and fine-tuned as it is, and the text of each."""
+"""`bertsmith recipes`: the shipped recipes, and the text of each."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from bertsmith.config import Settings
 
 Action = Annotated[
-    Literal["show"] | None, typer.Argument(metavar="[show RECIPE]", help="Print one recipe.")
+    Literal["show"] | None, typer.Argument(metavar="[show RECIPE]", help="Print a recipe.")
 ]
 Name = Annotated[str | None, typer.Argument(hidden=True)]
 Whole = Annotated[
-    bool, typer.Option("--whole", help="With every default, and what it extends, spelled out.")
+    bool, typer.Option("--whole", help="Include all defaults and everything it extends.")
 ]
 
 
 def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> None:
-    """List the recipes that come with bertsmith, or print one to copy and change.
+    """List the shipped recipes, or print one to copy and edit.
 
     Examples:
 
@@ -38,7 +38,7 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
         _list()
         return
     if name is None:
-        raise ConfigError("say which recipe to show: bertsmith recipes show bert")
+        raise ConfigError("name a recipe: bertsmith recipes show bert")
     text = _whole(name) if whole else _found(name)
     sys.stdout.buffer.write(text.encode())
     sys.stdout.flush()
@@ -85,7 +85,7 @@ def _of_a_file(path: str) -> Settings:
             return load_finetune_recipe(path)
         except ConfigError as second:
             raise ConfigError(
-                f"{path} is a recipe neither of pretrain nor of finetune\n{first}\n{second}"
+                f"{path} is neither a pre-training nor a fine-tuning recipe\n{first}\n{second}"
             ) from second
 
 

@@ -1,4 +1,4 @@
-"""`bertsmith score`: how likely a masked LM finds texts, and minimal pairs told apart."""
+"""`bertsmith score`: pseudo-log-likelihoods of texts, and BLiMP minimal pairs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.shared.options import (
+    DATA,
+    MODEL,
+    OUTPUT,
+    Field,
+    Json,
+    MaskedModelArgument,
+    column,
+    spread,
+)
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,42 +28,51 @@ if TYPE_CHECKING:
     from bertsmith.runtime.mask_filling import MaskedModel
     from bertsmith.runtime.scoring import PairAccuracy, PairReport
 
-Model = Annotated[str, typer.Argument(help="A model folder with a masked-LM head, or its name.")]
 Texts = Annotated[
     str | None,
     typer.Argument(
-        metavar="FILE|TEXT", help="A file of texts (one a line, .jsonl ...), or a text."
+        metavar="FILE|TEXT", help="File of texts (one per line, .jsonl ...), or a text."
     ),
 ]
 Blimp = Annotated[
     Path | None,
-    typer.Option("--blimp", metavar="FOLDER", help="Judge the minimal pairs of its .jsonl files."),
+    typer.Option(
+        "--blimp",
+        metavar="DIR",
+        help="Evaluate the minimal pairs of the .jsonl files in this folder.",
+        rich_help_panel=DATA,
+    ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="At most so many pairs of each BLiMP file.")
+    int | None,
+    typer.Option("--limit", min=1, help="Maximum pairs per BLiMP file.", rich_help_panel=DATA),
 ]
 HideOption = Annotated[
     Literal["token", "word"],
-    typer.Option("--hide", help="Mask one token at a time, or with it the rest of its word."),
+    typer.Option(
+        "--hide",
+        help="Mask one token at a time, or also the rest of its word.",
+        rich_help_panel=MODEL,
+    ),
 ]
-FieldOption = Annotated[
-    str | None, typer.Option("--field", help="Column or key of the texts in a table or .jsonl.")
+Tokens = Annotated[
+    bool,
+    typer.Option("--tokens", help="Also print the score of each token.", rich_help_panel=OUTPUT),
 ]
-Tokens = Annotated[bool, typer.Option("--tokens", help="Also show the score of every token.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+@spread
 def score(
-    model: Model,
+    model: MaskedModelArgument,
     texts: Texts = None,
     blimp: Blimp = None,
     limit: Limit = None,
     hide: HideOption = "token",
-    field: FieldOption = None,
+    field: Field = None,
     tokens: Tokens = False,
     as_json: Json = False,
 ) -> None:
-    """Score texts by their pseudo-log-likelihood: every token masked once, all others in sight.
+    """Score texts by pseudo-log-likelihood: each token is masked once, given all others.
 
     Examples:
 
@@ -97,11 +116,10 @@ def score(
 def _texts(named: str, field: str | None) -> Iterable[str]:
     from bertsmith.files.texts import read_texts
 
-    column = int(field) if field is not None and field.isdecimal() else field
     if named == "-":
-        return read_texts("-", field=column)
+        return read_texts("-", field=column(field))
     if len(named) < 4096 and "\n" not in named and Path(named).is_file():
-        return read_texts(Path(named), field=column)
+        return read_texts(Path(named), field=column(field))
     return [named]
 
 

@@ -1,4 +1,4 @@
-"""`bertsmith tokenize`: what a model's tokenizer makes of a text, token by token."""
+"""`bertsmith tokenize`: the tokens of a text, one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.options import spread
+from bertsmith.cli.shared.options import DATA, Json, ModelArgument, SegmenterOption, spread
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import Encoding
@@ -20,32 +20,48 @@ COLUMNS = ("token", "id", "word", "start", "end", "text", "segment")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What becomes of a text that is too long."""
+    """How long texts are truncated."""
 
     max_length: Annotated[
-        int | None, typer.Option(help="Keep at most so many tokens, special ones included.")
+        int | None,
+        typer.Option(
+            "--max-length", help="Maximum tokens, special tokens included.", rich_help_panel=DATA
+        ),
     ] = None
     keep: Annotated[
-        str, typer.Option(help="Which end of a long text stays: head, tail or head+tail.")
+        str,
+        typer.Option(
+            "--keep",
+            help="Part of a long text that is kept: head, tail or head+tail.",
+            rich_help_panel=DATA,
+        ),
     ] = "head"
-    strict: Annotated[bool, typer.Option(help="Fail if anything would be cut.")] = False
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Fail instead of truncating.", rich_help_panel=DATA),
+    ] = False
 
 
 @spread
 def tokenize(
-    model: Annotated[str, typer.Argument(help="A model folder or a model's name.")],
-    text: Annotated[str, typer.Argument(help="The text; - reads it from standard input.")],
-    pair: Annotated[str | None, typer.Option(help="A second text, after the separator.")] = None,
+    model: ModelArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text; - reads stdin.")],
+    pair: Annotated[
+        str | None, typer.Option("--pair", help="Second text.", rich_help_panel=DATA)
+    ] = None,
     cut: Cut = Cut(),  # noqa: B008 - frozen
     allow_special: Annotated[
-        bool, typer.Option(help="Let [SEP] and the like in the text be control tokens.")
+        bool,
+        typer.Option(
+            "--allow-special",
+            help="Read [SEP] and other special tokens in the text as such.",
+            rich_help_panel=DATA,
+        ),
     ] = False,
-    segmenter: Annotated[
-        str | None, typer.Option(help="Number Chinese words by: jieba, character.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    segmenter: SegmenterOption = None,
+    as_json: Json = False,
 ) -> None:
-    """Show the tokens of a text: id, word number, and the characters each one stands for.
+    """Show the tokens of a text: id, word number, character offsets.
 
     Examples:
 
@@ -88,7 +104,7 @@ def _read_stdin() -> str:
     data = sys.stdin.buffer.read()
     text = data.decode("utf-8-sig", errors="replace")
     if bad := text.count("\ufffd") - data.count("\ufffd".encode()):
-        note(f"standard input is not all UTF-8: {bad} characters were replaced")
+        note(f"standard input is not valid UTF-8: {bad} characters were replaced")
     return text.removesuffix("\n")
 
 
@@ -126,7 +142,7 @@ def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
         sys.stdout.flush()
     if encoding.total_cut:
         parts = [f"{cut} of field {i}" for i, cut in enumerate(encoding.cut) if cut]
-        note(f"{encoding.total_cut} tokens were cut: {', '.join(parts)}")
+        note(f"{encoding.total_cut} tokens were truncated: {', '.join(parts)}")
 
 
 def _cell(value: object) -> str:

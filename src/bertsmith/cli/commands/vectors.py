@@ -1,4 +1,4 @@
-"""`bertsmith vectors`: every way to make a vector of a text, on one data set, as one table."""
+"""`bertsmith vectors`: every pooling of every choice of layers on one data set, as one table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.options import spread
-from bertsmith.cli.shared.trials_run import RUNS, DevFile, Json, Quiet, RunSettings
+from bertsmith.cli.shared.options import (
+    MODEL,
+    TRAINING,
+    DataArgument,
+    DevFile,
+    DevRows,
+    Json,
+    ModelOption,
+    Quiet,
+    StudyFolder,
+    TrainRows,
+    TrialEpochs,
+    spread,
+)
+from bertsmith.cli.shared.trials_run import RUNS, RunSettings
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,77 +35,77 @@ if TYPE_CHECKING:
     from bertsmith.training.studies.store import Tried
     from bertsmith.training.studies.trials import Trial
 
-Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A folder of train, dev and test, or one file.")
-]
-Model = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="A model folder or a name to start from.")
-]
 Only = Annotated[
     Literal["frozen", "trained"] | None,
-    typer.Option("--only", help="frozen: the encoder stays as it is; trained: it learns, too."),
+    typer.Option(
+        "--only",
+        help="frozen: train heads on a frozen encoder; trained: fine-tune the encoder, too.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Pooling = Annotated[
     list[str] | None,
-    typer.Option("--pooling", help="first, mean, max, attention; repeat. All if unset."),
+    typer.Option(
+        "--pooling",
+        help="first, mean, max, attention; repeatable. All if unset.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Layers = Annotated[
     list[str] | None,
     typer.Option(
         "--layers",
-        help="last, a number (0: the embeddings), sum4, concat4, weighted, all_first; repeat. "
-        "All and the last but one if unset.",
+        help="last, a number (0: embeddings), sum4, concat4, weighted, all_first; repeatable. "
+        "These and the second-to-last if unset.",
+        rich_help_panel=MODEL,
     ),
 ]
-RowCount = Annotated[
-    int, typer.Option("--rows", min=1, help="Training rows; every label in its share.")
-]
-DevRows = Annotated[int, typer.Option("--dev-rows", min=2, help="Development rows.")]
-Epochs = Annotated[float, typer.Option("--epochs", help="How often each row is read: trained.")]
 FrozenEpochs = Annotated[
-    float, typer.Option("--frozen-epochs", help="How often each row is read: frozen.")
+    float,
+    typer.Option(
+        "--frozen-epochs", help="Epochs per run with a frozen encoder.", rich_help_panel=TRAINING
+    ),
 ]
 FrozenRate = Annotated[
     float | None,
-    typer.Option("--frozen-lr", help="The learning rate of heads alone; by their vectors' size."),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Finished rows are kept here; DATA-vectors if unset."),
+    typer.Option(
+        "--frozen-lr",
+        help="Learning rate with a frozen encoder; by the norm of its vectors if unset.",
+        rich_help_panel=TRAINING,
+    ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choosing:
-    """Which ways are tried, and on how much."""
+    """Which text vectors are compared, and on how many rows."""
 
     only: Only = None
     pooling: Pooling = None
     layers: Layers = None
-    rows: RowCount = 1_000
+    rows: TrainRows = 1_000
     dev_rows: DevRows = 500
-    epochs: Epochs = 2.0
+    epochs: TrialEpochs = 2.0
     frozen_epochs: FrozenEpochs = 10.0
     frozen_lr: FrozenRate = None
     dev: DevFile = None
-    out: Out = None
+    out: StudyFolder = None
 
 
 @spread
 def vectors(
-    data: Data,
-    model: Model,
+    data: DataArgument,
+    model: ModelOption,
     choosing: Choosing,
     reading: Reading,
     settings: RunSettings,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare every way to make a vector of a text: which pooling of which layers, on your rows.
+    """Compare text vectors on your rows: which pooling of which layers works best.
 
-    Each way is tried twice: on the encoder as it is (frozen, vectors as features), and with the
-    encoder learning, too (trained). One table, best development figure first. The same command
-    goes on where it was; finished rows are not repeated.
+    Each is tried twice: with a frozen encoder (vectors as features), and with fine-tuning. One
+    table, best dev metric first. The same command resumes; finished runs are not repeated.
 
     Examples:
 
@@ -112,18 +125,18 @@ def vectors(
 
     mark = weights_mark(model)
     out = choosing.out or Path(f"{data.resolve().name.partition('.')[0]}-vectors")
-    note(f"finished rows are kept in {out}", quiet=quiet)
+    note(f"finished runs are stored in {out}", quiet=quiet)
     with kept_in(out) as folder:
         job = _job(data, model, choosing, reading, settings, folder, quiet=quiet)
         choices = _choices(job, choosing)
         with computing(job.recipe, folder, settings.device) as execution:
             trials = _trials(job, choices, choosing, execution, mark)
             tried = run_shown(trials, folder, quiet=quiet).rows
-    told = _told(job, tried)
+    record = _record(job, tried)
     if as_json:
-        write_json({"data": str(data), "model": model, **told})
+        write_json({"data": str(data), "model": model, **record})
     else:
-        write_lines(_lines(told))
+        write_lines(_lines(record))
 
 
 def _job(
@@ -141,12 +154,12 @@ def _job(
     from bertsmith.tasks.kinds import task_kind
     from bertsmith.training.finetune.finetune import FinetuneJob
 
-    recipe = settings.read(reading.task, epochs=choosing.epochs)  # mistakes come before reading
+    recipe = settings.read(reading.task, epochs=choosing.epochs)  # fails before the data is read
     splits = read_splits(data, reading, recipe, folder, dev=choosing.dev, quiet=quiet)
     task = task_of(splits, data)
     kind = task_kind(task)
     if kind.reads == "rows":
-        raise ConfigError(f"{task} reads single tokens: there is no vector of a text to choose")
+        raise ConfigError(f"{task} reads single tokens: there is no text vector to choose")
     recipe = settings.read(task, epochs=choosing.epochs)
     return FinetuneJob(
         recipe=recipe,
@@ -191,7 +204,7 @@ def _trials(
     return found
 
 
-def _told(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
+def _record(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
     """All rows, the best first."""
     from bertsmith.metrics import LOWER_IS_BETTER
     from bertsmith.tasks.kinds import task_kind
@@ -217,12 +230,12 @@ def _told(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
     }
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _lines(record: dict[str, Any]) -> list[str]:
     from bertsmith.cli.shared.console import duration
     from bertsmith.cli.views.trials import figure_text, shown_figures, table_lines
 
-    runs = told["runs"]
-    names = shown_figures(told["task"], runs[0]["figures"], told["figure"])
+    runs = record["runs"]
+    names = shown_figures(record["task"], runs[0]["figures"], record["figure"])
     rows = [
         [
             f"{run['pooling']} of {run['layers']}",
@@ -232,7 +245,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
         ]
         for run in runs
     ]
-    train, dev = told["rows"]["train"], told["rows"]["dev"]
-    lines = [f"{train:,} training rows; figures of {dev:,} development rows, best first:"]
+    train, dev = record["rows"]["train"], record["rows"]["dev"]
+    lines = [f"{train:,} training rows; metrics of {dev:,} dev rows, best first:"]
     lines += table_lines(["vector", "encoder", *names, "time"], rows)
     return lines

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.options import OUTPUT, TRAINING, Field, TextEncoding, column, spread
+
 if TYPE_CHECKING:
     from bertsmith.text.learn import Kind
 
@@ -20,36 +22,53 @@ def vocab() -> None:
 
 
 @app.command()
+@spread
 def learn(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Files with one text per line: .txt .tsv .csv .jsonl (or .gz, .zst); - for stdin."
+            metavar="FILES",
+            help="Files of texts (.txt .tsv .csv .jsonl, also .gz, .zst); - is stdin.",
         ),
     ],
-    size: Annotated[int, typer.Option(help="How many tokens, special ones included.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the tokenizer to.")],
+    size: Annotated[
+        int,
+        typer.Option(
+            "--size", help="Vocabulary size, special tokens included.", rich_help_panel=TRAINING
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Tokenizer folder to write.", rich_help_panel=OUTPUT
+        ),
+    ],
     kind: Annotated[
-        str, typer.Option(help="wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).")
+        str,
+        typer.Option(
+            "--kind",
+            help="wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).",
+            rich_help_panel=TRAINING,
+        ),
     ] = "wordpiece",
     lowercase: Annotated[
         bool | None,
         typer.Option(
-            "--lowercase/--cased", help="Lower-case text first (default, but for byte-bpe)."
+            "--lowercase/--cased",
+            help="Lowercase the text (default, except for byte-bpe).",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     min_count: Annotated[
-        int, typer.Option(help="How often pieces must meet before they are joined.")
-    ] = 2,
-    field: Annotated[
-        str | None,
+        int,
         typer.Option(
-            help="Column (name, or number from 1) or key of the text in tables and .jsonl."
+            "--min-count", help="Minimum frequency of a merged pair.", rich_help_panel=TRAINING
         ),
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+    ] = 2,
+    field: Field = None,
+    encoding: TextEncoding = "utf-8",
 ) -> None:
-    """Learn a vocabulary and write it as a tokenizer folder that transformers reads, too.
+    """Learn a vocabulary and write it as a tokenizer folder, which transformers can load.
 
     The same text always gives the same bytes.
 
@@ -71,7 +90,7 @@ def learn(
         progress=_Progress(),
     )
     tokenizer.save(out)
-    fewer = f", fewer than the {size:,} asked for" if tokenizer.vocab_size < size else ""
+    fewer = f", fewer than the {size:,} requested" if tokenizer.vocab_size < size else ""
     note(f"wrote {tokenizer.vocab_size:,} tokens{fewer} to {out}")
 
 
@@ -111,6 +130,7 @@ def _kind(name: str) -> Kind:
 def _lines(files: list[str], field: str | None, encoding: str) -> Iterator[str]:
     from bertsmith.files.texts import read_texts
 
-    column = int(field) if field is not None and field.isdecimal() else field
     for file in files:
-        yield from read_texts("-" if file == "-" else Path(file), field=column, encoding=encoding)
+        yield from read_texts(
+            "-" if file == "-" else Path(file), field=column(field), encoding=encoding
+        )

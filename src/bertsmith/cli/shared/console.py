@@ -1,4 +1,4 @@
-"""What commands share when they speak to people: progress and notes, on standard error only."""
+"""Progress and notes for the user, on standard error only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def note(message: str, *, quiet: bool = False) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit a person would use."""
+    """Seconds as a readable time."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -87,7 +87,7 @@ class _LogLines:
 
 
 class _Pace:
-    """Texts a second since the start."""
+    """Texts per second since the start."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()

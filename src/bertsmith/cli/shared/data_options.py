@@ -1,4 +1,4 @@
-"""The options that say how a file of rows is read, alike in finetune, evaluate and predict."""
+"""How a file of labeled rows is read: options of finetune, evaluate, predict and others."""
 
 from __future__ import annotations
 
@@ -7,94 +7,110 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bertsmith.cli.shared.options import DATA, RARE_DATA
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
 
 Names = list[str] | None
+
+
+def _data(*names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=DATA)
+
+
+def _rare(*names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=RARE_DATA)
+
+
 Text = Annotated[
     Names,
-    typer.Option(
-        "--text", metavar="COLUMN", help="A column with a text, by name or number from 1; repeat."
-    ),
+    _data("--text", metavar="COLUMN", help="Text column, by name or number from 1; repeatable."),
 ]
 Label = Annotated[
-    Names, typer.Option("--label", metavar="COLUMN", help="The column with the label; repeat.")
+    Names, _data("--label", metavar="COLUMN", help="Label column, by name or number; repeatable.")
 ]
 Task = Annotated[
     str | None,
-    typer.Option(
+    _data(
         "--task",
         metavar="TASK",
-        help="classify, multilabel, regress, tag, answer or choose; guessed from the labels if "
+        help="classify, multilabel, regress, tag, answer or choose; inferred from the labels if "
         "unset.",
     ),
 ]
 Form = Annotated[
     str | None,
-    typer.Option(
+    _data(
         "--format",
-        metavar="FORM",
+        metavar="FORMAT",
         help="delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, swag, c3; "
-        "lines: one text a line.",
+        "lines: one text per line. Detected if unset.",
     ),
 ]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="utf-8 unless said otherwise.")]
+Header = Annotated[
+    bool | None, _data("--header/--no-header", help="Whether the first row names the columns.")
+]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="What parts columns: tab, comma, or a character.")
+    str | None, _data("--delimiter", help="Column delimiter: tab, comma, or a character.")
+]
+Encoding = Annotated[str | None, _data("--encoding", help="Encoding of the files; utf-8 if unset.")]
+OnError = Annotated[
+    Literal["stop", "skip"],
+    _data("--on-error", help="Invalid rows: stop, or skip and write them to FILE.rejected.jsonl."),
 ]
 Quoting = Annotated[
     Literal["none", "double"] | None,
-    typer.Option("--quoting", help="none: quotes are text; double: as in CSV."),
-]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="Whether the first row names columns.")
+    _rare("--quoting", help="none: quotes are text; double: as in CSV."),
 ]
 Separator = Annotated[
-    str | None, typer.Option("--label-separator", help="What parts several labels in a cell.")
+    str | None, _rare("--label-separator", help="Separator of several labels in one cell.")
 ]
-Known = Annotated[
-    Names, typer.Option("--labels", metavar="LABEL", help="The labels there are; repeat.")
-]
+Known = Annotated[Names, _rare("--labels", metavar="LABEL", help="The set of labels; repeatable.")]
 NoLabel = Annotated[
-    Names, typer.Option("--no-label", metavar="VALUE", help="What stands for unlabeled; repeat.")
+    Names, _rare("--no-label", metavar="VALUE", help="Value that means unlabeled; repeatable.")
 ]
 FirstChoice = Annotated[
-    int | None, typer.Option("--first-choice", min=0, max=1, help="How the first choice is called.")
+    int | None,
+    typer.Option(
+        "--first-choice",
+        min=0,
+        max=1,
+        help="Number of the first choice in the label column.",
+        rich_help_panel=RARE_DATA,
+    ),
 ]
-Identity = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The row's own id.")]
+Identity = Annotated[str | None, _rare("--id", metavar="COLUMN", help="Column with the row id.")]
 Extra = Annotated[
-    Names, typer.Option("--extra", metavar="COLUMN", help="Further columns to read; repeat.")
+    Names, _rare("--extra", metavar="COLUMN", help="Further column to read; repeatable.")
 ]
 Group = Annotated[
     str | None,
-    typer.Option("--group", metavar="COLUMN", help="Rows of a group stay on one side of a split."),
+    _rare("--group", metavar="COLUMN", help="Rows of one group are never split apart."),
 ]
 Empty = Annotated[
-    Literal["reject", "keep"] | None, typer.Option("--empty", help="Rows with an empty text.")
+    Literal["reject", "keep"] | None, _rare("--empty", help="What to do with empty texts.")
 ]
 Scheme = Annotated[
     Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"] | None,
-    typer.Option("--scheme", help="How tags mark spans."),
+    _rare("--scheme", help="Tagging scheme."),
 ]
 WordPrefix = Annotated[
-    str | None, typer.Option("--word-prefix", help="What stands before every word (WikiANN: en:).")
+    str | None, _rare("--word-prefix", help="Prefix of every word to strip (WikiANN: en:).")
 ]
 Joiner = Annotated[
-    str | None, typer.Option("--joiner", help="CoNLL: what stands between two words.")
+    str | None, _rare("--joiner", help="CoNLL: string between two words of the text.")
 ]
 SpanEnd = Annotated[
     Literal["exclusive", "inclusive"] | None,
-    typer.Option("--span-end", help="Whether the end of a span belongs to it."),
+    _rare("--span-end", help="Whether the end offset belongs to the span."),
 ]
 Overlap = Annotated[
-    Literal["longest", "reject"] | None, typer.Option("--overlap", help="Spans inside others.")
+    Literal["longest", "reject"] | None, _rare("--overlap", help="What to do with nested spans.")
 ]
-Language = Annotated[str | None, typer.Option("--language", help="en, zh, ...; guessed if unset.")]
-OnError = Annotated[
-    Literal["stop", "skip"],
-    typer.Option("--on-error", help="Rows that cannot be used: stop, or skip and write them out."),
+Language = Annotated[
+    str | None, _rare("--language", help="Language: en, zh, ...; detected if unset.")
 ]
 
 SPELLED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "nothing": ""}
@@ -107,16 +123,17 @@ LINES = "lines"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How rows are read; what is unset is guessed and printed."""
+    """How rows are read; what is unset is detected and printed."""
 
     text: Text = None
     label: Label = None
     task: Task = None
     format: Form = None
-    encoding: Encoding = None
-    delimiter: Delimiter = None
-    quoting: Quoting = None
     header: Header = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    on_error: OnError = "stop"
+    quoting: Quoting = None
     label_separator: Separator = None
     labels: Known = None
     no_label: NoLabel = None
@@ -131,21 +148,20 @@ class Reading:
     span_end: SpanEnd = None
     overlap: Overlap = None
     language: Language = None
-    on_error: OnError = "stop"
 
     @property
     def by_lines(self) -> bool:
-        """Whether each line is one text, whatever stands in it."""
+        """Whether each line is one text, whatever it contains."""
         return self.format == LINES
 
     def labeled(self) -> DataSpec:
-        """What was set, for rows that must have labels."""
+        """The options that were given, for rows that must have labels."""
         if self.by_lines:
-            raise ConfigError("--format lines reads texts without labels; it is for predict alone")
+            raise ConfigError("--format lines reads texts without labels; only predict supports it")
         return self.spec()
 
     def spec(self) -> DataSpec:
-        """What was set, as readers take it."""
+        """The options that were given, as a data spec."""
         from bertsmith.config import validated
         from bertsmith.labeled.spec import DataSpec
 

@@ -1,11 +1,13 @@
-"""A fine-tuned folder as predict, evaluate and compare load and ask it: on what, how exactly."""
+"""Loading and running a fine-tuned folder, as predict, evaluate and compare do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,55 +16,51 @@ if TYPE_CHECKING:
     from bertsmith.runtime.predictor import Predictor
     from bertsmith.tasks.prediction import Prediction
 
-CHUNK = 256  # rows between two looks at the clock
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Cores to use; all if unset.")
-]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.")]
-Together = Annotated[
+CHUNK = 256  # rows between two updates of the progress bar
+EnsembleOption = Annotated[
     bool,
-    typer.Option("--ensemble", help="Average all runs of the folder (finetune --seeds, --folds)."),
-]
-Precision = Annotated[
-    Literal["auto", "fp32", "bf16"],
-    typer.Option("--precision", help="auto: the fastest path proven here; fp32: exact everywhere."),
+    typer.Option(
+        "--ensemble",
+        help="Average all runs of the folder (finetune --seeds, --folds).",
+        rich_help_panel=MODEL,
+    ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computing:
-    """What it is computed on: as fast as this machine can."""
+    """Device, precision and threads for inference: the fastest path proven on this machine."""
 
+    ensemble: EnsembleOption = False
+    device: Device = "cpu"
     precision: Precision = "auto"
     threads: Threads = None
-    device: Device = "cpu"
-    ensemble: Together = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactComputing(Computing):
-    """The same for a judgement: no rounding unless it is asked for."""
+    """The same for evaluation: exact unless another precision is given."""
 
     precision: Precision = "fp32"
 
 
-def ask_all(
+def predict_all(
     predictor: Predictor, examples: Sequence[Example], title: str, *, quiet: bool
 ) -> list[Prediction]:
-    """What a model says of rows, while a meter shows how far it is."""
+    """The predictions of a model for examples, with a progress bar."""
     from bertsmith.cli.shared.console import meter
 
-    said: list[Prediction] = []
+    predictions: list[Prediction] = []
     with meter(title, quiet=quiet) as shown:
         for _, one in predictor.stream(examples, chunk=CHUNK):
-            said.append(one)
-            if len(said) % CHUNK == 0:  # the answers of a chunk come at once, after all of it
-                shown.update(len(said), len(said) / len(examples))
-    return said
+            predictions.append(one)
+            if len(predictions) % CHUNK == 0:  # the predictions of a chunk arrive together
+                shown.update(len(predictions), len(predictions) / len(examples))
+    return predictions
 
 
 def load_fine_tuned(folder: str, computing: Computing, *, quiet: bool) -> Predictor:
-    """The predictor of a folder, on the cores and in the precision that were asked for."""
+    """The predictor of a folder with the requested device, threads and precision."""
     import torch
 
     from bertsmith.cli.shared.console import note

@@ -27,7 +27,7 @@ LITTLE_FOR_A_HEAD = 1e-3  # a rate below which a head alone hardly learns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked for on the command line."""
+    """The request of the command line."""
 
     data: Path
     model: str
@@ -45,7 +45,7 @@ class Request:
     device: str | None
 
     def read_recipe(self, task: str | None) -> FinetuneRecipe:
-        """The recipe that was named, or what suits the task, with the settings given."""
+        """The recipe by name, or the default of the task, with the overrides."""
         from bertsmith.training.finetune.recipe import load_finetune_recipe
 
         return load_finetune_recipe(self.recipe, self.overrides, task=task)
@@ -62,10 +62,10 @@ def run(request: Request, *, quiet: bool) -> int:
     from bertsmith.training.execution.memory import keep_freed_memory
     from bertsmith.training.execution.stop import StopSignals
 
-    recipe = request.read_recipe(request.given.task)  # a mistake in it is told before the reading
+    recipe = request.read_recipe(request.given.task)  # fails before the data is read
     torch.set_num_threads(recipe.run.threads or thread_count())
     keep_freed_memory()
-    read_folder(request.model)  # and so is one in the name of the model
+    read_folder(request.model)  # and so does an unknown model
     if recipe.run.devices > 1 and not is_one_of_many():
         relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=recipe.run.devices)
     with StopSignals() as stop:
@@ -83,12 +83,12 @@ def _executed(
 
     first = execution.ranks.is_first
     quiet = quiet or not first
-    note(f"products: {execution.precision.name} ({execution.precision.reason})", quiet=quiet)
+    note(f"matmuls: {execution.precision.name} ({execution.precision.reason})", quiet=quiet)
     rate = recipe.optimizer.head_lr or recipe.optimizer.lr
     if recipe.encoder.frozen and rate is not None and rate < LITTLE_FOR_A_HEAD:
         note(
-            f"only the head learns (encoder.frozen), for which a rate of {rate:g} is little; "
-            "without --lr it is found by the size of the vectors",
+            f"only the head is trained (encoder.frozen): a learning rate of {rate:g} is low; "
+            "without --lr it is chosen by the norm of the vectors",
             quiet=quiet,
         )
     splits = _rows(request, recipe, quiet=quiet)
@@ -124,8 +124,8 @@ def _rows(request: Request, recipe: FinetuneRecipe, *, quiet: bool) -> Splits:
     if not quiet:
         sys.stderr.write(f"{request.data}, read as:\n")
         sys.stderr.writelines(f"  {line}\n" for line in splits.specs["train"].describe())
-    for said in splits.notes:
-        note(said, quiet=quiet)
+    for remark in splits.notes:
+        note(remark, quiet=quiet)
     return splits
 
 
@@ -165,7 +165,7 @@ def _job(request: Request, splits: Splits) -> FinetuneJob:
 
     task = splits.specs["train"].task
     if task is None:
-        raise ConfigError(f"{request.data}: what is asked of the rows is not clear; set --task")
+        raise ConfigError(f"{request.data}: the task cannot be inferred from the rows; set --task")
     return FinetuneJob(
         recipe=request.read_recipe(task),
         task=task,

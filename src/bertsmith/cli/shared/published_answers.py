@@ -1,4 +1,4 @@
-"""Answers that some program wrote, scored by the official rules on the questions they answer."""
+"""Published predictions for questions, scored by the official rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def score_answers(
     from bertsmith.metrics import ANSWERS
     from bertsmith.metrics.answers import rules_for
 
-    said = _read(answers)
+    given_answers = _read(answers)
     given = spec if spec.task else spec.model_copy(update={"task": "answer"})
     rows = read_examples(questions, given, on_error=on_error)
     asked = [example for example in rows if isinstance(example.target, Answers)]
@@ -36,17 +36,17 @@ def score_answers(
     targets = [e.target for e in asked if isinstance(e.target, Answers)]
     golds = [(*(text for text, _ in one.placed), *one.unplaced) for one in targets]
     ids = {example.id for example in asked}
-    missing = [example.id for example in asked if example.id not in said]
-    unknown = [name for name in said if name not in ids]
+    missing = [example.id for example in asked if example.id not in given_answers]
+    unknown = [name for name in given_answers if name not in ids]
     for names, what in (
         (missing, "questions have no answer and count 0"),
-        (unknown, "answers are of no question here"),
+        (unknown, "answers belong to no question of the file"),
     ):
         if names:
             some = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
             note(f"{len(names):,} {what} ({some})", quiet=quiet)
     rules = rules_for(golds)
-    figures = ANSWERS.score(golds, [said.get(e.id) for e in asked], (rules,))
+    figures = ANSWERS.score(golds, [given_answers.get(e.id) for e in asked], (rules,))
     return {
         "answers": str(answers),
         "file": str(questions),
@@ -64,19 +64,19 @@ def _read(path: Path) -> dict[str, str]:
     try:
         if path.stat().st_size > LARGEST:
             raise InputFileError(f"{path} has more than {LARGEST:,} bytes; it holds no answers")
-        told = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as fault:
         raise unreadable(path, fault) from fault
     except (ValueError, RecursionError) as fault:
         raise InputFileError(
             f'{path} is not JSON: {fault}; it should be {{"id": "answer", ...}}'
         ) from fault
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise InputFileError(f'{path}: the document must be one object {{"id": "answer", ...}}')
-    for name, value in told.items():
+    for name, value in content.items():
         if not isinstance(value, str):
             raise InputFileError(
                 f"{path}, field {name!r}: it is {type(value).__name__}, not a text; write the "
                 'answer, or "" for none'
             )
-    return told
+    return content

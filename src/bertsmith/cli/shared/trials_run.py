@@ -9,22 +9,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from bertsmith.cli.commands.finetune import (
-    Batch,
-    Device,
+from bertsmith.cli.shared.console import note
+from bertsmith.cli.shared.options import (
+    BatchSize,
+    LearningRate,
     MaxLength,
-    Precision,
-    Rate,
-    Recipe,
+    RecipeOption,
     Seed,
     Set,
     Threads,
+    TrainingDevice,
+    TrainingPrecision,
+    overrides,
 )
-from bertsmith.cli.shared.console import note
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,30 +36,27 @@ if TYPE_CHECKING:
     from bertsmith.training.studies.trials import Trial, Trials
 
 SPLIT = "split.json"
-RUNS = "runs"  # the folder of those that go on
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only errors and the result.")]
-DevFile = Annotated[Path | None, typer.Option("--dev", help="The file of development rows.")]
+RUNS = "runs"  # the folder of those that resume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """Settings of the recipe, some by a short name, and what it is computed on."""
+    """The recipe, its most used settings by short names, and what it is computed on."""
 
-    recipe: Recipe = None
-    set: Set = None
+    recipe: RecipeOption = None
+    lr: LearningRate = None
+    batch: BatchSize = None
     max_length: MaxLength = None
-    lr: Rate = None
-    batch: Batch = None
-    precision: Precision = None
-    threads: Threads = None
     seed: Seed = None
-    device: Device = None
+    set: Set = None
+    device: TrainingDevice = None
+    precision: TrainingPrecision = None
+    threads: Threads = None
 
     def read(
         self, task: str | None, *, named: str | None = None, epochs: float | None = None
     ) -> FinetuneRecipe:
-        """The recipe with what was given; `named` is taken if the user named none."""
+        """The recipe with the options that were given; `named` is the default recipe."""
         from bertsmith.training.finetune.recipe import load_finetune_recipe
 
         short = {
@@ -70,8 +68,8 @@ class RunSettings:
             "run.threads": self.threads,
             "run.seed": self.seed,
         }
-        given = [f"{key}={value}" for key, value in short.items() if value is not None]
-        return load_finetune_recipe(self.recipe or named, [*(self.set or []), *given], task=task)
+        given = [*(self.set or []), *overrides(short)]
+        return load_finetune_recipe(self.recipe or named, given, task=task)
 
 
 @contextmanager
@@ -102,7 +100,7 @@ def computing(recipe: FinetuneRecipe, out: Path, device: str | None) -> Iterator
 
 @contextmanager
 def kept_in(out: Path | None) -> Iterator[Path]:
-    """The folder of the runs; without one, a folder that goes away at the end."""
+    """The folder of the runs; without one, a temporary folder."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         yield out
@@ -120,7 +118,7 @@ def read_splits(
     dev: Path | None,
     quiet: bool,
 ) -> Splits:
-    """The rows of each part; what was guessed of their files is told."""
+    """The rows of each split; how their files are read is printed."""
     from bertsmith.cli.shared.finetune_run import with_columns
     from bertsmith.labeled.split.splits import load_splits
 
@@ -134,21 +132,21 @@ def read_splits(
     if not quiet:
         sys.stderr.write(f"{data}, read as:\n")
         sys.stderr.writelines(f"  {line}\n" for line in splits.specs["train"].describe())
-    for said in splits.notes:
-        note(said, quiet=quiet)
+    for remark in splits.notes:
+        note(remark, quiet=quiet)
     return splits
 
 
 def task_of(splits: Splits, data: Path) -> str:
-    """What is asked of the rows."""
+    """The task of the rows."""
     task = splits.specs["train"].task
     if task is None:
-        raise ConfigError(f"{data}: what is asked of the rows is not clear; set --task")
+        raise ConfigError(f"{data}: the task cannot be inferred from the rows; set --task")
     return task
 
 
 def weights_mark(model: str) -> str:
-    """What tells the weights of a model folder from later ones in its place."""
+    """A fingerprint of a model folder's weights by file size and time."""
     from bertsmith.folders.read import read_folder
 
     home = read_folder(model).path
@@ -159,7 +157,7 @@ def weights_mark(model: str) -> str:
 
 
 def run_shown(trials: Sequence[Trial], out: Path, *, quiet: bool, go_on: bool = False) -> Trials:
-    """Make the runs, told on standard error; one that a signal stops ends the command."""
+    """Run the trials, shown on standard error; a signal ends the command."""
     from bertsmith.cli.views.finetune import stopped_line
     from bertsmith.cli.views.trials import watching
     from bertsmith.training.studies.trials import run_trials
@@ -178,11 +176,11 @@ def run_shown(trials: Sequence[Trial], out: Path, *, quiet: bool, go_on: bool = 
     return done
 
 
-def write_json(told: object) -> None:
+def write_json(record: object) -> None:
     """JSON on standard output; nan is null."""
     from bertsmith.files.strict_json import json_values
 
-    sys.stdout.write(json.dumps(json_values(told), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json.dumps(json_values(record), ensure_ascii=False, indent=2) + "\n")
 
 
 def write_lines(lines: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Figures of labeled rows as lines for people."""
+"""Metrics of labeled rows as lines of text."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def proof_lines(told: Mapping[str, Any], *, most: int) -> list[str]:
-    """What `Proof.to_json` says: figures, then a table of classes."""
-    what = told.get("model") or told.get("answers")
-    counted = f"{told['rows']:,} rows"
-    lines = [f"{what} on {told.get('file')}: {counted}"]
-    lines += figure_lines(told["figures"], interval=told.get("interval"), task=told["task"])
-    if told.get("rules"):
-        lines.append(f"  scored by the rules of {told['rules']}")
-    lines += class_lines(told.get("classes") or (), most=most)
-    cost = told.get("truncation")
+def proof_lines(record: Mapping[str, Any], *, most: int) -> list[str]:
+    """The lines of a `Proof.to_json`: metrics, then a table of classes."""
+    what = record.get("model") or record.get("answers")
+    counted = f"{record['rows']:,} rows"
+    lines = [f"{what} on {record.get('file')}: {counted}"]
+    lines += figure_lines(record["figures"], interval=record.get("interval"), task=record["task"])
+    if record.get("rules"):
+        lines.append(f"  scored by the rules of {record['rules']}")
+    lines += class_lines(record.get("classes") or (), most=most)
+    cost = record.get("truncation")
     if isinstance(cost, Mapping) and cost.get("rows_cut"):
-        lines.append(f"  longer than the model reads: {cost['rows_cut']:,} of {counted}")
+        lines.append(f"  truncated: {cost['rows_cut']:,} of {counted}")
     return lines
 
 
 def figure_lines(
     figures: Mapping[str, float | None], *, interval: Mapping[str, Any] | None = None, task: str
 ) -> list[str]:
-    """One line a figure, the main one first, with its interval."""
+    """One line per metric, the main one first, with its interval."""
     width = max(map(len, figures), default=0) + 2
     lines = []
     for place, (name, value) in enumerate(figures.items()):
         line = f"  {name:<{width}}{shown(value, task=task)}"
         if place == 0 and interval and interval.get("low") is not None:
             low, high = (shown(interval[side], task=task) for side in ("low", "high"))
-            line += f"  (95 % of draws: {low} to {high})"
+            line += f"  (95 % interval: {low} to {high})"
         lines.append(line)
     return lines
 
@@ -41,7 +41,7 @@ def shown(value: float | None, *, task: str) -> str:
     from bertsmith.tasks.kinds import task_kind
 
     if value is None:
-        return "does not exist here"
+        return "undefined"
     return f"{100 * value:.3f}" if task_kind(task).percent else f"{value:.4f}"
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from bertsmith.training.loop.progress import Progress, Watcher
     from bertsmith.training.loop.run import Outcome
 
-LOOK_FOR_FIGURES = 0.5  # seconds between two looks at the log
-NAMES = {"majority": "commonest answer", "words": "bag of words"}
+LOOK_FOR_FIGURES = 0.5  # seconds between two reads of the log
+NAMES = {"majority": "majority class", "words": "bag of words"}
 
 
 @contextmanager
 def watching(out: Path, *, quiet: bool) -> Iterator[Watcher | None]:
-    """A bar on a terminal, lines elsewhere, and a line for every look at the development rows."""
+    """A bar on a terminal, lines elsewhere, and a line for every evaluation on the dev rows."""
     if quiet:
         yield None
         return
@@ -60,7 +60,7 @@ def _watcher(view: _Bar | _Lines, evaluations: Evaluations) -> Watcher:
 
 
 class Evaluations:
-    """The figures of development rows as they appear in the logs of a run, or of several."""
+    """The dev metrics as they appear in the logs of one or several runs."""
 
     def __init__(self, out: Path) -> None:
         self._out = out
@@ -73,7 +73,7 @@ class Evaluations:
             with path.open("rb") as file:
                 file.seek(0, 2)
                 end, start = file.tell(), self._read.get(path, 0)
-                if end < start:  # cut back by a run that goes on
+                if end < start:  # truncated by a resumed run
                     start = end
                 file.seek(start)
                 data = file.read(end - start)
@@ -95,12 +95,12 @@ class Evaluations:
             return None
         home = path.parent
         whose = "" if home == self._out else f"{home.parent.name} {home.name}, "
-        said = ", ".join(
+        values = ", ".join(
             f"{name} {value:.4f}"
             for name, value in (row.get("figures") or {}).items()
             if isinstance(value, float)
         )
-        return f"{whose}step {row['step']:,}: dev {said}"
+        return f"{whose}step {row['step']:,}: dev {values}"
 
 
 class _Bar:
@@ -138,12 +138,12 @@ def stopped_line(outcome: Outcome) -> str:
     """How a run that was stopped ended."""
     return (
         f"stopped by {outcome.signal} after {outcome.step:,} steps, {duration(outcome.seconds)}; "
-        "all is saved, the same command goes on"
+        "saved, the same command resumes"
     )
 
 
 def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
-    """What came out: figures beside the baselines, what was cut, where the report is."""
+    """The result: metrics next to the baselines, truncation, where the report is."""
     lines = [_made(out, record["training"])]
     for name in ("dev", "test"):
         if record.get(name):
@@ -164,13 +164,13 @@ def _made(out: Path, training: Mapping[str, Any]) -> str:
     if training.get("steps"):
         parts.append(f"{training['steps']:,} steps")
     if training.get("rate"):
-        parts.append(f"rate {training['rate']:g}")
+        parts.append(f"learning rate {training['rate']:g}")
     if training.get("seconds"):
         parts.append(duration(training["seconds"]))
     if training.get("tokens_per_second"):
         parts.append(f"{training['tokens_per_second']:,.0f} tokens/s")
     if training.get("best_weights") == "average":
-        parts.append("best: the mean of the last weights")
+        parts.append("best: averaged weights")
     elif training.get("best_step"):
         parts.append(f"best after step {training['best_step']:,}")
     return f"{out}: {', '.join(parts)}"
@@ -194,12 +194,12 @@ def _side(name: str, proof: Mapping[str, Any], simple: Mapping[str, Any]) -> lis
     interval = proof.get("interval") or {}
     if interval.get("low") is not None:
         low, high = (shown(interval[side], task=task) for side in ("low", "high"))
-        lines.append(f"  95 % of draws of these rows: {proof['main']} {low} to {high}")
+        lines.append(f"  95 % interval over rows: {proof['main']} {low} to {high}")
     cost = proof.get("truncation") or {}
     if cost.get("rows_cut"):
         lines.append(
-            f"  cut: {cost['rows_cut']:,} of {proof['rows']:,} rows, "
-            f"{cost['tokens_cut']:,} tokens not read"
+            f"  truncated: {cost['rows_cut']:,} of {proof['rows']:,} rows, "
+            f"{cost['tokens_cut']:,} tokens lost"
         )
     return lines
 
@@ -211,16 +211,16 @@ def _several(record: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     if isinstance(folds, Mapping):
         rows = record["data"]["rows"]["train"]
-        lines.append(f"{rows:,} rows in {folds['count']} folds, each judged when held out:")
+        lines.append(f"{rows:,} rows in {folds['count']} folds, each evaluated when held out:")
         lines += [
             f"  {name}: {shown(value, task=task)}" for name, value in folds["figures"].items()
         ]
     if seeds:
-        lines.append(f"dev over {len(seeds)} seeds; {record.get('chosen')} is kept:")
+        lines.append(f"dev over {len(seeds)} seeds; {record.get('chosen')} was chosen:")
         lines += [
-            f"  {name}: mean {shown(one['mean'], task=task)}, deviation "
-            f"{shown(one['deviation'], task=task)}, 95 % from {shown(one['low'], task=task)} to "
-            f"{shown(one['high'], task=task)}"
+            f"  {name}: mean {shown(one['mean'], task=task)}, standard deviation "
+            f"{shown(one['deviation'], task=task)}, 95 % interval "
+            f"{shown(one['low'], task=task)} to {shown(one['high'], task=task)}"
             for name, one in (record.get("interval") or {}).items()
         ]
     return lines

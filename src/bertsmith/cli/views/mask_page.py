@@ -17,7 +17,7 @@ PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>What is hidden</title>
+<title>Masking preview</title>
 <style>
 body {{ font: 16px/1.9 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto }}
 p {{ border-bottom: 1px solid #ddd; padding-bottom: .8rem }}
@@ -29,13 +29,13 @@ table {{ border-collapse: collapse }} td, th {{ padding: .1rem .8rem; text-align
 </style>
 </head>
 <body>
-<h1>What is hidden</h1>
+<h1>Masking preview</h1>
 <p>{scheme}</p>
 <p><bdi class="mask">[MASK]</bdi> <bdi class="random">random token</bdi>
-<bdi class="keep">chosen and kept</bdi> <bdi class="similar">similar word</bdi>
-<u>hidden together</u></p>
+<bdi class="keep">unchanged</bdi> <bdi class="similar">similar word</bdi>
+<u>masked together</u></p>
 <table>
-<tr><th>{summary}</th><th>asked</th><th>found</th></tr>
+<tr><th>{summary}</th><th>requested</th><th>measured</th></tr>
 {rows}
 </table>
 {samples}
@@ -53,7 +53,7 @@ def page(found: Preview, requested: dict[str, float], settings: MaskSettings) ->
     )
     return PAGE.format(
         scheme=escape(visible(settings.model_dump_json(exclude_none=True))),
-        summary=f"{tally.texts:,} texts, {tally.tokens:,} tokens, {tally.units:,} hidden units",
+        summary=f"{tally.texts:,} texts, {tally.tokens:,} tokens, {tally.units:,} masked units",
         rows="\n".join(rows),
         samples="\n".join(f"<p>{_line(pieces)}</p>" for pieces in found.samples),
     )

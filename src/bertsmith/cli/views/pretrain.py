@@ -30,7 +30,7 @@ def watching(*, quiet: bool) -> Iterator[Watcher | None]:
 
 
 def figures(look: Progress) -> str:
-    """Losses, tokens a second and the time left, on one line."""
+    """Losses, tokens per second and the time left, on one line."""
     parts = [f"{name} {loss:.3f}" for name, loss in look.losses.items()]
     if look.tokens_per_second:
         parts.append(f"{look.tokens_per_second:,.0f} tokens/s")
@@ -40,21 +40,21 @@ def figures(look: Progress) -> str:
 
 
 def whereabouts(look: Progress) -> str:
-    """The step of how many, or what comes before the first."""
+    """The current step of the total, or the phase before the first."""
     of = "" if look.steps is None else f" of {look.steps:,}"
     return look.phase or f"step {look.step:,}{of}"
 
 
-def held_out_lines(found: Evaluation) -> list[str]:
-    """Held-out figures as lines for people."""
+def held_out_lines(evaluation: Evaluation) -> list[str]:
+    """Held-out metrics as lines of text."""
     lines = []
-    for name, loss in found.losses.items():
+    for name, loss in evaluation.losses.items():
         parts = [f"loss {loss:.4f}"]
         if name in ("mlm", "sbo"):
-            parts.append(f"perplexity {found.perplexity[name]:,.1f}")
-        if name in found.accuracy:
-            parts.append(f"accuracy {found.accuracy[name]:.4f}")
-        parts.append(f"{found.counts[name]:,} predictions")
+            parts.append(f"perplexity {evaluation.perplexity[name]:,.1f}")
+        if name in evaluation.accuracy:
+            parts.append(f"accuracy {evaluation.accuracy[name]:.4f}")
+        parts.append(f"{evaluation.counts[name]:,} predictions")
         lines.append(f"  {name:<13}{', '.join(parts)}")
     return lines
 

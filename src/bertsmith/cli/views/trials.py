@@ -1,4 +1,4 @@
-"""What commands of several small runs show: how far they are, and a table when they are done."""
+"""Progress and result tables of commands that make several small runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def watching(*, quiet: bool) -> Iterator[Callable[[Look], None] | None]:
             now = time.monotonic()
             if now - shown >= SECONDS_BETWEEN_LINES:
                 shown = now
-                sys.stderr.write(f"{_where(look)}: {look.share:.0%} of all{_left(look)}\n")
+                sys.stderr.write(f"{_where(look)}: {look.share:.0%} in total{_left(look)}\n")
                 sys.stderr.flush()
 
         yield tell
@@ -66,7 +66,7 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def shown_figures(task: str, figures: Mapping[str, float | None], first: str | None) -> list[str]:
-    """The names of the figures that a table has room for, the deciding one first."""
+    """The names of the metrics shown in a table, the deciding one first."""
     from bertsmith.tasks.kinds import task_kind
 
     kind = task_kind(task)
