@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,8 @@ DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 80
 MOST_PARAMETERS = 8
+MOST_FILES = 20  # in a folder, beside __init__.py
+TABLES = {"models/variants", "labeled/formats", "hardware/probes"}  # one file per entry
 # Files that may do what nobody else may, with the reason.
 PICKLE_READER = {"folders/pickle_child.py"}
 # typer calls a command by the names of its options, scikit-learn set_params by those of a model
@@ -87,6 +90,15 @@ def imports(module: ast.Module, path: Path) -> Iterator[tuple[str, int]]:
                 yield f"{origin}.{name.name}", node.lineno
 
 
+def named_modules(module: ast.Module) -> Iterator[tuple[str, int]]:
+    """Strings that name a module of the package, as "bertsmith.runtime.engines:build"."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named = re.fullmatch(r"(bertsmith(?:\.\w+)+)(?::\w+)?", node.value)
+            if named:
+                yield named[1], node.lineno
+
+
 def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -110,7 +122,7 @@ def test_imports_point_down(file: Path) -> None:
     if own in ("__init__", "__main__"):
         return
     assert own in RANK, f"{own} has no place among the layers"
-    for name, line in imports(tree(file), file):
+    for name, line in [*imports(tree(file), file), *named_modules(tree(file))]:
         parts = name.split(".")
         if parts[0] != "bertsmith" or len(parts) == 1:
             continue
@@ -146,6 +158,13 @@ def test_commands_import_heavy_libraries_only_when_they_run() -> None:
 def test_oracles_are_never_needed_at_run_time(file: Path) -> None:
     for name, line in imports(tree(file), file):
         assert name.partition(".")[0] not in ORACLES, f"{place(file)}:{line} imports {name}"
+
+
+def test_folders_are_small() -> None:
+    sizes = Counter(path.parent for path in FILES if path.name != "__init__.py")
+    for folder, count in sizes.items():
+        if folder.relative_to(SOURCE).as_posix() not in TABLES:
+            assert count <= MOST_FILES, folder
 
 
 def test_files_are_short_and_named_by_what_they_hold() -> None:

@@ -65,8 +65,8 @@ def test_advise_on_shards_and_on_files_agree(place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["build", "{a}", "--out", "{out}"], "--model DIR or --vocab DIR"),
-        (["build", "-", "--vocab", "{vocab}", "--out", "{out}"], "standard input"),
+        (["build", "{a}", "--out", "{out}"], "either --model MODEL or --vocab DIR"),
+        (["build", "-", "--vocab", "{vocab}", "--out", "{out}"], "stdin"),
         (["verify", "{vocab}"], "is no corpus"),
         (["show", "{nowhere}"], "nowhere"),
     ],

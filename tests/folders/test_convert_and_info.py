@@ -176,7 +176,7 @@ def test_info_needs_no_torch() -> None:
     code = (
         "import sys\nfrom bertsmith.cli.commands.info import info\n"
         "assert not {'torch', 'numpy', 'tokenizers'} & set(sys.modules)\n"
-        "info('all-MiniLM-L6-v2')\nassert 'torch' not in sys.modules\n"
+        "info(name='all-MiniLM-L6-v2')\nassert 'torch' not in sys.modules\n"
     )
     run_fresh(code)
 

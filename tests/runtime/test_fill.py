@@ -71,7 +71,7 @@ def test_a_folder_without_the_head_says_where_one_is(tmp_path) -> None:
 def test_the_command_shows_lines_and_json(folder, capsys) -> None:
     from bertsmith.cli.commands.fill import fill
 
-    fill(str(folder), "the [MASK] ran [MASK] .", top=2, as_json=True)
+    fill(model=str(folder), text="the [MASK] ran [MASK] .", top=2, as_json=True)
     tree = json.loads(capsys.readouterr().out)
     assert [len(guesses) for guesses in tree["guesses"]] == [2, 2]
     assert set(tree["guesses"][0][0]) == {"token", "id", "score"}

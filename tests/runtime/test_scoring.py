@@ -103,14 +103,14 @@ def test_the_command_scores_a_file_a_text_and_pairs(folder, tmp_path, capsys) ->
     from bertsmith.cli.commands.score import score
 
     (tmp_path / "texts.txt").write_text("the man\nhome\n")
-    score(str(folder), str(tmp_path / "texts.txt"), as_json=True)
+    score(model=str(folder), texts=str(tmp_path / "texts.txt"), as_json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["tokens"] for row in rows] == [2, 1]
-    score(str(folder), "the man", tokens=True)
+    score(model=str(folder), texts="the man", tokens=True)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert float(lines[0].split("\t")[0]) == pytest.approx(rows[0]["score"], abs=1e-3)
     row = {"sentence_good": "the man", "sentence_bad": "man the", "linguistics_term": "order"}
     (tmp_path / "order.jsonl").write_text(json.dumps(row) + "\n")
-    score(str(folder), blimp=tmp_path)
+    score(model=str(folder), blimp=tmp_path)
     assert "order" in capsys.readouterr().out

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.fine_tuned import ExactComputing, load_fine_tuned, predict_all
+from bertsmith.cli.shared.data_options import DataOptions
+from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned, predict_all
 from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError
 
@@ -42,8 +42,8 @@ Samples = Annotated[
 @spread
 def compare(
     what: What,
-    reading: Reading,
-    computing: ExactComputing,
+    reading: DataOptions,
+    computing: EvaluationOptions,
     figure: Figure = None,
     samples: Samples = 1_000,
     as_json: Json = False,
@@ -87,7 +87,7 @@ def compare(
     sys.stdout.write(text + "\n")
 
 
-def _loaded(folders: list[str], computing: ExactComputing, *, quiet: bool) -> list[Predictor]:
+def _loaded(folders: list[str], computing: EvaluationOptions, *, quiet: bool) -> list[Predictor]:
     """Both models; --ensemble applies to the folders that hold several runs."""
     from bertsmith.cli.shared.console import note
     from bertsmith.runtime.ensemble import Ensemble, has_runs

@@ -63,6 +63,43 @@ Shards = Annotated[
     Path, typer.Argument(metavar="SHARDS", help="Corpus folder made by `bertsmith corpus build`.")
 ]
 
+CorpusFolder = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", help="Corpus folder to write.", rich_help_panel=OUTPUT),
+]
+CorpusSegmenter = Annotated[
+    Literal["auto", "character", "jieba"],
+    typer.Option(
+        "--segmenter",
+        help="Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
+        "is Chinese; character: every character is a word, much faster.",
+        rich_help_panel=DATA,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, help="Processes; one per core if unset.", rich_help_panel=COMPUTE
+    ),
+]
+Top = Annotated[
+    int,
+    typer.Option("--top", min=1, help="Maximum number of words.", rich_help_panel=OUTPUT),
+]
+MinCount = Annotated[
+    int,
+    typer.Option("--min-count", min=1, help="Minimum frequency of a word.", rich_help_panel=OUTPUT),
+]
+WordsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write the words, one per line, for `extend`.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReading:
@@ -81,6 +118,7 @@ class TextReading:
     field: Field = None
     format: TextFormat = None
     encoding: TextEncoding = "utf-8"
+    on_error: OnError = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,30 +144,11 @@ class TokenizerChoice:
 @spread
 def build(
     files: Files,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="Corpus folder to write.", rich_help_panel=OUTPUT
-        ),
-    ],
+    out: CorpusFolder,
     words: TokenizerChoice,
     reading: TextReading,
-    segmenter: Annotated[
-        Literal["auto", "character", "jieba"],
-        typer.Option(
-            "--segmenter",
-            help="Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
-            "is Chinese; character: every character is a word, much faster.",
-            rich_help_panel=DATA,
-        ),
-    ] = "auto",
-    on_error: OnError = "stop",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", min=1, help="Processes; one per core if unset.", rich_help_panel=COMPUTE
-        ),
-    ] = None,
+    segmenter: CorpusSegmenter = "auto",
+    workers: Workers = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -153,7 +172,7 @@ def build(
         encoding=reading.encoding,
         format=reading.format,
         segmenter=segmenter,
-        on_error=on_error,
+        on_error=reading.on_error,
     )
     tokenizer = words.load()
     with meter("corpus", quiet=quiet) as shown:
@@ -213,27 +232,10 @@ def advise(
         typer.Argument(metavar="SHARDS|FILES", help="Corpus folder, or files of text."),
     ],
     model: TokenizerModel = None,
-    top: Annotated[
-        int,
-        typer.Option("--top", min=1, help="Maximum number of words.", rich_help_panel=OUTPUT),
-    ] = 1000,
-    min_count: Annotated[
-        int,
-        typer.Option(
-            "--min-count", min=1, help="Minimum frequency of a word.", rich_help_panel=OUTPUT
-        ),
-    ] = 5,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Write the words, one per line, for `extend`.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    top: Top = 1000,
+    min_count: MinCount = 5,
+    out: WordsFile = None,
     reading: TextReading = TextReading(),  # noqa: B008 - frozen
-    on_error: OnError = "stop",
     as_json: Json = False,
 ) -> None:
     """Find frequent words that the vocabulary splits into many pieces, and what adding them saves.
@@ -263,7 +265,7 @@ def advise(
             encoding=reading.encoding,
             format=reading.format,
         )
-        counts = count_words_of_files(sources, tokenizer, on_error=on_error)
+        counts = count_words_of_files(sources, tokenizer, on_error=reading.on_error)
     advice = find(counts, tokenizer, top=top, min_count=min_count)
     if out is not None:
         _write_words(out, advice)

@@ -60,7 +60,7 @@ Prompt = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class TextInput:
     """How the file of texts is read."""
 
     field: Field = None
@@ -69,7 +69,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Computing:
+class EncodeOptions:
     """How a text becomes a vector."""
 
     prompt: Prompt = None
@@ -83,8 +83,8 @@ def embed(
     model: ModelArgument,
     file: File,
     out: Out,
-    reading: Reading,
-    computing: Computing,
+    reading: TextInput,
+    computing: EncodeOptions,
     quiet: Quiet = False,
 ) -> None:
     """Turn a file of texts into a matrix of vectors, one row per text, in the order of the file.
@@ -141,7 +141,7 @@ def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds
     return "\n".join(lines) + "\n"
 
 
-def _open(file: str, out: Path, reading: Reading) -> Texts:
+def _open(file: str, out: Path, reading: TextInput) -> Texts:
     from bertsmith.files.texts import read_texts
 
     source: Path | Literal["-"] = "-" if file == "-" else Path(file)
@@ -152,7 +152,7 @@ def _open(file: str, out: Path, reading: Reading) -> Texts:
     )
 
 
-def _load(model: str, computing: Computing, *, quiet: bool) -> Embedder:
+def _load(model: str, computing: EncodeOptions, *, quiet: bool) -> Embedder:
     import torch
 
     from bertsmith.cli.shared.console import note

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.fine_tuned import ExactComputing, load_fine_tuned, predict_all
+from bertsmith.cli.shared.data_options import DataOptions
+from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned, predict_all
 from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError, InputFileError
 
@@ -46,8 +46,8 @@ SHOWN_CLASSES = 40
 @spread
 def evaluate(
     what: What,
-    reading: Reading,
-    computing: ExactComputing,
+    reading: DataOptions,
+    computing: EvaluationOptions,
     answers: AnswersFile = None,
     out: Out = None,
     as_json: Json = False,
@@ -76,7 +76,9 @@ def evaluate(
     sys.stdout.write(text + "\n")
 
 
-def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool) -> dict[str, Any]:
+def _published(
+    what: list[str], answers: Path, reading: DataOptions, *, quiet: bool
+) -> dict[str, Any]:
     from bertsmith.cli.shared.published_answers import score_answers
 
     if len(what) != 1:
@@ -90,7 +92,12 @@ def _published(what: list[str], answers: Path, reading: Reading, *, quiet: bool)
 
 
 def _model(
-    what: list[str], reading: Reading, computing: ExactComputing, out: Path | None, *, quiet: bool
+    what: list[str],
+    reading: DataOptions,
+    computing: EvaluationOptions,
+    out: Path | None,
+    *,
+    quiet: bool,
 ) -> dict[str, Any]:
     from bertsmith.evaluation.proof import prove
 
@@ -114,7 +121,7 @@ def _model(
 
 
 def rows_for(
-    folder: str, predictor: Predictor, path: Path, reading: Reading, *, quiet: bool
+    folder: str, predictor: Predictor, path: Path, reading: DataOptions, *, quiet: bool
 ) -> list[Example]:
     """The labeled rows of a file, read like the model's training data where possible."""
     from bertsmith.cli.commands.predict import say_spec
@@ -147,7 +154,7 @@ def _with_labels(spec: Any, predictor: Predictor) -> Any:
     return spec.model_copy(update={"labels": tuple(labels), "why": why})
 
 
-def _labeled(path: Path, spec: Any, reading: Reading, *, quiet: bool) -> list[Example]:
+def _labeled(path: Path, spec: Any, reading: DataOptions, *, quiet: bool) -> list[Example]:
     from bertsmith.cli.shared.console import note
     from bertsmith.labeled.read.reader import read_examples
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.options import (
     DATA,
     TRAINING,
@@ -66,7 +66,7 @@ Folds = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class SplitOptions:
     """Which rows are for training, validation and test."""
 
     dev: DevFile = None
@@ -76,7 +76,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class FinetuneOptions:
     """The recipe, and its most used settings by short names."""
 
     recipe: RecipeOption = None
@@ -105,7 +105,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FinetuneCompute:
     """Device, threads and precision: short names for the section `run` of the recipe."""
 
     device: TrainingDevice = None
@@ -122,10 +122,10 @@ def finetune(
     data: DataArgument,
     model: ModelOption,
     out: RunFolder,
-    reading: Reading,
-    rows: Rows,
-    plan: Plan,
-    place: Place,
+    reading: DataOptions,
+    rows: SplitOptions,
+    plan: FinetuneOptions,
+    place: FinetuneCompute,
     quiet: Quiet = False,
 ) -> None:
     """Fine-tune a model on labeled rows and report what it is worth; the same command resumes.

@@ -11,7 +11,7 @@ import typer
 
 from bertsmith.cli.shared.console import note
 from bertsmith.cli.shared.options import DATA, Epochs, Json, Quiet, StudyFolder, spread
-from bertsmith.cli.shared.trials_run import RunSettings
+from bertsmith.cli.shared.trials_run import TrialOptions
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Which:
 
 @spread
 def glue(
-    what: What, which: Which, settings: RunSettings, as_json: Json = False, quiet: Quiet = False
+    what: What, which: Which, settings: TrialOptions, as_json: Json = False, quiet: Quiet = False
 ) -> None:
     """Fine-tune a model on every available data set of GLUE and CLUE, and print a table.
 
@@ -124,7 +124,7 @@ def _run(
     shelf: Shelf,
     model: str,
     which: Which,
-    settings: RunSettings,
+    settings: TrialOptions,
     out: Path,
     mark: str,
 ) -> SetRun:

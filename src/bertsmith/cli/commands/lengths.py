@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.options import (
     TRAINING,
     DevFile,
@@ -21,11 +21,12 @@ from bertsmith.cli.shared.options import (
     TrialEpochs,
     spread,
 )
-from bertsmith.cli.shared.trials_run import RUNS, RunSettings
+from bertsmith.cli.shared.trials_run import RUNS, TrialOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bertsmith.tasks.length import LengthSettings
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import Verdict
     from bertsmith.training.studies.store import Tried
@@ -70,8 +71,8 @@ def lengths(
     data: Data,
     model: ModelOption,
     comparing: Comparing,
-    reading: Reading,
-    settings: RunSettings,
+    reading: DataOptions,
+    settings: TrialOptions,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -102,7 +103,7 @@ def lengths(
 
 
 def _measured(
-    data: Path, model: str, reading: Reading, settings: RunSettings
+    data: Path, model: str, reading: DataOptions, settings: TrialOptions
 ) -> tuple[dict[str, Any], list[str]]:
     """The table of all rows, labeled or not."""
     from bertsmith.evaluation.length_table import length_table
@@ -131,15 +132,13 @@ def _compared(
     data: Path,
     model: str,
     comparing: Comparing,
-    reading: Reading,
-    settings: RunSettings,
+    reading: DataOptions,
+    settings: TrialOptions,
     folder: Path,
     *,
     quiet: bool,
 ) -> tuple[dict[str, Any], list[str]]:
     """The table, the runs, and which one is best."""
-    from dataclasses import replace
-
     from bertsmith.cli.shared.trials_run import (
         computing,
         read_splits,
@@ -147,7 +146,6 @@ def _compared(
         task_of,
         weights_mark,
     )
-    from bertsmith.config import changed
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.split.stratify import some_rows
@@ -180,24 +178,29 @@ def _compared(
         out=folder / RUNS,
         known=task_kind(task).known(splits.train),
     )
+    costs = {"windows": window_cost(table, limit)}
     with computing(recipe, folder, settings.device) as execution:
         trials = [
             finetune_trial(
                 name,
-                replace(
-                    job,
-                    recipe=changed(recipe, {"length": length}),
-                    out=job.folder / name,
-                ),
+                _with_length(job, name, length),
                 execution,
                 mark=mark,
-                cost=window_cost(table, limit) if name == "windows" else 1.0,
+                cost=costs.get(name, 1.0),
             )
             for name, length in choices.items()
         ]
         tried = run_shown(trials, folder, quiet=quiet).rows
     record["compare"], words = _verdict(job, tried)
     return record, [*lines, "", *words]
+
+
+def _with_length(job: FinetuneJob, name: str, length: LengthSettings) -> FinetuneJob:
+    """The same job with another truncation, in a folder of its own."""
+    from bertsmith.config import changed
+
+    recipe = changed(job.recipe, {"length": length})
+    return replace(job, recipe=recipe, out=job.folder / name)
 
 
 def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], list[str]]:

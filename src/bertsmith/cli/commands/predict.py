@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.data_options import Reading
-from bertsmith.cli.shared.fine_tuned import Computing, load_fine_tuned
+from bertsmith.cli.shared.data_options import DataOptions
+from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError, InputFileError
 
@@ -50,8 +50,8 @@ SHOWN_LABELS = 5
 @spread
 def predict(
     what: What,
-    computing: Computing,
-    reading: Reading,
+    computing: InferenceOptions,
+    reading: DataOptions,
     pair: Pair = None,
     out: Out = None,
     as_json: Json = False,
@@ -127,7 +127,7 @@ def _file(
     predictor: Predictor,
     folder: str,
     path: Path,
-    reading: Reading,
+    reading: DataOptions,
     out: Path | None,
     *,
     quiet: bool,

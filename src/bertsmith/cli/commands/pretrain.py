@@ -90,7 +90,7 @@ Verify = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PretrainOptions:
     """What is trained and how long: the most used settings of the recipe by short names."""
 
     size: Size = None
@@ -117,7 +117,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PretrainCompute:
     """Processes, precision and threads: short names for the section `run` of the recipe."""
 
     devices: Devices = None
@@ -136,7 +136,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resuming:
+class ResumeOptions:
     """How an interrupted run resumes."""
 
     accept: Accept = None
@@ -148,9 +148,9 @@ def pretrain(
     recipe: Recipe,
     corpus: Shards,
     out: RunFolder,
-    plan: Plan,
-    place: Place,
-    resuming: Resuming,
+    plan: PretrainOptions,
+    place: PretrainCompute,
+    resuming: ResumeOptions,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on shards; the same command resumes an interrupted run.

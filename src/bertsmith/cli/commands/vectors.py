@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.shared.data_options import Reading
+from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.options import (
     MODEL,
     TRAINING,
@@ -25,7 +25,7 @@ from bertsmith.cli.shared.options import (
     TrialEpochs,
     spread,
 )
-from bertsmith.cli.shared.trials_run import RUNS, RunSettings
+from bertsmith.cli.shared.trials_run import RUNS, TrialOptions
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def vectors(
     data: DataArgument,
     model: ModelOption,
     choosing: Choosing,
-    reading: Reading,
-    settings: RunSettings,
+    reading: DataOptions,
+    settings: TrialOptions,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -143,8 +143,8 @@ def _job(
     data: Path,
     model: str,
     choosing: Choosing,
-    reading: Reading,
-    settings: RunSettings,
+    reading: DataOptions,
+    settings: TrialOptions,
     folder: Path,
     *,
     quiet: bool,

@@ -16,6 +16,46 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Learn a vocabulary from your own files.", no_args_is_help=True)
 
 
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILES", help="Files of texts (.txt .tsv .csv .jsonl, also .gz, .zst); - is stdin."
+    ),
+]
+Size = Annotated[
+    int,
+    typer.Option(
+        "--size", help="Vocabulary size, special tokens included.", rich_help_panel=TRAINING
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", help="Tokenizer folder to write.", rich_help_panel=OUTPUT),
+]
+KindOption = Annotated[
+    str,
+    typer.Option(
+        "--kind",
+        help="wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).",
+        rich_help_panel=TRAINING,
+    ),
+]
+Lowercase = Annotated[
+    bool | None,
+    typer.Option(
+        "--lowercase/--cased",
+        help="Lowercase the text (default, except for byte-bpe).",
+        rich_help_panel=TRAINING,
+    ),
+]
+MinCount = Annotated[
+    int,
+    typer.Option(
+        "--min-count", help="Minimum frequency of a merged pair.", rich_help_panel=TRAINING
+    ),
+]
+
+
 @app.callback()
 def vocab() -> None:
     """Learn a vocabulary from your own files."""
@@ -24,47 +64,12 @@ def vocab() -> None:
 @app.command()
 @spread
 def learn(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILES",
-            help="Files of texts (.txt .tsv .csv .jsonl, also .gz, .zst); - is stdin.",
-        ),
-    ],
-    size: Annotated[
-        int,
-        typer.Option(
-            "--size", help="Vocabulary size, special tokens included.", rich_help_panel=TRAINING
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", help="Tokenizer folder to write.", rich_help_panel=OUTPUT
-        ),
-    ],
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind",
-            help="wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).",
-            rich_help_panel=TRAINING,
-        ),
-    ] = "wordpiece",
-    lowercase: Annotated[
-        bool | None,
-        typer.Option(
-            "--lowercase/--cased",
-            help="Lowercase the text (default, except for byte-bpe).",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    min_count: Annotated[
-        int,
-        typer.Option(
-            "--min-count", help="Minimum frequency of a merged pair.", rich_help_panel=TRAINING
-        ),
-    ] = 2,
+    files: Files,
+    size: Size,
+    out: Out,
+    kind: KindOption = "wordpiece",
+    lowercase: Lowercase = None,
+    min_count: MinCount = 2,
     field: Field = None,
     encoding: TextEncoding = "utf-8",
 ) -> None:

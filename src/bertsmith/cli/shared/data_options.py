@@ -122,7 +122,7 @@ LINES = "lines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class DataOptions:
     """How rows are read; what is unset is detected and printed."""
 
     text: Text = None

@@ -28,7 +28,7 @@ EnsembleOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Computing:
+class InferenceOptions:
     """Device, precision and threads for inference: the fastest path proven on this machine."""
 
     ensemble: EnsembleOption = False
@@ -38,7 +38,7 @@ class Computing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExactComputing(Computing):
+class EvaluationOptions(InferenceOptions):
     """The same for evaluation: exact unless another precision is given."""
 
     precision: Precision = "fp32"
@@ -59,7 +59,7 @@ def predict_all(
     return predictions
 
 
-def load_fine_tuned(folder: str, computing: Computing, *, quiet: bool) -> Predictor:
+def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) -> Predictor:
     """The predictor of a folder with the requested device, threads and precision."""
     import torch
 

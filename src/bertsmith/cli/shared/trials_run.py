@@ -29,7 +29,7 @@ from bertsmith.cli.shared.options import (
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.cli.shared.data_options import Reading
+    from bertsmith.cli.shared.data_options import DataOptions
     from bertsmith.labeled.split.splits import Splits
     from bertsmith.training.execution.execution import Execution
     from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -40,7 +40,7 @@ RUNS = "runs"  # the folder of those that resume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
+class TrialOptions:
     """The recipe, its most used settings by short names, and what it is computed on."""
 
     recipe: RecipeOption = None
@@ -111,7 +111,7 @@ def kept_in(out: Path | None) -> Iterator[Path]:
 
 def read_splits(
     data: Path,
-    reading: Reading,
+    reading: DataOptions,
     recipe: FinetuneRecipe,
     out: Path,
     *,
