@@ -14,7 +14,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.evaluation.proof import prove
 from bertsmith.evaluation.proof.classes import MOST_LABELS, OTHERS
 from bertsmith.labeled.example import Label
-from bertsmith.metrics.calibration import expected_calibration_error
+from bertsmith.metrics.calibration import reliability
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
@@ -90,7 +90,7 @@ def test_the_calibration_error_is_the_one_of_all_probabilities() -> None:
     told = prove(task, examples, said).to_json()["calibration"]
     chances = np.array([[s.probabilities[label] for label in task.labels] for s in said])
     truth = np.array([task.labels.index(e.target.name) for e in examples])
-    assert told["ece"] == pytest.approx(expected_calibration_error(chances, truth))
+    assert told["ece"] == pytest.approx(reliability(chances, truth).error)
     assert sum(one["count"] for one in told["bins"]) == 400
 
 

@@ -82,6 +82,11 @@ class DataSpec(Settings):
     why: Mapping[str, str] = Field(default_factory=dict)
     """For each setting that was guessed: the reason."""
 
+    def stated(self, name: str) -> str | None:
+        """A setting that the user gave; None if it is open or was guessed."""
+        value: str | None = None if name in self.why else getattr(self, name)
+        return value
+
     @property
     def target_kind(self) -> TargetKind | None:
         """What the label column holds; None: not decided yet."""

@@ -1,4 +1,4 @@
-"""Whether a model's probabilities can be believed: calibration error, Brier score, temperature."""
+"""Calibration of probabilities: reliability bins, calibration error, Brier score, NLL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from bertsmith.metrics.arrays import Floats, Ints, check_rows, classes_of, floats
 
 BINS = 15
-COLDEST, HOTTEST = 0.05, 20.0
 _LEAST = float(np.finfo(np.float64).tiny)  # a probability of 0 costs 708, not infinity
 
 
@@ -26,7 +25,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The mean distance of confidence and accuracy, each bin weighted by its rows."""
+        """Expected calibration error: the mean gap of confidence and accuracy, weighted by rows."""
         return float(np.abs(self.confidence - self.accuracy) @ self.count / self.count.sum())
 
 
@@ -64,13 +63,6 @@ def reliability(
     )
 
 
-def expected_calibration_error(
-    probabilities: ArrayLike, targets: ArrayLike, *, bins: int = BINS, adaptive: bool = False
-) -> float:
-    """(N, C), (N,) -> how far confidence and accuracy lie apart, 0 to 1."""
-    return reliability(probabilities, targets, bins=bins, adaptive=adaptive).error
-
-
 def brier(probabilities: ArrayLike, targets: ArrayLike) -> float:
     """(N, C), (N,) -> squared distance to the truth over all classes (Brier 1950), 0 to 2."""
     given, wanted = _checked(probabilities, targets)
@@ -80,35 +72,9 @@ def brier(probabilities: ArrayLike, targets: ArrayLike) -> float:
 
 
 def negative_log_likelihood(probabilities: ArrayLike, targets: ArrayLike) -> float:
-    """(N, C), (N,) -> the mean surprise about the true class, in nats."""
+    """(N, C), (N,) -> the mean over rows, in nats."""
     given, wanted = _checked(probabilities, targets)
     return float(-np.log(np.maximum(given[np.arange(len(given)), wanted], _LEAST)).mean())
-
-
-def softmax(logits: ArrayLike, temperature: float = 1.0) -> Floats:
-    """(N, C) -> (N, C) probabilities at a temperature."""
-    raised = floats(logits, 2, "logits") / temperature
-    raised = np.exp(raised - raised.max(axis=1, keepdims=True))
-    result: Floats = raised / raised.sum(axis=1, keepdims=True)
-    return result
-
-
-def tune_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
-    """(N, C), (N,) -> the temperature with the least negative log likelihood, 0.05 to 20.
-
-    The loss is convex in 1 / temperature, and its slope is the mean of the logits as expected less
-    the logit of the true class: halving the interval on the slope's sign finds the only minimum.
-    """
-    given, wanted = _checked(logits, targets)
-    true = given[np.arange(len(given)), wanted]
-    low, high = 1 / HOTTEST, 1 / COLDEST
-    if not np.ptp(given, axis=1).any():
-        return 1.0  # all logits of each row are equal: no temperature changes anything
-    for _ in range(60):
-        middle = (low + high) / 2
-        slope = ((softmax(given, 1 / middle) * given).sum(axis=1) - true).mean()
-        low, high = (low, middle) if slope > 0 else (middle, high)
-    return 2 / (low + high)
 
 
 def _checked(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Ints]:

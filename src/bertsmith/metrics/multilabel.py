@@ -26,7 +26,7 @@ class Decisions:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelCounts:
+class MultilabelCounts:
     """How often each label was given rightly, given at all, and wanted, (C,) each."""
 
     right: Ints
@@ -55,11 +55,11 @@ def decide(probabilities: ArrayLike, thresholds: ArrayLike = NEUTRAL) -> Decisio
     return Decisions(given, given >= np.asarray(thresholds, dtype=np.float64))
 
 
-def label_counts(targets: ArrayLike, chosen: ArrayLike) -> LabelCounts:
+def label_counts(targets: ArrayLike, chosen: ArrayLike) -> MultilabelCounts:
     """(N, C), (N, C) -> the counts of each label."""
     wanted, given = marks(targets, "targets"), marks(chosen, "predictions")
     check_rows(wanted, given)
-    return LabelCounts((wanted & given).sum(0), given.sum(0), wanted.sum(0))
+    return MultilabelCounts((wanted & given).sum(0), given.sum(0), wanted.sum(0))
 
 
 def subset_accuracy(targets: ArrayLike, chosen: ArrayLike) -> float:

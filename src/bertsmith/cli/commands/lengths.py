@@ -177,6 +177,7 @@ def _compared(
         dev=some_rows(splits.dev, comparing.dev_rows, seed=recipe.run.seed),
         out=folder / RUNS,
         known=task_kind(task).known(splits.train),
+        language=splits.specs["train"].stated("language"),
     )
     costs = {"windows": window_cost(table, limit)}
     with computing(recipe, folder, settings.device) as execution:

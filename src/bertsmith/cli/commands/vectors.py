@@ -169,6 +169,7 @@ def _job(
         dev=some_rows(splits.dev, choosing.dev_rows, seed=recipe.run.seed),
         out=folder / RUNS,
         known=kind.known(splits.train),
+        language=splits.specs["train"].stated("language"),
     )
 
 

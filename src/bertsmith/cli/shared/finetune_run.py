@@ -175,6 +175,7 @@ def _job(request: Request, splits: Splits) -> FinetuneJob:
         out=request.out,
         accept=request.accept,
         spec=splits.specs["train"],
+        language=splits.specs["train"].stated("language"),
     )
 
 
