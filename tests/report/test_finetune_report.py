@@ -13,22 +13,22 @@ from proof_cases import CASES, classify_case
 from bertsmith.cli.views.finetune import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
 from bertsmith.report.finetune.figures import percent, plural, said
-from bertsmith.report.finetune.overfitting import learned_by_heart
+from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten
 
-EVERYWHERE = ("Figures", "Seeds", "Folds", "Worst errors", "The data", "Training", "Settings")
+EVERYWHERE = ("Figures", "Seeds", "Folds", "Worst errors", "Data", "Training", "Settings")
 SPECIAL = {
-    "classify": ("Each class", "What is taken for what", "Can its confidence be believed?"),
-    "multilabel": ("Each class", "Can its confidence be believed?"),
-    "regress": ("Truth and answer",),
+    "classify": ("Figures per class", "Confusion matrix", "Calibration"),
+    "multilabel": ("Figures per class", "Calibration"),
+    "regress": ("True and predicted values",),
     "tag": (
-        "Each class",
-        "What is taken for what",
-        "How entities are wrong",
-        "Can its confidence be believed?",
+        "Figures per class",
+        "Confusion matrix",
+        "Entity errors",
+        "Calibration",
     ),
-    "answer": ("By question word", "Answers and silence", "Can its confidence be believed?"),
-    "choose": ("Each class", "What is taken for what", "Can its confidence be believed?"),
+    "answer": ("By question word", "Answerability", "Calibration"),
+    "choose": ("Figures per class", "Confusion matrix", "Calibration"),
 }
 
 
@@ -76,12 +76,12 @@ def test_the_first_sentence_says_how_good_and_what_less_would_get() -> None:
 
 def test_test_rows_count_more_than_dev_rows(record) -> None:
     assert "test rows" in headline(record)
-    assert "The same of dev" in finetune_page(record, title="x")
+    assert "Evaluation on dev" in finetune_page(record, title="x")
     alone = {**record, "test": None}
     assert "dev rows" in headline(alone)
     page = finetune_page(alone, title="x")
     assert "The same of" not in page
-    assert "also chose the best weights" in page
+    assert "best weights were chosen on these rows" in page
 
 
 def test_a_mean_of_weights_is_called_one(record) -> None:
@@ -105,7 +105,7 @@ def test_whatever_is_missing_is_left_out(record) -> None:
         del proof["test"][key]
     del proof["dev"]
     found = headings(finetune_page(proof, title="x"))
-    for title in (*SPECIAL["classify"], "Worst errors", "What truncation cost"):
+    for title in (*SPECIAL["classify"], "Worst errors", "Truncation"):
         assert title not in found
 
 
@@ -136,7 +136,7 @@ def test_many_classes_show_the_weakest_first() -> None:
 def test_nothing_cut_and_everything_cut_are_said(record) -> None:
     told = copy.deepcopy(record)
     told["test"]["truncation"] = {"rows_cut": 0, "share": 0.0, "tokens_cut": 0, "cut": None}
-    assert "every row was read to its end" in finetune_page(told, title="x")
+    assert "No row was truncated" in finetune_page(told, title="x")
     told["test"]["truncation"] = {
         "rows_cut": 100,
         "share": 1.0,
@@ -201,19 +201,25 @@ def test_rows_of_one_line_are_told_apart_by_their_id() -> None:
     assert "squad.json:1 · id 57ab" in page
 
 
+USED = {"regularization": {"token_dropout": 0.1}, "optimizer": {"layer_decay": 0.9}}
+
+
 def rising(losses: list[float], **recipe: dict) -> dict:
     looks = [
         {"kind": "eval", "step": 100 * (n + 1), "losses": {"task": loss}}
         for n, loss in enumerate(losses)
     ]
-    encoder = {"frozen": False, "masked": 0.0, **recipe.get("encoder", {})}
-    optimizer = {"layer_decay": 1.0, **recipe.get("optimizer", {})}
-    return {"curves": looks, "recipe": {"encoder": encoder, "optimizer": optimizer}}
+    usual = {
+        "encoder": {"frozen": False},
+        "regularization": {"token_dropout": 0.0},
+        "optimizer": {"layer_decay": 1.0},
+    }
+    return {"curves": looks, "recipe": {name: usual[name] | recipe.get(name, {}) for name in usual}}
 
 
 def test_a_dev_loss_that_rose_is_told_with_what_helps() -> None:
-    told = learned_by_heart(rising([0.3, 0.25, 0.36]))
-    assert "lowest after step 200 (0.250) and 0.360 at the end" in told
+    told = overfitting(rising([0.3, 0.25, 0.36]))
+    assert "lowest after step 200 (0.250) and rose to 0.360" in told
     assert (
         "--epochs, --set regularization.token_dropout=0.1, --set optimizer.layer_decay=0.8." in told
     )
@@ -221,12 +227,12 @@ def test_a_dev_loss_that_rose_is_told_with_what_helps() -> None:
 
 
 def test_settings_that_were_used_are_not_recommended() -> None:
-    used = rising([0.25, 0.36], encoder={"masked": 0.1}, optimizer={"layer_decay": 0.9})
-    assert learned_by_heart(used).endswith("Worth trying: fewer --epochs.")
-    frozen = learned_by_heart(rising([0.25, 0.36], encoder={"frozen": True}))
+    used = rising([0.25, 0.36], **USED)
+    assert overfitting(used).endswith("Worth trying: fewer --epochs.")
+    frozen = overfitting(rising([0.25, 0.36], encoder={"frozen": True}))
     assert frozen.endswith("Worth trying: fewer --epochs.")
 
 
 @pytest.mark.parametrize("losses", [[], [0.3], [0.3, 0.25, 0.29], [0.4, 0.3], [0.3, float("nan")]])
 def test_a_dev_loss_that_did_not_rise_is_not_mentioned(losses: list[float]) -> None:
-    assert learned_by_heart(rising(losses)) == ""
+    assert overfitting(rising(losses)) == ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.cli.shared.console import SECONDS_BETWEEN_LINES, duration
 from bertsmith.cli.views.evaluate import shown
 from bertsmith.cli.views.pretrain import figures, progress_bar, whereabouts
-from bertsmith.report.finetune.overfitting import learned_by_heart
+from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.summary import BEATEN, is_beaten
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
     lines += _several(record)
     if is_beaten(record):
         lines.append(BEATEN)
-    rose = learned_by_heart(record)
-    if rose:
-        lines.append(rose)
+    warning = overfitting(record)
+    if warning:
+        lines.append(warning)
     lines.append(f"report: {page}")
     return lines
 

@@ -1,4 +1,4 @@
-"""Calibration: whether confidence can be believed, as a plot and a sentence."""
+"""Calibration as a reliability diagram and a sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOSE = 0.02
 
 
 def calibration_plot(proof: dict[str, Any]) -> list[str]:
-    """Confidence against the share that was right, and how often each confidence is met."""
+    """Confidence against accuracy, and the distribution of confidence."""
     told = part(proof, "calibration")
     bins = [as_dict(one) for one in as_list(told.get("bins"))]
     if not bins:
@@ -29,10 +29,10 @@ def calibration_plot(proof: dict[str, Any]) -> list[str]:
     ]
     unit = str(told.get("counted", "rows"))
     return [
-        subheading("Can its confidence be believed?"),
+        subheading("Calibration"),
         paragraph(_words(told)),
-        square(points, low=0.0, high=1.0, names=("confidence", "share that was right")),
-        paragraph(f"How many {unit} have which confidence:", "dim"),
+        square(points, low=0.0, high=1.0, names=("confidence", "accuracy")),
+        paragraph(f"Distribution of confidence over {unit}:", "dim"),
         histogram(counts, x_name="confidence", low=0.0, high=1.0),
     ]
 
@@ -48,13 +48,13 @@ def _point(one: dict[str, Any], most: float) -> Point:
 def _words(told: dict[str, Any]) -> str:
     error = as_float(told.get("ece"))
     sure, right = as_float(told.get("confidence")), as_float(told.get("right"))
-    found = f"Expected calibration error {percent(error)}."
+    words = f"Expected calibration error {percent(error)}."
     if told.get("counted") == "labels of rows":
-        found += f" On average it gives a label {percent(sure)}, and {percent(right)} of them hold."
+        words += f" Mean probability of a label {percent(sure)}, share of true labels "
+        words += f"{percent(right)}."
     elif math.isfinite(sure) and math.isfinite(right):
-        away = sure - right
-        kind = "about as sure as it is right"
-        if abs(away) > CLOSE:
-            kind = "surer than it is right" if away > 0 else "less sure than it is right"
-        found += f" On average it is {percent(sure)} sure and {percent(right)} right: {kind}."
-    return f"{found} On the dashed line confidence is exactly deserved; below it is too high."
+        kind = "well calibrated"
+        if abs(sure - right) > CLOSE:
+            kind = "overconfident" if sure > right else "underconfident"
+        words += f" Mean confidence {percent(sure)}, accuracy {percent(right)}: {kind}."
+    return f"{words} Points below the dashed line are overconfident."

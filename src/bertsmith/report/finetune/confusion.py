@@ -23,7 +23,7 @@ def confusion_table(proof: dict[str, Any]) -> list[str]:
     numbered = len(labels) > FEW
     tops = [str(n) for n in range(1, len(labels) + 1)] if numbered else labels
     head = "".join(f"<th>{text(top)}</th>" for top in tops)
-    lines = [f'<tr><th class="name">truth ↓ said →</th>{head}</tr>']
+    lines = [f'<tr><th class="name">true ↓ predicted →</th>{head}</tr>']
     for number, (label, row) in enumerate(zip(labels, counts, strict=True)):
         total = sum(row)
         name = f"{number + 1} {label}" if numbered else label
@@ -33,7 +33,7 @@ def confusion_table(proof: dict[str, Any]) -> list[str]:
         )
         lines.append(f'<tr><th class="name">{text(name)}</th>{cells}</tr>')
     sections = [
-        subheading("What is taken for what"),
+        subheading("Confusion matrix"),
         scrolled(f'<table class="matrix">{"".join(lines)}</table>'),
     ]
     joined = as_float(told.get("joined"))

@@ -14,11 +14,11 @@ from bertsmith.report.finetune.figures import counted, name_of, percent, plural,
 MOST_LABELS = 60
 MOST_FINDINGS = 20
 FINDINGS = {
-    "leaks": "rows that stand in two splits",
-    "duplicates": "rows that repeat one of their split",
-    "conflicts": "texts with two different labels",
-    "typos": "labels that look like a slip",
-    "unseen": "labels that no training row has",
+    "leaks": "rows in two splits (leakage)",
+    "duplicates": "duplicate rows within a split",
+    "conflicts": "texts with conflicting labels",
+    "typos": "labels that look like typos",
+    "unseen": "labels without a training row",
 }
 
 
@@ -27,9 +27,9 @@ def truncation_cost(proof: dict[str, Any]) -> list[str]:
     told = part(proof, "truncation")
     if not told:
         return []
-    sections = [subheading("What truncation cost")]
+    sections = [subheading("Truncation")]
     if not as_float(told.get("rows_cut")) > 0:
-        return [*sections, paragraph("Nothing was cut: every row was read to its end.")]
+        return [*sections, paragraph("No row was truncated.")]
     sections.append(
         paragraph(
             f"{plural(told.get('rows_cut'), 'row')} ({percent(told.get('share'))}) lost "
@@ -41,12 +41,12 @@ def truncation_cost(proof: dict[str, Any]) -> list[str]:
     names = list(dict.fromkeys([*cut, *whole]))
     rows = [[name_of(n), said(n, cut.get(n)), said(n, whole.get(n))] for n in names]
     if whole:
-        sections.append(table(["", "rows that were cut", "rows read whole"], rows))
+        sections.append(table(["", "truncated rows", "whole rows"], rows))
         sections.append(
-            paragraph("Long rows may be harder for other reasons, too: compare lengths.", "dim")
+            paragraph("Long rows may be harder for other reasons: compare lengths.", "dim")
         )
     else:
-        sections.append(paragraph("Every row was cut; there is nothing to compare with."))
+        sections.append(paragraph("Every row was truncated; there is nothing to compare with."))
     return sections
 
 
@@ -67,9 +67,9 @@ def length_section(record: dict[str, Any]) -> list[str]:
     ]
     # Questions are asked of every window of a long text: nothing of it is cut.
     what = "longer than" if told.get("windows") else "cut at"
-    header = ["tokens", "rows", "half have", "95 % have", "99 % have", "longest"]
+    header = ["tokens", "rows", "median", "95th percentile", "99th percentile", "longest"]
     header += [f"{what} {limit}" for limit in limits]
-    sections = [heading("How long the texts are"), table(header, rows)]
+    sections = [heading("Text lengths"), table(header, rows)]
     chosen = as_float(part(told, "chosen").get("max_length"))
     if math.isfinite(chosen):
         sections.append(paragraph(f"This model reads {counted(chosen)} tokens at a time."))
@@ -81,7 +81,7 @@ def survey_section(record: dict[str, Any]) -> list[str]:
     told = part(record, "survey")
     if not told:
         return []
-    sections = [heading("The data"), *_label_counts(told)]
+    sections = [heading("Data"), *_label_counts(told)]
     odd = False
     for key, what in FINDINGS.items():
         kind = part(told, key)
@@ -90,7 +90,7 @@ def survey_section(record: dict[str, Any]) -> list[str]:
             continue
         odd = True
         exact = as_float(kind.get("exact"))
-        how = f" ({counted(exact)} letter for letter)" if math.isfinite(exact) else ""
+        how = f" ({counted(exact)} exactly equal)" if math.isfinite(exact) else ""
         first = [as_dict(one) for one in as_list(kind.get("first"))][:MOST_FINDINGS]
         title = f"{counted(count)} {what}{how}"
         sections.append(folded(title, [table(["text or label", "where"], map(_finding, first))]))

@@ -1,4 +1,4 @@
-"""The top of the report: bars beside the baselines, and what was trained on what."""
+"""The top of the report: bars of model and baselines, and the facts of the run."""
 
 from __future__ import annotations
 
@@ -68,14 +68,11 @@ def _interval(record: dict[str, Any]) -> list[str]:
         return []
     main = main_figure(part(record, split))
     name = main_name(record.get("task"), main)
-    words = (
-        f"With other rows of the same kind, {name} would most likely lie between "
-        f"{said(main, low)} and {said(main, high)} (95\u00a0%, by drawing rows again)."
-    )
+    words = f"95\u00a0% bootstrap interval of {name}: {said(main, low)} to {said(main, high)}."
     if main in CORRELATIONS:
         words += " A correlation of 1 is perfect, 0 is chance."
     if split == "dev":
-        words += " These rows also chose the best weights: new ones may score a little lower."
+        words += " The best weights were chosen on these rows: new rows may score a little lower."
     return [paragraph(words, "dim")]
 
 
@@ -125,7 +122,7 @@ def _training(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     seconds = as_float(told.get("seconds"))
     if math.isfinite(seconds):
         speed = as_float(told.get("tokens_per_second"))
-        more = f", {counted(speed)} tokens a second" if math.isfinite(speed) else ""
+        more = f", {counted(speed)} tokens per second" if math.isfinite(speed) else ""
         yield "time", f"{duration(seconds)}{more}"
     machine = [f"{told['precision']}" if told.get("precision") else ""]
     machine.append(plural(told["threads"], "thread") if told.get("threads") else "")

@@ -43,14 +43,14 @@ def finetune_page(record: dict[str, Any], *, title: str) -> str:
     sections = [*overview(record), *figure_table(record), *repeated_runs(record)]
     first = judged_split(record)
     if first is not None:
-        sections += [heading(f"Behind the figures: {first}"), *_proof(record, first)]
+        sections += [heading(f"Evaluation on {first}"), *_proof(record, first)]
         other = "dev" if first == "test" else "test"
         rest = _proof(record, other)
         if rest:
-            sections.append(folded(f"The same of {other}", rest))
+            sections.append(folded(f"Evaluation on {other}", rest))
     sections += [*survey_section(record), *length_section(record)]
     sections += [*curve_section(record), *settings_section(record)]
-    sections.append(paragraph("Everything on this page stands in proof.json as numbers.", "dim"))
+    sections.append(paragraph("All figures of this page are in proof.json.", "dim"))
     return page(f"{title}: report", sections)
 
 

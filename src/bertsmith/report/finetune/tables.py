@@ -110,7 +110,7 @@ def class_table(proof: dict[str, Any]) -> list[str]:
     if not classes:
         return []
     if len(classes) <= FEW_CLASSES:
-        return [subheading("Each class"), _classes(classes)]
+        return [subheading("Figures per class"), _classes(classes)]
     met = [one for one in classes if as_float(one.get("support")) > 0]
     weakest = sorted(met, key=lambda one: as_float(one.get("f1")))[:WEAKEST]
     sections = [subheading(f"The {len(weakest)} weakest classes"), _classes(weakest)]
@@ -136,5 +136,5 @@ def _classes(classes: Sequence[dict[str, Any]]) -> str:
             for key, _ in extra
         ]
         rows.append([str(one.get("label")), *shares, *counts, *more])
-    header = ["", "precision", "recall", "F1", "in the data", "given"]
+    header = ["", "precision", "recall", "F1", "support", "predicted"]
     return table([*header, *(name for _, name in extra)], rows)

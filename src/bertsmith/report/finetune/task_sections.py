@@ -13,8 +13,8 @@ from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent
 
 SILENCE = (
-    ("the text has an answer", "answered_with_answer", "silent_with_answer"),
-    ("the text has none", "answered_without_answer", "silent_without_answer"),
+    ("answerable", "answered_with_answer", "silent_with_answer"),
+    ("unanswerable", "answered_without_answer", "silent_without_answer"),
 )
 
 
@@ -38,16 +38,14 @@ def number_plots(proof: dict[str, Any]) -> list[str]:
     )
     low, high = min(ends), max(ends)
     sections = [
-        subheading("Truth and answer"),
+        subheading("True and predicted values"),
         paragraph(words),
-        square(points, low=low, high=high if high > low else low + 1, names=("truth", "answer")),
+        square(points, low=low, high=high if high > low else low + 1, names=("true", "predicted")),
     ]
     if bars:
         drawn = [(low, high, count) for low, high, count in bars]
-        sections.append(paragraph("Answer less truth:", "dim"))
-        sections.append(
-            histogram(drawn, x_name="answer less truth", low=drawn[0][0], high=drawn[-1][1])
-        )
+        sections.append(paragraph("Residuals (predicted minus true):", "dim"))
+        sections.append(histogram(drawn, x_name="residual", low=drawn[0][0], high=drawn[-1][1]))
     return sections
 
 
@@ -58,7 +56,7 @@ def entity_kinds(proof: dict[str, Any]) -> list[str]:
         return []
     total = sum(as_float(count) for count in kinds.values()) or 1.0
     rows = [[name, counted(n), percent(as_float(n) / total)] for name, n in kinds.items()]
-    return [subheading("How entities are wrong"), table(["", "entities", "share"], rows)]
+    return [subheading("Entity errors"), table(["", "entities", "share"], rows)]
 
 
 def question_words(proof: dict[str, Any]) -> list[str]:
@@ -84,5 +82,5 @@ def question_words(proof: dict[str, Any]) -> list[str]:
             [name, counted(silence.get(spoke)), counted(silence.get(silent))]
             for name, spoke, silent in SILENCE
         ]
-        sections += [subheading("Answers and silence"), table(["", "answered", "silent"], rows)]
+        sections += [subheading("Answerability"), table(["", "answered", "no answer given"], rows)]
     return sections

@@ -10,7 +10,7 @@ from bertsmith.report.elements.chart import Curve, chart
 from bertsmith.report.elements.page import folded, heading, paragraph, preformatted, subheading
 from bertsmith.report.elements.values import as_dict, as_list, part
 from bertsmith.report.finetune.figures import name_of
-from bertsmith.report.finetune.overfitting import learned_by_heart
+from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.summary import main_figure
 
 
@@ -27,10 +27,10 @@ def curve_section(record: dict[str, Any]) -> list[str]:
         *named_curves(train, "losses", "training: "),
         *named_curves(held_out, "losses", "dev: ", dots=True),
     ]
-    sections = [heading("Training"), subheading("Loss"), chart(losses, x_name="step")]
-    rose = learned_by_heart(record)
-    if rose:
-        sections.append(paragraph(rose))
+    sections = [heading("Training"), subheading("Learning curves"), chart(losses, x_name="step")]
+    warning = overfitting(record)
+    if warning:
+        sections.append(paragraph(warning))
     main = main_figure(part(record, "dev")) or next(
         (name for row in held_out for name in part(row, "figures")), ""
     )

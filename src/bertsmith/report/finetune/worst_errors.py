@@ -40,7 +40,7 @@ def _card(one: dict[str, Any]) -> str:
     texts = [flowing(each) for each in as_list(one.get("texts"))]
     body = "".join(f'<p dir="auto">{each}</p>' for each in texts)
     said = [f'<span class="truth">truth <b>{text(one.get("truth"))}</b></span>']
-    said.append(f'<span class="answer">said <b>{text(one.get("answer"))}</b></span>')
+    said.append(f'<span class="answer">predicted <b>{text(one.get("answer"))}</b></span>')
     sure = as_float(one.get("confidence"))
     if math.isfinite(sure):
         other = as_float(one.get("truth_confidence"))
