@@ -88,7 +88,7 @@ def pretrained(options: argparse.Namespace) -> Path:
         )
     bertsmith(
         *("pretrain", "fast", "--corpus", shards, "--out", out, "--size", options.size),
-        *("--budget", options.budget, "--set", "mask.grouping=whole_word", "--quiet"),
+        *("--budget", options.budget, "--set", "program.mask.grouping=whole_word", "--quiet"),
     )
     return Path(out)
 

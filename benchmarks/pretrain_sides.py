@@ -79,8 +79,8 @@ def plain_recipe(job: dict[str, Any]) -> Any:
             "input.kind=full_sentences",
             f"input.max_length={LENGTH}",
             "input.short=0.0",
-            f"mask.rate={RATE}",
-            "objectives.nsp=0.0",
+            f"program.mask.rate={RATE}",
+            "program.objectives.nsp=0.0",
             f"batch.sequences={TEXTS}",
             f"batch.micro_tokens={TEXTS * LENGTH}",
             f"schedule.steps={job['steps']}",
@@ -224,8 +224,7 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     """The masked-LM loss of a model folder on the held-out part, the same for both sides."""
     from bertsmith.corpus.shards import open_corpus
     from bertsmith.folders.read import load_model
-    from bertsmith.objectives import OBJECTIVES
-    from bertsmith.objectives.learner import Learner
+    from bertsmith.objectives.program import PretrainModule
     from bertsmith.training.execution.precision import FP32, PrecisionPath
     from bertsmith.training.execution.ranks import SingleRank
     from bertsmith.training.loop.evaluate import evaluate
@@ -234,11 +233,9 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     recipe = plain_recipe({**job, "side": "fp32", "steps": 1})
     held = recipe.eval.model_copy(update={"held_out": HELD_OUT})
     work = PretrainWork(recipe.model_copy(update={"eval": held}), open_corpus(Path(job["corpus"])))
-    learner = Learner(load_model(folder).model, [OBJECTIVES["mlm"]])
+    module = PretrainModule(work.program, load_model(folder).model)
     path = PrecisionPath(name=FP32, reason="the plain way")
-    found = evaluate(
-        learner, work, SingleRank(), device=torch.device("cpu"), precision=path.context
-    )
+    found = evaluate(module, work, SingleRank(), device=torch.device("cpu"), precision=path.context)
     if found is None:
         raise SystemExit("there is no held-out text")
     return float(found.total)

@@ -17,7 +17,7 @@ from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.feed_forward import FeedForward
-from bertsmith.objectives.batch import Asked, TrainBatch, rows_inputs
+from bertsmith.objectives.batch import PretrainBatch, Targets, rows_inputs
 from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
@@ -71,7 +71,7 @@ def of_runtime(texts: Sequence[Text], kind: str) -> Inputs:
     return RowBatch(numbers, ids, starts, channels, positions, sees_of(texts, kind)).inputs()
 
 
-def of_training(texts: Sequence[Text], kind: str) -> TrainBatch:
+def of_training(texts: Sequence[Text], kind: str) -> PretrainBatch:
     rows = RowsBatch(
         ids=joined(texts, "ids"),
         segments=joined(texts, "segments"),
@@ -83,7 +83,7 @@ def of_training(texts: Sequence[Text], kind: str) -> TrainBatch:
         sees=sees_of(texts, kind),
     )
     at = torch.tensor([0])
-    return TrainBatch.of(rows_inputs(rows), {"mlm": Asked(at=at, targets=at)})
+    return PretrainBatch.of(rows_inputs(rows), {"mlm": Targets(at=at, of=at)})
 
 
 def of_tasks(texts: Sequence[Text], kind: str):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from small_corpus import SmallCorpus, roberta_tokenizer, small_corpus
 
-from bertsmith.corpus.plans.examples import Inputs, InputSettings
+from bertsmith.corpus.plans.examples import CorpusExamples, InputSettings
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.random_keys import hashes, key_of, shuffled, uniforms
@@ -27,12 +27,14 @@ EACH = pytest.mark.parametrize(("kind", "pair"), KINDS)
 CLS, SEP = 2, 3
 
 
-def inputs(corpus: SmallCorpus, kind: str, pair: str | None, **more: object) -> Inputs:
+def inputs(corpus: SmallCorpus, kind: str, pair: str | None, **more: object) -> CorpusExamples:
     settings = {"short": 0.0 if kind == "sentence_pair" else 0.1, **more}
-    return Inputs(corpus, settings.pop("documents", corpus.all), kind=kind, pair=pair, **settings)
+    return CorpusExamples(
+        corpus, settings.pop("documents", corpus.all), kind=kind, pair=pair, **settings
+    )
 
 
-def everything(made: Inputs, epoch: int = 0) -> RowsBatch:
+def everything(made: CorpusExamples, epoch: int = 0) -> RowsBatch:
     return made.examples(epoch, np.arange(made.count(epoch)))
 
 

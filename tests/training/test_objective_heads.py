@@ -18,8 +18,8 @@ from bertsmith.folders.extras import OBJECTIVE_HEADS, objective_heads
 from bertsmith.folders.read import load_model
 from bertsmith.folders.vocabulary_growth import extend_model
 from bertsmith.folders.write import save_model
-from bertsmith.objectives.learner import Learner
-from bertsmith.training.pretrain.model import build_learner
+from bertsmith.objectives.program import PretrainModule
+from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.result import save_result
 from bertsmith.training.pretrain.workload import PretrainWork
@@ -49,19 +49,19 @@ def copy(span_folder, tmp_path) -> Path:
     return made
 
 
-def learner(name: str, corpus: Path, init: Path | None = None, *more: str) -> Learner:
+def module(name: str, corpus: Path, init: Path | None = None, *more: str) -> PretrainModule:
     recipe, shards = short_recipe(name, *more), open_corpus(corpus)
-    return build_learner(recipe, shards, PretrainWork(recipe, shards).asking, init=init)
+    return build_module(recipe, shards, PretrainWork(recipe, shards).program, init=init)
 
 
-def heads(made: Learner) -> dict[str, torch.Tensor]:
+def heads(made: PretrainModule) -> dict[str, torch.Tensor]:
     return {name: tensor.detach() for name, tensor in made.own_heads.named_parameters()}
 
 
 def test_the_folder_holds_the_trained_head_in_a_file_of_its_own(span_folder, corpus) -> None:
     told = json.loads((span_folder / "bertsmith.json").read_text())
     assert told["objective_heads"] == OBJECTIVE_HEADS
-    kept, fresh = load_file(span_folder / OBJECTIVE_HEADS), heads(learner("spanbert", corpus))
+    kept, fresh = load_file(span_folder / OBJECTIVE_HEADS), heads(module("spanbert", corpus))
     assert kept.keys() == fresh.keys()
     for name, tensor in fresh.items():
         assert kept[name].shape == tensor.shape
@@ -69,8 +69,8 @@ def test_the_folder_holds_the_trained_head_in_a_file_of_its_own(span_folder, cor
     assert not [name for name in load_file(span_folder / "model.safetensors") if "sbo" in name]
 
 
-def test_what_is_stored_is_what_the_learner_has(corpus, tmp_path) -> None:
-    made = learner("spanbert", corpus)
+def test_what_is_stored_is_what_the_module_has(corpus, tmp_path) -> None:
+    made = module("spanbert", corpus)
     with torch.no_grad():
         for parameter in made.own_heads.parameters():
             parameter.normal_()
@@ -82,11 +82,11 @@ def test_what_is_stored_is_what_the_learner_has(corpus, tmp_path) -> None:
 def test_going_on_begins_with_the_stored_head(span_folder, corpus, caplog) -> None:
     kept = load_file(span_folder / OBJECTIVE_HEADS)
     with caplog.at_level(logging.WARNING):
-        found = heads(learner("spanbert", corpus, span_folder, "run.seed=77"))
+        found = heads(module("spanbert", corpus, span_folder, "run.seed=77"))
     assert found.keys() == kept.keys()
     assert all(torch.equal(found[name], kept[name]) for name in kept)
     assert "at random" not in caplog.text
-    fresh = heads(learner("spanbert", corpus, None, "run.seed=77"))
+    fresh = heads(module("spanbert", corpus, None, "run.seed=77"))
     assert not torch.equal(fresh["sbo.first.weight"], kept["sbo.first.weight"])
 
 
@@ -100,18 +100,18 @@ def test_a_run_that_goes_on_saves_the_head_it_began_with(span_folder, corpus, tm
 
 def test_what_is_missing_or_not_trained_is_said(span_folder, corpus, tmp_path, caplog) -> None:
     with caplog.at_level(logging.WARNING):
-        made = learner("roberta", corpus, span_folder, "model.variant=bert")
+        made = module("roberta", corpus, span_folder, "model.variant=bert")
     assert "nothing trains the sbo head of the model: left out" in caplog.text
     save_result(made, open_corpus(corpus).tokenizer(), tmp_path, write=True)
     assert not (tmp_path / OBJECTIVE_HEADS).exists()
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        learner("spanbert", corpus, tmp_path)
+        module("spanbert", corpus, tmp_path)
     assert "the model has no sbo head yet: these begin at random" in caplog.text
 
 
 def test_a_result_without_heads_removes_those_of_another(span_folder, copy, corpus) -> None:
-    made = learner("roberta", corpus, span_folder, "model.variant=bert")
+    made = module("roberta", corpus, span_folder, "model.variant=bert")
     save_result(made, open_corpus(corpus).tokenizer(), copy, write=True)
     assert not (copy / OBJECTIVE_HEADS).exists()
     assert "objective_heads" not in json.loads((copy / "bertsmith.json").read_text())
@@ -121,11 +121,11 @@ def test_a_head_that_does_not_fit_is_refused_by_name(copy, corpus) -> None:
     kept = load_file(copy / OBJECTIVE_HEADS)
     save_file({**kept, "sbo.places.weight": torch.zeros(3, 200)}, copy / OBJECTIVE_HEADS)
     with pytest.raises(TensorMismatchError, match=r"1 tensors do not fit: sbo\.places\.weight"):
-        learner("spanbert", corpus, copy)
+        module("spanbert", corpus, copy)
     kept.pop("sbo.bias")
     save_file(kept, copy / OBJECTIVE_HEADS)
     with pytest.raises(TensorMismatchError, match=r"sbo\.bias"):
-        learner("spanbert", corpus, copy)
+        module("spanbert", corpus, copy)
 
 
 def test_with_a_broken_head_nothing_is_written(copy, tmp_path) -> None:
@@ -159,4 +159,4 @@ def test_a_folder_cannot_steer_the_reader_elsewhere(copy, corpus, named, error) 
     (copy.parent / "elsewhere.safetensors").write_bytes((copy / OBJECTIVE_HEADS).read_bytes())
     (copy / "bertsmith.json").write_text(json.dumps({"objective_heads": named}))
     with pytest.raises(error):
-        learner("spanbert", corpus, copy)
+        module("spanbert", corpus, copy)

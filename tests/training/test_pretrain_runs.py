@@ -98,7 +98,7 @@ def test_an_edited_recipe_is_refused_by_name_unless_accepted(corpus, tmp_path) -
     out = tmp_path / "run"
     pretrain(Job(recipe=short_recipe("bert", *FAST, steps=4), corpus=corpus, out=out))
     kept = (out / "recipe.toml").read_text()
-    changed = short_recipe("bert", *FAST, "mask.rate=0.3", steps=4)
+    changed = short_recipe("bert", *FAST, "program.mask.rate=0.3", steps=4)
     with pytest.raises(ConfigError, match=r"mask\.rate was 0\.15 and is 0\.3"):
         pretrain(Job(recipe=changed, corpus=corpus, out=out))
     assert (out / "recipe.toml").read_text() == kept
@@ -123,7 +123,7 @@ def test_another_corpus_is_refused(corpus, tmp_path) -> None:
 def test_going_on_from_a_model_begins_with_its_weights(corpus, tmp_path, caplog) -> None:
     first = tmp_path / "first"
     pretrain(Job(recipe=short_recipe("bert", *FAST), corpus=corpus, out=first))
-    settings = ("optimizer.lr=1e-9", "objectives.nsp=0", "model.init=local_attention")
+    settings = ("optimizer.lr=1e-9", "program.objectives.nsp=0", "model.init=local_attention")
     recipe = short_recipe("bert-wwm", *settings, steps=2)
     out = tmp_path / "second"
     outcome = pretrain(Job(recipe=recipe, corpus=corpus, out=out, init=str(first)))

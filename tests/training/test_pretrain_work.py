@@ -8,8 +8,9 @@ import torch
 from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.corpus.shards import open_corpus
-from bertsmith.objectives.batch import Score
-from bertsmith.training.pretrain.workload import PretrainWork, constant_loss, split
+from bertsmith.objectives.batch import PretrainBatch, Score
+from bertsmith.objectives.electra import constant_loss
+from bertsmith.training.pretrain.workload import PretrainWork, split
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +18,16 @@ def corpus(tmp_path_factory):
     return open_corpus(toy_corpus(tmp_path_factory.mktemp("corpus")))
 
 
+def _split(batch: PretrainBatch) -> tuple[torch.Tensor, ...]:
+    return batch.inputs.ids.split(list(batch.inputs.layout.lengths))
+
+
 def texts(work: PretrainWork, step: int, share: float = 0.0) -> list[tuple[int, ...]]:
     """The ids of every text of a step, as they stand after hiding."""
     found = []
     for batch in work.micro_batches(step, share):
         assert batch.tokens <= work.recipe.batch.micro_tokens
-        found += [tuple(part.tolist()) for part in batch.ids.split(list(batch.layout.lengths))]
+        found += [tuple(part.tolist()) for part in _split(batch)]
     return found
 
 
@@ -56,7 +61,9 @@ def test_an_epoch_reads_each_example_once_and_masks_are_new(corpus) -> None:
 
 
 def test_static_masking_repeats_its_copies(corpus) -> None:
-    recipe = short_recipe("roberta", "batch.sequences=2", "mask.copies=2", "input.max_length=32")
+    recipe = short_recipe(
+        "roberta", "batch.sequences=2", "program.mask.copies=2", "input.max_length=32"
+    )
     work = PretrainWork(recipe, corpus)
     count = work._stages[0].count(0)
     steps = -(-count // 2)

@@ -14,8 +14,9 @@ from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
 from bertsmith.models.positions import FunctionalRelative
-from bertsmith.training.pretrain.model import build_learner
-from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, narrowed, spec_of
+from bertsmith.objectives.electra import narrowed
+from bertsmith.training.pretrain.model import build_module
+from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, spec_of
 from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 from bertsmith.training.pretrain.workload import PretrainWork
 
@@ -49,15 +50,15 @@ def test_a_recipe_survives_the_way_to_a_file_and_back(name, tmp_path) -> None:
 def test_a_recipe_builds_and_makes_batches_that_learn(name, corpus) -> None:
     recipe = short_recipe(name)
     work = PretrainWork(recipe, corpus)
-    learner = build_learner(recipe, corpus, work.asking)
+    module = build_module(recipe, corpus, work.program)
     batches = work.micro_batches(0, 0.0)
     assert sum(work.tokens(batch) for batch in batches) <= 1024
-    losses, _ = work.loss(learner, batches[0])
+    losses, _ = work.loss(module, batches[0])
     assert set(losses) == set(work.weights)
     for part, loss in losses.items():
         assert loss.count == work.counts(batches[0])[part]
     sum(weight * losses[part].sum for part, weight in work.weights.items()).backward()
-    silent = [n for n, p in learner.named_parameters() if p.grad is None]
+    silent = [n for n, p in module.named_parameters() if p.grad is None]
     assert not silent
 
 
@@ -69,22 +70,23 @@ def test_unknown_recipes_and_settings_come_with_a_hint(tmp_path) -> None:
     with pytest.raises(ConfigError, match=r"'optimizer\.lrr'; did you mean 'optimizer\.lr'"):
         load_recipe("bert", ["optimizer.lrr=1"])
     with pytest.raises(ConfigError, match="did you mean 'whole_word'"):
-        load_recipe("bert", ["mask.grouping=whole_words"])
+        load_recipe("bert", ["program.mask.grouping=whole_words"])
     with pytest.raises(ConfigError, match="did you mean 'roberta'"):
         load_recipe("bert", ["model.variant=robert"])
-    with pytest.raises(ConfigError, match="no objective is called 'mlmm'"):
-        load_recipe("bert", ["objectives.mlmm=1"])
+    with pytest.raises(ConfigError, match=r"did you mean 'program\.objectives\.mlm'"):
+        load_recipe("bert", ["program.objectives.mlmm=1"])
 
 
 @pytest.mark.parametrize(
     ("name", "override", "said"),
     [
-        ("bert", "objectives.sop=1", "different ways"),
+        ("bert", "program.objectives.sop=1", "different ways"),
         ("bert", "input.kind=full_sentences", "needs pairs"),
         ("bert", "input.pair=next_sentence", None),
         ("bert", "input.pair=sentence_order", "leave input.pair out"),
-        ("bert", "objectives.rtd=50", "belong together"),
-        ("electra", "objectives.rtd=0", "belong together"),
+        ("bert", "program.kind=electr", "did you mean 'electra'"),
+        ("electra", "program.rtd=0", "greater than 0"),
+        ("roberta", "program.objectives.mlm=0", "at least one objective"),
         ("fast", "stages=[{after=0.5, max_length=64}, {after=0.4, max_length=128}]", "one after"),
         ("bert", "schedule={kind='linear', steps=5, budget='3m'}", "either steps or budget"),
     ],
@@ -107,19 +109,30 @@ def test_an_override_of_steps_takes_the_place_of_a_budget_and_back() -> None:
 
 
 def test_a_weight_of_zero_leaves_an_objective_out() -> None:
-    recipe = load_recipe("bert", ["objectives.nsp=0"])
-    assert recipe.objectives == {"mlm": 1.0}
+    recipe = load_recipe("bert", ["program.objectives.nsp=0"])
+    assert [one.name for one in recipe.program.objectives.chosen] == ["mlm"]
     assert recipe.inputs[0].pair is None
     assert recipe.input.kind == "segment_pair"
 
 
 def test_a_file_of_the_users_may_extend_a_shipped_one(tmp_path) -> None:
-    (tmp_path / "mine.toml").write_text('extends = "spanbert"\n[mask]\nrate = 0.2\n')
+    (tmp_path / "mine.toml").write_text('extends = "spanbert"\n[program.mask]\nrate = 0.2\n')
     (tmp_path / "yours.toml").write_text('extends = "mine.toml"\n[optimizer]\nname = "muon"\n')
     recipe = load_recipe(tmp_path / "yours.toml")
-    assert recipe.mask.rate == 0.2
+    assert recipe.program.mask.rate == 0.2
     assert recipe.optimizer.name == "muon"
-    assert recipe.objectives == {"mlm": 1.0, "sbo": 1.0}
+    assert [(one.name, one.weight) for one in recipe.program.objectives.chosen] == [
+        ("mlm", 1.0),
+        ("sbo", 1.0),
+    ]
+
+
+def test_an_objective_may_have_settings_of_its_own() -> None:
+    recipe = load_recipe("spanbert", ["program.objectives.sbo={weight=0.5, places=7}"])
+    boundary = recipe.program.objectives.sbo
+    assert (boundary.weight, boundary.places) == (0.5, 7)
+    with pytest.raises(ConfigError, match="place"):
+        load_recipe("spanbert", ["program.objectives.sbo={weight=0.5, place=7}"])
 
 
 def test_stages_begin_at_their_share() -> None:
@@ -155,16 +168,16 @@ def test_a_generator_is_narrow_but_shares_the_embedding(corpus) -> None:
 def test_texts_longer_than_the_positions_are_refused(corpus) -> None:
     recipe = short_recipe("bert", "model.positions=256")
     with pytest.raises(ConfigError, match="256 positions"):
-        build_learner(recipe, corpus, PretrainWork(recipe, corpus).asking)
+        build_module(recipe, corpus, PretrainWork(recipe, corpus).program)
 
 
 def test_the_same_seed_builds_the_same_model(corpus) -> None:
     recipe = short_recipe("spanbert")
-    asking = PretrainWork(recipe, corpus).asking
+    program = PretrainWork(recipe, corpus).program
     torch.manual_seed(1)
-    one = build_learner(recipe, corpus, asking).state_dict()
+    one = build_module(recipe, corpus, program).state_dict()
     torch.manual_seed(2)
-    two = build_learner(recipe, corpus, asking).state_dict()
+    two = build_module(recipe, corpus, program).state_dict()
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 

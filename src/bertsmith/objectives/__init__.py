@@ -1,17 +1,12 @@
-"""What pre-training asks: what is hidden, by what, and which questions follow."""
+"""Pre-training objectives: what is masked, by what, and what is predicted of it."""
 
-from bertsmith.objectives.masked_lm import MaskedLM
-from bertsmith.objectives.objective import Objective
-from bertsmith.objectives.replaced_token import ReplacedToken
-from bertsmith.objectives.sentence_pair import NEXT_SENTENCE, SENTENCE_ORDER
-from bertsmith.objectives.span_boundary import SpanBoundary
+from bertsmith.objectives.electra import ElectraSettings
+from bertsmith.objectives.masked import MaskedSettings
+from bertsmith.objectives.program import Program, ProgramSettings
 
-OBJECTIVES: dict[str, Objective] = {
-    "mlm": MaskedLM(),
-    "sbo": SpanBoundary(),
-    "nsp": NEXT_SENTENCE,
-    "sop": SENTENCE_ORDER,
-    "rtd": ReplacedToken(),
+PROGRAMS: dict[str, type[ProgramSettings]] = {
+    "masked": MaskedSettings,
+    "electra": ElectraSettings,
 }
 
-__all__ = ["OBJECTIVES", "Objective"]
+__all__ = ["PROGRAMS", "Program", "ProgramSettings"]

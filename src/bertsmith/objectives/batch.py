@@ -1,16 +1,15 @@
-"""TrainBatch: rows with something hidden, and what is asked of which row."""
+"""PretrainBatch: corrupted rows, and what is predicted from which of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from bertsmith.corpus.rows import Ints, RowsBatch
 from bertsmith.nn.inputs import SEGMENTS, Inputs
-from bertsmith.nn.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +24,28 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What one objective asks: `targets` (P,) of the rows `at`.
+class Targets:
+    """What one objective predicts: the classes or tokens `of` (P,) from the rows `at`.
 
     `at` (P,), or (P, n) when a prediction reads n rows, counts among the rows of the batch until
-    `TrainBatch` makes it count among the rows that are read. `more` holds what only the objective
-    itself understands, P of each.
+    `PretrainBatch` makes it count among the rows that are read. `more` holds what only the
+    objective itself understands, P of each.
     """
 
     at: Tensor
-    targets: Tensor
+    of: Tensor
     more: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """P, the number of predictions."""
-        return self.targets.shape[0]
+        return self.of.shape[0]
 
-    def to(self, device: torch.device | str) -> Asked:
+    def to(self, device: torch.device | str) -> Targets:
         """The same on a device."""
-        return Asked(
+        return Targets(
             at=self.at.to(device, non_blocking=True),
-            targets=self.targets.to(device, non_blocking=True),
+            of=self.of.to(device, non_blocking=True),
             more={name: part.to(device, non_blocking=True) for name, part in self.more.items()},
         )
 
@@ -63,63 +62,44 @@ def rows_inputs(rows: RowsBatch, ids: Ints | None = None) -> Inputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainBatch:
-    """A micro-batch: what the model reads, and what is asked, by objective.
+class PretrainBatch:
+    """A micro-batch: what the model reads, and the targets of each objective.
 
-    `rows` (P,) are the rows that somebody reads, None for all; the `at` of what is asked counts
+    `rows` (P,) are the rows that some objective reads, None for all; the `at` of targets counts
     among them.
     """
 
     inputs: Inputs
     rows: Tensor | None
-    asked: Mapping[str, Asked]
+    targets: Mapping[str, Targets]
 
     @classmethod
-    def of(
-        cls,
-        inputs: Inputs,
-        asked: Mapping[str, Asked],
-        *,
-        all_rows: bool = False,
-    ) -> TrainBatch:
-        """A batch that reads exactly the rows that are asked about, or all of them."""
-        if all_rows:
-            return cls(inputs=inputs, rows=None, asked=asked)
+    def of(cls, inputs: Inputs, targets: Mapping[str, Targets]) -> PretrainBatch:
+        """A batch that reads exactly the rows of its targets."""
         read = torch.zeros(len(inputs.ids), dtype=torch.bool)
-        for one in asked.values():
+        for one in targets.values():
             read[one.at.flatten()] = True
         number = read.cumsum(0) - 1
-        asked = {
-            name: Asked(at=number[one.at], targets=one.targets, more=one.more)
-            for name, one in asked.items()
-        }
-        rows = read.nonzero().flatten()
-        return cls(inputs=inputs, rows=rows, asked=asked)
-
-    @property
-    def ids(self) -> Tensor:
-        """(T,) the token ids."""
-        return self.inputs.ids
-
-    @property
-    def layout(self) -> Layout:
-        """The layout of the T rows."""
-        return self.inputs.layout
+        return cls(
+            inputs=inputs,
+            rows=read.nonzero().flatten(),
+            targets={name: replace(one, at=number[one.at]) for name, one in targets.items()},
+        )
 
     @property
     def tokens(self) -> int:
         """T, special tokens included; nothing is padding."""
-        return self.ids.shape[0]
+        return self.inputs.ids.shape[0]
 
     @property
     def counts(self) -> dict[str, int]:
         """The predictions of each objective, known before the forward pass."""
-        return {name: asked.count for name, asked in self.asked.items()}
+        return {name: targets.count for name, targets in self.targets.items()}
 
-    def to(self, device: torch.device | str) -> TrainBatch:
+    def to(self, device: torch.device | str) -> PretrainBatch:
         """The same batch on a device."""
-        return TrainBatch(
+        return PretrainBatch(
             inputs=self.inputs.to(device),
             rows=None if self.rows is None else self.rows.to(device, non_blocking=True),
-            asked={name: asked.to(device) for name, asked in self.asked.items()},
+            targets={name: targets.to(device) for name, targets in self.targets.items()},
         )

@@ -1,22 +1,21 @@
-"""What an objective is: it asks something of a masked batch and scores the answer."""
+"""Objective: one prediction task on masked text, a part of the loss."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-import torch
 from torch import Tensor, nn
 
 from bertsmith.corpus.plans.pairs import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum
-from bertsmith.objectives.batch import Asked, Score
+from bertsmith.objectives.batch import Score, Targets
 from bertsmith.objectives.masking.masking import Masked
 
 
 class Objective(Protocol):
-    """One question of pre-training; `name` is that of its part of the loss."""
+    """One objective of the masked family; its settings are those of a recipe."""
 
     @property
     def name(self) -> str:
@@ -24,23 +23,23 @@ class Objective(Protocol):
 
     @property
     def weight(self) -> float:
-        """Its weight beside others, unless a recipe says otherwise."""
+        """Its weight in the loss."""
 
     @property
     def head(self) -> str | None:
-        """The head it needs on the model; None when it brings its own."""
+        """The published head it needs on the model; None when it brings its own."""
 
     @property
     def pair(self) -> PairTask | None:
-        """The kind of pairs it needs in its inputs."""
+        """The kind of sentence pairs it needs."""
 
-    def own_head(self, model: Model, random: torch.Generator | None) -> nn.Module | None:
-        """A head that published models do not have, for the time of training."""
+    def own_head(self, model: Model) -> nn.Module | None:
+        """A head that published models do not have, drawn from torch's global generator."""
 
-    def ask(self, rows: RowsBatch, masked: Masked) -> Asked:
+    def targets(self, rows: RowsBatch, masked: Masked) -> Targets:
         """What to predict from which rows of the batch."""
 
     def loss(
-        self, model: Model, own_head: nn.Module | None, hidden: Tensor, asked: Asked
+        self, model: Model, own_head: nn.Module | None, hidden: Tensor, targets: Targets
     ) -> tuple[LossSum, Score]:
-        """The loss and the score of predictions from hidden rows (P, D)."""
+        """The loss and the accuracy of predictions from the rows that are read, (P, D)."""

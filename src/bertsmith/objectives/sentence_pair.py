@@ -1,52 +1,63 @@
-"""Questions about pairs: does B follow A (BERT), do they stand in order (ALBERT)."""
+"""Classification of sentence pairs: does B follow A (BERT), are they in order (ALBERT)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from bertsmith.config import Settings
 from bertsmith.corpus.plans.pairs import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum, cross_entropy
-from bertsmith.objectives.batch import Asked, Score
+from bertsmith.objectives.batch import Score, Targets
 from bertsmith.objectives.masking.masking import Masked
 
 
-@dataclass(frozen=True, slots=True)
-class PairQuestion:
-    """A choice of two about the first row of a text: 0 as written, 1 made wrong on purpose."""
+class SentencePair(Settings):
+    """Two classes from the first row of a text: 0 as written, 1 made wrong on purpose."""
 
-    name: str
-    head: str
-    pair: PairTask
-    weight: float = 1.0
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    name: ClassVar[str]
+    head: ClassVar[str]
+    pair: ClassVar[PairTask]
 
-    def own_head(self, model: Model, random: torch.Generator | None) -> nn.Module | None:
+    def own_head(self, model: Model) -> nn.Module | None:
         """None: published models have this head."""
         return None
 
-    def ask(self, rows: RowsBatch, masked: Masked) -> Asked:
-        """The first row of each text, and what the inputs did to its pair."""
+    def targets(self, rows: RowsBatch, masked: Masked) -> Targets:
+        """The first row of each text, and how its pair was made."""
         if rows.pair_labels is None:
             raise ConfigError(f'{self.name} needs inputs made with pair = "{self.pair}"')
-        return Asked(
-            at=torch.from_numpy(rows.starts), targets=torch.from_numpy(rows.pair_labels.copy())
+        return Targets(
+            at=torch.from_numpy(rows.starts), of=torch.from_numpy(rows.pair_labels.copy())
         )
 
     def loss(
-        self, model: Model, own_head: nn.Module | None, hidden: Tensor, asked: Asked
+        self, model: Model, own_head: nn.Module | None, hidden: Tensor, targets: Targets
     ) -> tuple[LossSum, Score]:
         """(rows, D) -> the loss over two classes."""
-        logits = model.logits(self.head, hidden[asked.at])
-        correct = (logits.detach().argmax(-1) == asked.targets).sum()
-        return cross_entropy(logits, asked.targets), Score(correct, asked.count)
+        logits = model.logits(self.head, hidden[targets.at])
+        correct = (logits.detach().argmax(-1) == targets.of).sum()
+        return cross_entropy(logits, targets.of), Score(correct, targets.count)
 
 
-NEXT_SENTENCE = PairQuestion("nsp", "next_sentence", "next_sentence")
-"""Devlin et al. 2018: 0 when B followed A, as in published checkpoints."""
-SENTENCE_ORDER = PairQuestion("sop", "sentence_order", "sentence_order")
-"""Lan et al. 2019 (arXiv:1909.11942): 0 in order, 1 swapped."""
+class NextSentence(SentencePair):
+    """Devlin et al. 2018: 0 when B followed A, as in published checkpoints."""
+
+    name: ClassVar[str] = "nsp"
+    head: ClassVar[str] = "next_sentence"
+    pair: ClassVar[PairTask] = "next_sentence"
+
+
+class SentenceOrder(SentencePair):
+    """Lan et al. 2019 (arXiv:1909.11942): 0 in order, 1 swapped."""
+
+    name: ClassVar[str] = "sop"
+    head: ClassVar[str] = "sentence_order"
+    pair: ClassVar[PairTask] = "sentence_order"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from bertsmith.config import Settings
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model, initialize
 from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.loss import LossSum
-from bertsmith.objectives.batch import Asked, Score
+from bertsmith.objectives.batch import Score, Targets
 from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.vocabulary import token_loss
 
@@ -41,28 +42,27 @@ class SpanBoundaryHead(nn.Module):
         return self.second_norm(self.activation(self.second(rows)))  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class SpanBoundary:
+class SpanBoundary(Settings):
     """Predict each token of a hidden span from the visible tokens at its two ends.
 
     Units that touch are one span, so that a boundary is never hidden itself. Tokens beyond the
-    first `places` of a span are not asked about.
+    first `places` of a span are not predicted.
     """
 
-    places: int = 20
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    places: Annotated[int, Field(ge=1)] = 20
     name: ClassVar[str] = "sbo"
-    weight: ClassVar[float] = 1.0
     head: ClassVar[None] = None
     pair: ClassVar[None] = None
 
-    def own_head(self, model: Model, random: torch.Generator | None) -> nn.Module | None:
+    def own_head(self, model: Model) -> nn.Module | None:
         """The head, drawn as published models are."""
         spec = model.spec
         head = SpanBoundaryHead(spec.hidden, spec.embedding, spec.vocab_size, places=self.places)
-        initialize(head, random)
+        initialize(head)
         return head
 
-    def ask(self, rows: RowsBatch, masked: Masked) -> Asked:
+    def targets(self, rows: RowsBatch, masked: Masked) -> Targets:
         """Each hidden token with the rows before and after its span."""
         hidden = masked.hidden
         edge = np.zeros(len(hidden) + 2, dtype=np.int8)
@@ -78,24 +78,24 @@ class SpanBoundary:
         at = np.flatnonzero(hidden)
         span = (np.cumsum(opens) - 1)[at]
         place = at - first[span]
-        asked = bounded[span] & (place < self.places)
-        at, span, place = at[asked], span[asked], place[asked]
-        return Asked(
+        used = bounded[span] & (place < self.places)
+        at, span, place = at[used], span[used], place[used]
+        return Targets(
             at=torch.from_numpy(np.stack([first[span] - 1, last[span] + 1], axis=1)),
-            targets=torch.from_numpy(rows.ids[at].astype(np.int64)),
+            of=torch.from_numpy(rows.ids[at].astype(np.int64)),
             more={"place": torch.from_numpy(place)},
         )
 
     def loss(
-        self, model: Model, own_head: nn.Module | None, hidden: Tensor, asked: Asked
+        self, model: Model, own_head: nn.Module | None, hidden: Tensor, targets: Targets
     ) -> tuple[LossSum, Score]:
         """(rows, D) -> the loss over the vocabulary."""
         if not isinstance(own_head, SpanBoundaryHead):
-            raise ConfigError("sbo was asked of a model that was not made with its head")
-        left, right = hidden[asked.at[:, 0]], hidden[asked.at[:, 1]]
+            raise ConfigError("the model was built without the head of sbo")
+        left, right = hidden[targets.at[:, 0]], hidden[targets.at[:, 1]]
         return token_loss(
-            own_head(left, right, asked.more["place"]),
+            own_head(left, right, targets.more["place"]),
             model.encoder.embeddings.tokens.weight,
             own_head.bias,
-            asked.targets,
+            targets.of,
         )

@@ -68,7 +68,7 @@ class Coverage:
         return self.tokens - self.used
 
 
-class Inputs:
+class CorpusExamples:
     """The examples of some documents of a corpus.
 
     Only the plan of the latest epoch is cached; counts are cached for all.

@@ -1,10 +1,10 @@
-"""What recipes say about hiding and asking, as strict settings."""
+"""The settings of a masking scheme."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Self, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
@@ -88,20 +88,3 @@ class MaskSettings(Settings):
     def copy_of(self, epoch: int) -> int:
         """The number that examples and masks of an epoch are drawn from: static masking repeats."""
         return epoch if self.copies is None else epoch % self.copies
-
-
-def _weights(weights: dict[str, float]) -> dict[str, float]:
-    from bertsmith.objectives import OBJECTIVES
-
-    for name, weight in weights.items():
-        if name not in OBJECTIVES:
-            raise ValueError(str(unknown("objective", name, OBJECTIVES)))
-        if not weight > 0:
-            raise ValueError(f"the weight of {name} must be above 0, not {weight}: leave it out")
-    if not weights:
-        raise ValueError(f"name at least one objective: {', '.join(OBJECTIVES)}")
-    return weights
-
-
-ObjectiveWeights = Annotated[dict[str, float], AfterValidator(_weights)]
-"""Objectives by name with their weights: `mlm = 1.0`, `nsp = 1.0`."""

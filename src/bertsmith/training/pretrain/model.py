@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError, TensorMismatchError
@@ -23,24 +24,22 @@ from bertsmith.models.init import look_at_neighbors
 from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Variant
 from bertsmith.models.variants import find
-from bertsmith.objectives import OBJECTIVES
-from bertsmith.objectives.learner import Asking, Learner
-from bertsmith.training.pretrain.model_settings import attention_dropout, narrowed, spec_of
+from bertsmith.objectives.program import PretrainModule, Program
+from bertsmith.training.pretrain.model_settings import attention_dropout, spec_of
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 log = logging.getLogger(__name__)
 
 
-def build_learner(
+def build_module(
     recipe: PretrainRecipe,
     corpus: Corpus,
-    asking: Asking,
+    program: Program,
     *,
     init: str | Path | None = None,
     device: str = "cpu",
-) -> Learner:
-    """The module to train: model, generator if there is one, heads; the same for the same seed."""
-    generator = torch.Generator().manual_seed(recipe.run.seed)
+) -> PretrainModule:
+    """The module to train; the same for the same seed."""
     if init is None:
         variant = find(recipe.model.variant)
         spec = spec_of(recipe.model, corpus.tokenizer(), device=device)
@@ -49,26 +48,52 @@ def build_learner(
         loaded = _source(recipe, corpus, init, device)
         variant, spec = loaded.model.variant, loaded.model.spec
     _check_length(recipe, spec)
-    source = None if loaded is None else loaded.model
-    model = _built(variant, spec, asking.heads, generator, source)
-    small = None
-    if recipe.generator is not None:
-        small = _built(
-            variant, narrowed(model.spec, recipe.generator.width), ["masked_lm"], generator, None
-        )
-    if recipe.model.init == "local_attention":
-        if source is not None:
-            log.warning("weights come from %s, so model.init does not change them", init)
-        for fresh in (model if source is None else None, small):
-            if fresh is not None:
-                look_at_neighbors(fresh.encoder)
-    objectives = [OBJECTIVES[name] for name in recipe.objectives]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.run.seed)  # for heads that objectives bring along
-        learner = Learner(model, objectives, generator=small)
-    if loaded is not None:
-        _fill_own_heads(learner, loaded)
-    return learner
+    return program.build(RecipeBuilder(recipe, variant, spec, loaded))
+
+
+class RecipeBuilder:
+    """Builds the modules of a program as a recipe says, or from a model folder."""
+
+    def __init__(
+        self, recipe: PretrainRecipe, variant: Variant, spec: Spec, loaded: LoadedFolder | None
+    ) -> None:
+        self.spec = spec
+        self._recipe = recipe
+        self._variant = variant
+        self._loaded = loaded
+        self._random = torch.Generator().manual_seed(recipe.run.seed)
+
+    def model(self, heads: Sequence[str]) -> Model:
+        """The model to pre-train, with these heads."""
+        if self._loaded is None:
+            return self.companion(self.spec, heads)
+        if self._recipe.model.init == "local_attention":
+            log.warning("the weights come from a model folder: model.init does not change them")
+        model = self._built(self.spec, heads)
+        _copy(self._loaded.model, model)
+        return model
+
+    def companion(self, spec: Spec, heads: Sequence[str]) -> Model:
+        """A further model of the same variant, always fresh."""
+        model = self._built(spec, heads)
+        if self._recipe.model.init == "local_attention":
+            look_at_neighbors(model.encoder)
+        return model
+
+    def own_heads(self, make: Callable[[], Mapping[str, nn.Module]]) -> dict[str, nn.Module]:
+        """Heads that published models do not have, drawn or from the folder."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._recipe.run.seed)
+            heads = dict(make())
+        if self._loaded is not None:
+            _fill_own_heads(nn.ModuleDict(heads), self._loaded)
+        return heads
+
+    def _built(self, spec: Spec, heads: Sequence[str]) -> Model:
+        """A model with a pooler only where one of its heads reads it."""
+        pooled = any(self._variant.heads[head].reads == "pooled" for head in heads)
+        spec = replace(spec, pooler=pooled)
+        return build(self._variant, spec, heads=heads, generator=self._random)
 
 
 def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: str) -> LoadedFolder:
@@ -92,21 +117,6 @@ def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: st
     return loaded
 
 
-def _built(
-    variant: Variant,
-    spec: Spec,
-    heads: Sequence[str],
-    generator: torch.Generator,
-    source: Model | None,
-) -> Model:
-    """A model with the heads asked for and a pooler only where one of them reads it."""
-    pooled = any(variant.heads[head].reads == "pooled" for head in heads)
-    model = build(variant, replace(spec, pooler=pooled), heads=heads, generator=generator)
-    if source is not None:
-        _copy(source, model)
-    return model
-
-
 def _copy(source: Model, target: Model) -> None:
     """Weights of the same name; says what has to begin anew and what is left behind."""
     stored = dict(source.named_parameters())
@@ -119,10 +129,10 @@ def _copy(source: Model, target: Model) -> None:
     _tell_left(".".join(name.split(".")[:2]) for name in stored.keys() - both)
 
 
-def _fill_own_heads(learner: Learner, loaded: LoadedFolder) -> None:
+def _fill_own_heads(heads: nn.ModuleDict, loaded: LoadedFolder) -> None:
     """The heads that objectives brought along, as the folder has them; each whole or not at all."""
     stored = read_objective_heads(loaded.folder.parts.transformer)
-    ours = dict(learner.own_heads.named_parameters())
+    ours = dict(heads.named_parameters())
     both = _objectives(ours) & _objectives(stored)
     wanted = {name: tuple(p.shape) for name, p in ours.items() if _objective(name) in both}
     found = {name: tuple(t.shape) for name, t in stored.items() if _objective(name) in both}

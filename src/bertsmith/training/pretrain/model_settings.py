@@ -82,18 +82,6 @@ def attention_dropout(settings: ModelSettings, spec: Spec, device: str) -> float
     return 0.0 if device == "cpu" else spec.attention_dropout
 
 
-def narrowed(spec: Spec, share: float) -> Spec:
-    """A spec with a share of the width, and the embedding of the whole (ELECTRA's generator)."""
-    hidden = max(64, round(spec.hidden * share / 64) * 64)
-    return replace(
-        spec,
-        hidden=hidden,
-        heads=max(1, hidden // 64),
-        feed_forward=4 * hidden,
-        projected=False,
-    )
-
-
 def _resized(spec: Spec, settings: ModelSettings) -> Spec:
     hidden = settings.hidden or spec.hidden
     tied = spec.embedding == spec.hidden  # not factorized: the embedding follows the width

@@ -12,14 +12,14 @@ from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import fingerprint, json_digest
-from bertsmith.objectives.learner import Learner
+from bertsmith.objectives.program import PretrainModule
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome, Run
-from bertsmith.training.pretrain.model import build_learner
+from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 from bertsmith.training.pretrain.result import save_result
 from bertsmith.training.pretrain.workload import PretrainWork
@@ -57,13 +57,13 @@ def pretrain(
     check_shares(recipe, execution.ranks.world)
     corpus = open_corpus(job.corpus)
     work = PretrainWork(recipe, corpus, rank=execution.ranks.rank, world=execution.ranks.world)
-    learner = build_learner(
-        recipe, corpus, work.asking, init=job.init, device=execution.device.type
+    module = build_module(
+        recipe, corpus, work.program, init=job.init, device=execution.device.type
     )
-    execution.prepare(learner)
+    execution.prepare(module)
     run = Run(
         folder=job.out,
-        model=learner,
+        model=module,
         workload=work,
         schedule=recipe.schedule,
         optimizer=recipe.optimizer,
@@ -84,7 +84,7 @@ def pretrain(
     outcome = train(run)
     if outcome.status == "finished":
         with execution.ranks.watched():
-            _finish(job, corpus, learner, execution)
+            _finish(job, corpus, module, execution)
     return outcome
 
 
@@ -124,7 +124,7 @@ def _keep_recipe(job: Job, *, replace: bool) -> None:
     write_staged(job.out / RECIPE, (head + to_toml(job.recipe)).encode())
 
 
-def _finish(job: Job, corpus: Corpus, learner: Learner, execution: Execution) -> None:
-    save_result(learner, corpus.tokenizer(), job.out, write=execution.ranks.is_first)
+def _finish(job: Job, corpus: Corpus, module: PretrainModule, execution: Execution) -> None:
+    save_result(module, corpus.tokenizer(), job.out, write=execution.ranks.is_first)
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=True))
     execution.ranks.barrier()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self, Union
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, InstanceOf, Tag, model_validator
 
 from bertsmith.config import Settings, changed, validated
 from bertsmith.corpus.plans.examples import PAIRED, InputSettings
-from bertsmith.corpus.plans.pairs import PairTask
-from bertsmith.objectives.masking.settings import MaskSettings, ObjectiveWeights
+from bertsmith.errors import unknown
+from bertsmith.objectives import PROGRAMS, ProgramSettings
+from bertsmith.objectives.masked import MaskedSettings
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.loop.averaging import AveragingSettings
@@ -43,7 +44,6 @@ class BatchSettings(Settings):
         return self.sequences or max(1, (self.tokens or 0) // length)
 
 
-PAIR_TASKS: dict[str, PairTask] = {"nsp": "next_sentence", "sop": "sentence_order"}
 PRETRAIN_RECIPES = Shelf(
     "pretrain", (("schedule", "steps", "budget"), ("batch", "sequences", "tokens"))
 )
@@ -63,10 +63,31 @@ class LaterStage(Settings):
     max_length: Annotated[int, Field(ge=8)]
 
 
-class GeneratorSettings(Settings):
-    """The small masked LM that replaces tokens for a discriminator (ELECTRA)."""
+def _tag(value: object) -> str | None:
+    """Which program a value describes; an object of a class that is not in the table is its own."""
+    if isinstance(value, ProgramSettings):
+        return value.kind if type(value) in PROGRAMS.values() else OWN_PROGRAM
+    return str(value.get("kind", "masked")) if isinstance(value, Mapping) else None
 
-    width: Annotated[float, Field(gt=0, le=1)] = 0.25  # as a share of the discriminator's
+
+def _known(value: object) -> object:
+    """Name the programs there are when another one is asked for."""
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if kind is not None and kind not in PROGRAMS:
+        raise ValueError(str(unknown("program", str(kind), PROGRAMS)))
+    return value
+
+
+OWN_PROGRAM = "own"
+if TYPE_CHECKING:
+    AnyProgram = ProgramSettings
+else:
+    _tagged = [Annotated[program, Tag(kind)] for kind, program in PROGRAMS.items()]
+    AnyProgram = Annotated[
+        Union[(*_tagged, Annotated[InstanceOf[ProgramSettings], Tag(OWN_PROGRAM)])],
+        Discriminator(_tag),
+        BeforeValidator(_known),
+    ]
 
 
 class PretrainRecipe(Settings):
@@ -74,11 +95,9 @@ class PretrainRecipe(Settings):
 
     about: About = About()
     model: ModelSettings = ModelSettings()
-    generator: GeneratorSettings | None = None
     input: InputSettings = InputSettings()
     stages: tuple[LaterStage, ...] = ()
-    mask: MaskSettings = MaskSettings()
-    objectives: ObjectiveWeights
+    program: AnyProgram = MaskedSettings()
     optimizer: OptimizerSettings = AdamWSettings()
     schedule: ScheduleSettings = LinearSettings(steps=10_000)
     averaging: AveragingSettings = AveragingSettings(tail=0.0)
@@ -90,17 +109,11 @@ class PretrainRecipe(Settings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        asked = [PAIR_TASKS[name] for name in self.objectives if name in PAIR_TASKS]
-        if len(asked) > 1:
-            raise ValueError("nsp and sop make pairs in different ways; give one a weight of 0")
-        if asked and self.input.kind not in PAIRED:
-            raise ValueError(f"{asked[0]} needs pairs; set input.kind to segment_pair")
-        if self.input.pair is not None and [self.input.pair] != asked:
-            raise ValueError(
-                "leave input.pair out: nsp and sop of objectives say how pairs are made"
-            )
-        if ("rtd" in self.objectives) != (self.generator is not None):
-            raise ValueError("the objective rtd and the section generator belong together")
+        pair = self.program.pair
+        if pair is not None and self.input.kind not in PAIRED:
+            raise ValueError(f"{pair} needs pairs; set input.kind to segment_pair")
+        if self.input.pair not in (None, pair):
+            raise ValueError("leave input.pair out: the program decides how pairs are made")
         ends = [stage.after for stage in self.stages]
         if ends != sorted(set(ends)):
             raise ValueError(f"stages must begin one after another, not at {ends}")
@@ -108,12 +121,11 @@ class PretrainRecipe(Settings):
 
     @property
     def inputs(self) -> tuple[InputSettings, ...]:
-        """The inputs of each stage, with the pairs that the objectives ask for."""
-        asked = [PAIR_TASKS[name] for name in self.objectives if name in PAIR_TASKS]
-        pair = asked[0] if asked else None
+        """The inputs of each stage, with the pairs that the program needs."""
         lengths = [self.input.max_length, *(stage.max_length for stage in self.stages)]
         return tuple(
-            changed(self.input, {"pair": pair, "max_length": length}) for length in lengths
+            changed(self.input, {"pair": self.program.pair, "max_length": length})
+            for length in lengths
         )
 
     def stage_at(self, share: float) -> int:
@@ -124,12 +136,4 @@ class PretrainRecipe(Settings):
 def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRecipe:
     """A recipe by name or path, with settings given as "section.key=value" laid over it."""
     tree, source = PRETRAIN_RECIPES.tree(named, overrides)
-    return validated(PretrainRecipe, _without_zeros(tree), source)
-
-
-def _without_zeros(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """A weight of 0 leaves an objective out, so that an override can do it."""
-    table = tree.get("objectives")
-    if not isinstance(table, Mapping):
-        return dict(tree)
-    return {**tree, "objectives": {name: w for name, w in table.items() if w != 0 or w is False}}
+    return validated(PretrainRecipe, tree, source)

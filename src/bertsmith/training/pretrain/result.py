@@ -12,25 +12,25 @@ from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.extras import OBJECTIVE_HEADS, objective_heads
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
-from bertsmith.objectives.learner import Learner
+from bertsmith.objectives.program import PretrainModule
 from bertsmith.text.tokenizer import Tokenizer
 
-GENERATOR = "generator"
 
-
-def save_result(learner: Learner, tokenizer: Tokenizer, out: Path, *, write: bool) -> None:
-    """Put the model folder into `out`, beside the run's own files; ELECTRA's generator inside.
+def save_result(module: PretrainModule, tokenizer: Tokenizer, out: Path, *, write: bool) -> None:
+    """Put the model folder into `out`, companions (ELECTRA's generator) into folders inside.
 
     Heads that published models do not have get a file of their own. With sharded weights
     every rank must call this; only the one with `write` touches the disk.
     """
-    model = _plain(learner.model)
-    small = None if learner.generator is None else _plain(learner.generator)
-    own = {name: _whole(tensor) for name, tensor in learner.own_heads.named_parameters()}
+    model = _plain(module.model)
+    companions = {
+        name: _plain(one) for name, one in module.companions.items() if isinstance(one, Model)
+    }
+    own = {name: _whole(tensor) for name, tensor in module.own_heads.named_parameters()}
     if not write:
         return
-    if small is not None:
-        save_model(small, tokenizer, out / GENERATOR, overwrite=True)
+    for name, companion in companions.items():
+        save_model(companion, tokenizer, out / name, overwrite=True)
     with result_folder(out) as staging:
         save_model(model, tokenizer, staging, beside=objective_heads(own))
     if not own:

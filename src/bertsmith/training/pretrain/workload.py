@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from bertsmith.corpus.plans.examples import Inputs
+from bertsmith.corpus.plans.examples import CorpusExamples
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.packing import pack
-from bertsmith.objectives import OBJECTIVES
-from bertsmith.objectives.batch import Score, TrainBatch
-from bertsmith.objectives.learner import BASELINE, Asking
-from bertsmith.objectives.masking.masking import Masking
+from bertsmith.objectives.batch import Score
+from bertsmith.objectives.program import ProgramBatch
 from bertsmith.training.loop.workload import Workload
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
@@ -45,54 +41,45 @@ class PretrainWork(Workload):
     ) -> None:
         self.recipe = recipe
         self._rank, self._world = rank, world
-        tokenizer = corpus.tokenizer()
-        self.asking = Asking(
-            [OBJECTIVES[name] for name in recipe.objectives], Masking.of(recipe.mask, tokenizer)
-        )
+        self.program = recipe.program.make(corpus.tokenizer())
         train, held_out = split(recipe, corpus)
         seed = recipe.run.seed
-        self._stages = [Inputs.of(corpus, train, inputs, seed=seed) for inputs in recipe.inputs]
+        self._stages = [
+            CorpusExamples.of(corpus, train, inputs, seed=seed) for inputs in recipe.inputs
+        ]
         self._held_out = (
-            Inputs.of(corpus, held_out, recipe.inputs[0], seed=seed + 1) if len(held_out) else None
+            CorpusExamples.of(corpus, held_out, recipe.inputs[0], seed=seed + 1)
+            if len(held_out)
+            else None
         )
         self._orders: dict[int, tuple[int, Numbers]] = {}
-        self._batches: list[TrainBatch] | None = None
+        self._batches: list[ProgramBatch] | None = None
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """The weight of each part; what always saying "original" costs is shown, not learned."""
-        weights = dict(self.recipe.objectives)
-        return {**weights, BASELINE: 0.0} if "rtd" in weights else weights
+        """The weight of each part of the loss."""
+        return self.program.weights
 
-    @property
-    def tokens_an_epoch(self) -> int:
-        """Tokens of the documents that are trained on."""
-        return self._stages[0].tokens
-
-    def micro_batches(self, step: int, share: float) -> list[TrainBatch]:
+    def micro_batches(self, step: int, share: float) -> list[ProgramBatch]:
         """This rank's micro-batches of a step."""
         stage = self.recipe.stage_at(share)
-        found: list[TrainBatch] = []
+        found: list[ProgramBatch] = []
         for epoch, numbers in self._numbers(step, stage):
-            copy = self.recipe.mask.copy_of(epoch)
+            copy = self.recipe.program.draw_of(epoch)
             found += self._cut(self._stages[stage], copy, numbers, share)
         return found
 
-    def counts(self, batch: TrainBatch) -> dict[str, int]:
+    def counts(self, batch: ProgramBatch) -> Mapping[str, int]:
         """The predictions of each part, known before the forward pass."""
-        counts = batch.counts
-        return {**counts, BASELINE: counts["rtd"]} if "rtd" in counts else counts
+        return batch.counts
 
     def loss(
-        self, model: nn.Module, batch: TrainBatch
+        self, model: nn.Module, batch: ProgramBatch
     ) -> tuple[Mapping[str, LossSum], Mapping[str, Score]]:
         """The loss of each part as sum and count, and how many predictions were right."""
-        losses, scores = cast(tuple[dict[str, LossSum], dict[str, Score]], model(batch))
-        if BASELINE in scores:
-            losses[BASELINE] = constant_loss(scores[BASELINE])
-        return losses, scores
+        return cast(tuple[dict[str, LossSum], dict[str, Score]], model(batch))
 
-    def tokens(self, batch: TrainBatch) -> int:
+    def tokens(self, batch: ProgramBatch) -> int:
         """The real tokens of a micro-batch."""
         return batch.tokens
 
@@ -106,13 +93,13 @@ class PretrainWork(Workload):
         ]
         return f"{' and '.join(parts)} (rank {self._rank})"
 
-    def held_out(self) -> Iterator[TrainBatch]:
+    def held_out(self) -> Iterator[ProgramBatch]:
         """This rank's share of the held-out examples, hidden as at the end of training."""
         if self._batches is None:
             self._batches = self._prepared()
         yield from self._batches
 
-    def _prepared(self) -> list[TrainBatch]:
+    def _prepared(self) -> list[ProgramBatch]:
         if self._held_out is None:
             return []
         count = self._held_out.count(0)
@@ -137,13 +124,15 @@ class PretrainWork(Workload):
         """The examples of an epoch in the order they are read."""
         kept = self._orders.get(stage)
         if kept is None or kept[0] != epoch:
-            count = self._stages[stage].count(self.recipe.mask.copy_of(epoch))
+            count = self._stages[stage].count(self.recipe.program.draw_of(epoch))
             key = np.array([self.recipe.run.seed, (stage << 48) + epoch], dtype=np.uint64)
             order = np.random.Generator(np.random.Philox(key=key)).permutation(count)
             self._orders[stage] = kept = (epoch, order.astype(np.int64))
         return kept[1]
 
-    def _cut(self, inputs: Inputs, epoch: int, numbers: Numbers, share: float) -> list[TrainBatch]:
+    def _cut(
+        self, inputs: CorpusExamples, epoch: int, numbers: Numbers, share: float
+    ) -> list[ProgramBatch]:
         """Examples as micro-batches of at most `micro_tokens`, long ones first.
 
         Texts of one length stand together, so that attention needs no padding.
@@ -153,7 +142,7 @@ class PretrainWork(Workload):
         found = []
         for part in pack(lengths, self.recipe.batch.micro_tokens, order=order):
             rows = inputs.examples(epoch, numbers[part])
-            found.append(self.asking.prepare(rows, share))
+            found.append(self.program.prepare(rows, share))
         return found
 
 
@@ -161,22 +150,15 @@ def split(recipe: PretrainRecipe, corpus: Corpus) -> tuple[Numbers, Numbers]:
     """Documents to train on and to hold out; where sentences of others are needed, two of each."""
     share = recipe.eval.held_out
     documents = len(corpus.documents) - 1
-    if "nsp" in recipe.objectives and 0 < share * documents < FEWEST_FOR_PAIRS:
+    if recipe.program.pair == "next_sentence" and 0 < share * documents < FEWEST_FOR_PAIRS:
         if documents < 2 * FEWEST_FOR_PAIRS:
             raise ConfigError(
                 f"{documents} documents are too few to ask for the next sentence in some and hold "
-                "out others; set eval.held_out=0, or objectives.nsp=0"
+                "out others; set eval.held_out=0, or program.objectives.nsp=0"
             )
         log.info("of %d documents %d are held out", documents, FEWEST_FOR_PAIRS)
         share = FEWEST_FOR_PAIRS / documents
     return corpus.split(share, recipe.run.seed)
-
-
-def constant_loss(score: Score) -> LossSum:
-    """The loss of giving every token the same answer: what the mere share of each tells."""
-    right = float(score.correct) / max(score.count, 1)
-    parts = [p * math.log(p) for p in (right, 1.0 - right) if p > 0.0]
-    return LossSum(torch.tensor(-sum(parts) * score.count), score.count)
 
 
 def _slice(numbers: Numbers, rank: int, world: int) -> Numbers:

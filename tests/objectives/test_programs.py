@@ -1,24 +1,24 @@
-"""What is asked and how it is scored, for every objective of the table."""
+"""What programs predict and how it is scored, for every objective of the table."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
-from learner_cases import MIXES, VOCAB, case, masking, pairs, tiny
+from program_cases import MIXES, VOCAB, case, masking, objectives, pairs, tiny
 from torch.nn import functional as F
 
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import build
-from bertsmith.nn import Layout
 from bertsmith.nn.loss import added
-from bertsmith.objectives import OBJECTIVES
+from bertsmith.objectives import PROGRAMS
 from bertsmith.objectives.batch import Score
-from bertsmith.objectives.learner import BASELINE, Asking, Learner
-from bertsmith.objectives.replaced_token import sampled
+from bertsmith.objectives.electra import BASELINE, ElectraProgram, sampled
+from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
 
 EACH = pytest.mark.parametrize("name", MIXES)
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
@@ -39,35 +39,36 @@ def rows_for(name: str, count: int = 8, seed: int = 0) -> RowsBatch:
 
 @EACH
 def test_counts_are_known_before_the_forward_pass(name) -> None:
-    asking, learner = case(name)
-    batch = asking.prepare(rows_for(name))
-    losses, scores = learner(batch)
+    program, module = case(name)
+    batch = program.prepare(rows_for(name))
+    losses, scores = module(batch)
     assert {part: loss.count for part, loss in losses.items()} == batch.counts
     assert tuple(batch.counts) == MIXES[name]
     for part, score in scores.items():
         assert 0 <= int(score.correct) <= score.count == batch.counts[part.split("_")[0]]
     assert (BASELINE in scores) == (name == "electra")
-    assert asking.weights == {part: OBJECTIVES[part].weight for part in MIXES[name]}
+    assert tuple(program.weights) == MIXES[name]
 
 
 @EACH
 def test_every_weight_gets_a_gradient_and_one_batch_can_be_learned(name) -> None:
-    asking, learner = case(name)
-    batch = asking.prepare(rows_for(name, 16))
-    optimizer = torch.optim.AdamW(learner.parameters(), lr=3e-3)
+    program, module = case(name)
+    batch = program.prepare(rows_for(name, 16))
+    optimizer = torch.optim.AdamW(module.parameters(), lr=3e-3)
     first: dict[str, float] = {}
     for step in range(80):
-        losses, scores = learner(batch)
+        losses, scores = module(batch)
         means = {part: loss.sum / loss.count for part, loss in losses.items()}
         first = first or {part: mean.item() for part, mean in means.items()}
         optimizer.zero_grad()
         sum(means.values(), torch.zeros(())).backward()
         if not step:
-            for label, parameter in learner.named_parameters():
+            for label, parameter in module.named_parameters():
                 assert parameter.grad is not None, label
                 assert parameter.grad.isfinite().all(), label
                 assert parameter.grad.abs().sum() > 0, label
         optimizer.step()
+    means.pop(BASELINE, None)
     for part, mean in means.items():
         # The discriminator's question gets harder as the generator learns.
         assert mean.item() < first[part] * (0.97 if part == "rtd" else 0.4), part
@@ -78,14 +79,16 @@ def test_every_weight_gets_a_gradient_and_one_batch_can_be_learned(name) -> None
 
 @EACH
 def test_batches_may_be_split_in_any_way(name) -> None:
-    asking, learner = case(name)
+    program, module = case(name)
     whole = rows_for(name, 8)
     parts = [_part(whole, range(0, 3)), _part(whole, range(3, 4)), _part(whole, range(4, 8))]
-    losses, scores = learner(asking.prepare(whole, 0.5))
-    split = [learner(asking.prepare(part, 0.5)) for part in parts]
+    losses, scores = module(program.prepare(whole, 0.5))
+    split = [module(program.prepare(part, 0.5)) for part in parts]
     total = added([one for one, _ in split])
     for part, loss in losses.items():
         assert total[part].count == loss.count
+        if part == BASELINE:
+            continue  # the entropy of a share, which is not a sum over batches
         torch.testing.assert_close(total[part].sum, loss.sum, **CLOSE)
     for part, score in scores.items():
         assert sum((one[part] for _, one in split), Score(0, 0)) == score
@@ -104,33 +107,33 @@ def _part(rows: RowsBatch, texts: range) -> RowsBatch:
 
 
 @torch.no_grad()
-def test_only_rows_that_are_asked_about_are_read() -> None:
-    asking, learner = case("bert")
+def test_only_rows_with_targets_are_read() -> None:
+    program, module = case("bert")
     rows = rows_for("bert")
-    batch = asking.prepare(rows)
-    masked = asking.masking(rows)
+    batch = program.prepare(rows)
+    masked = program.masking(rows)
     expected = np.union1d(np.flatnonzero(masked.hidden), rows.starts)
     assert batch.rows.tolist() == expected.tolist()
-    read = learner.model(batch.inputs, rows=batch.rows).hidden
-    full = learner.model(batch.inputs).hidden
+    read = module.model(batch.inputs, rows=batch.rows).hidden
+    full = module.model(batch.inputs).hidden
     torch.testing.assert_close(read, full[batch.rows], **CLOSE)
-    assert batch.rows[batch.asked["nsp"].at].tolist() == list(batch.layout.starts)
+    assert batch.rows[batch.targets["nsp"].at].tolist() == list(batch.inputs.layout.starts)
 
 
 @torch.no_grad()
 def test_the_masked_lm_is_the_mean_that_torch_computes() -> None:
-    asking, learner = case("bert")
+    program, module = case("bert")
     rows = rows_for("bert")
-    batch = asking.prepare(rows)
-    losses, scores = learner(batch)
-    hidden = np.flatnonzero(asking.masking(rows).hidden)
-    full = learner.model(batch.inputs).hidden
-    logits = learner.model.logits("masked_lm", full[hidden])
+    batch = program.prepare(rows)
+    losses, scores = module(batch)
+    hidden = np.flatnonzero(program.masking(rows).hidden)
+    full = module.model(batch.inputs).hidden
+    logits = module.model.logits("masked_lm", full[hidden])
     targets = torch.from_numpy(rows.ids[hidden]).long()
     expected = F.cross_entropy(logits, targets)
     torch.testing.assert_close(losses["mlm"].sum / losses["mlm"].count, expected, **CLOSE)
     assert int(scores["mlm"].correct) == int((logits.argmax(-1) == targets).sum())
-    assert (batch.ids[hidden] != targets).float().mean() > 0.7
+    assert (batch.inputs.ids[hidden] != targets).float().mean() > 0.7
 
 
 @torch.no_grad()
@@ -138,7 +141,7 @@ def test_next_sentence_and_masked_lm_equal_the_reference_library() -> None:
     transformers = pytest.importorskip("transformers")
     from bertsmith.models.names import published_state
 
-    asking, learner = case("bert")
+    program, module = case("bert")
     config = transformers.BertConfig(
         vocab_size=VOCAB,
         hidden_size=32,
@@ -148,20 +151,20 @@ def test_next_sentence_and_masked_lm_equal_the_reference_library() -> None:
         max_position_embeddings=64,
     )
     reference = transformers.BertForPreTraining(config).eval()
-    missing = reference.load_state_dict(published_state(learner.model), strict=False)
+    missing = reference.load_state_dict(published_state(module.model), strict=False)
     assert not missing.unexpected_keys
     rows = rows_for("bert", 1)
-    batch = asking.prepare(rows)
+    batch = program.prepare(rows)
     labels = torch.full((1, len(rows.ids)), -100)
-    hidden = torch.from_numpy(asking.masking(rows).hidden)
+    hidden = torch.from_numpy(program.masking(rows).hidden)
     labels[0, hidden] = torch.from_numpy(rows.ids).long()[hidden]
     out = reference(
-        input_ids=batch.ids[None],
+        input_ids=batch.inputs.ids[None],
         token_type_ids=batch.inputs.channels["segments"][None],
         labels=labels,
         next_sentence_label=torch.from_numpy(rows.pair_labels),
     )
-    losses, _ = learner.eval()(batch)
+    losses, _ = module.eval()(batch)
     ours = sum(loss.sum / loss.count for loss in losses.values())
     torch.testing.assert_close(ours, out.loss, **CLOSE)
 
@@ -169,21 +172,21 @@ def test_next_sentence_and_masked_lm_equal_the_reference_library() -> None:
 def test_span_boundaries_are_visible_and_places_count_from_the_span() -> None:
     rows = rows_for("spanbert", 40)
     masked = masking(0.3)(rows)
-    asked = OBJECTIVES["sbo"].ask(rows, masked)
-    left, right = asked.at.T.tolist()
-    places = asked.more["place"].tolist()
+    boundary = objectives("sbo").sbo.targets(rows, masked)
+    left, right = boundary.at.T.tolist()
+    places = boundary.more["place"].tolist()
     hidden = masked.hidden
     assert not hidden[left].any()
     assert not hidden[right].any()
     rebuilt = [(a + 1 + p, b) for a, b, p in zip(left, right, places, strict=True)]
     assert [row for row, _ in rebuilt] == np.flatnonzero(hidden).tolist()
-    for (row, b), a, target in zip(rebuilt, left, asked.targets.tolist(), strict=True):
+    for (row, b), a, target in zip(rebuilt, left, boundary.of.tolist(), strict=True):
         assert hidden[a + 1 : b].all()
         assert rows.ids[row] == target
         assert rows.texts[a] == rows.texts[b]
 
 
-def test_spans_at_the_bare_ends_of_a_text_have_no_boundary_and_are_not_asked_about() -> None:
+def test_spans_at_the_bare_ends_of_a_text_have_no_boundary_and_are_not_predicted() -> None:
     hidden = np.array([1, 0, 1, 1, 0, 1, 1, 0, 0, 1], dtype=bool)
     rows = RowsBatch(
         ids=np.arange(10, dtype=np.int32),
@@ -194,15 +197,15 @@ def test_spans_at_the_bare_ends_of_a_text_have_no_boundary_and_are_not_asked_abo
     )
     make = masking()(rows)
     masked = type(make)(ids=rows.ids, hidden=hidden, groups=make.groups, fates=make.fates)
-    asked = OBJECTIVES["sbo"].ask(rows, masked)
-    assert asked.targets.tolist() == [2, 3]
-    assert asked.at.tolist() == [[1, 4], [1, 4]]
+    boundary = objectives("sbo").sbo.targets(rows, masked)
+    assert boundary.of.tolist() == [2, 3]
+    assert boundary.at.tolist() == [[1, 4], [1, 4]]
 
 
 @torch.no_grad()
 def test_the_generator_is_sampled_from_its_own_distribution() -> None:
-    _, learner = case("electra")
-    generator = learner.generator
+    _, module = case("electra")
+    generator = module.companions["generator"]
     hidden = 3 * torch.randn(1, 16, generator=torch.Generator().manual_seed(0))
     generator.heads["masked_lm"].bias[7] = 2.0
     chances = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
@@ -215,10 +218,10 @@ def test_the_generator_is_sampled_from_its_own_distribution() -> None:
 
 
 def test_replaced_tokens_are_those_that_differ_and_the_baseline_counts_the_others() -> None:
-    asking, learner = case("electra")
+    program, module = case("electra")
     rows = rows_for("electra", 30)
-    batch = asking.prepare(rows)
-    _, scores = learner(batch)
+    batch = program.prepare(rows)
+    _, scores = module(batch)
     assert batch.counts["rtd"] == int(rows.real.sum())
     share = int(scores[BASELINE].correct) / scores[BASELINE].count
     # An untrained generator of 60 tokens is right once in a while; the rest was replaced.
@@ -226,65 +229,73 @@ def test_replaced_tokens_are_those_that_differ_and_the_baseline_counts_the_other
 
 
 def test_the_model_is_shown_what_the_generator_wrote() -> None:
-    asking, learner = case("electra")
+    program, module = case("electra")
     rows = rows_for("electra", 30)
     with torch.no_grad():
-        learner.generator.heads["masked_lm"].bias[7] = 1e4  # it always writes token 7
-    _, scores = learner(asking.prepare(rows))
-    hidden = asking.masking(rows).hidden
+        module.companions["generator"].heads["masked_lm"].bias[7] = 1e4  # it always writes token 7
+    _, scores = module(program.prepare(rows))
+    hidden = program.masking(rows).hidden
     replaced = hidden & (rows.ids != 7)
     assert int(scores[BASELINE].correct) == int((rows.real & ~replaced).sum())
     assert replaced.sum() > 20
 
 
 def test_generator_and_discriminator_share_their_embeddings() -> None:
-    _, learner = case("electra")
-    ours, theirs = learner.generator.encoder.embeddings, learner.model.encoder.embeddings
+    _, module = case("electra")
+    ours, theirs = (
+        module.companions["generator"].encoder.embeddings,
+        module.model.encoder.embeddings,
+    )
     for part in ("tokens", "positions", "segments", "norm"):
         assert getattr(ours, part) is getattr(theirs, part)
     assert ours.project is not theirs.project
-    names = [name for name, _ in learner.named_parameters()]
-    assert len(names) == len({id(p) for p in learner.parameters()})
-    assert "generator.encoder.embeddings.tokens.weight" not in names
+    names = [name for name, _ in module.named_parameters()]
+    assert len(names) == len({id(p) for p in module.parameters()})
+    assert "companions.generator.encoder.embeddings.tokens.weight" not in names
 
 
 @EACH
 def test_a_batch_moves_to_a_device_whole(name) -> None:
-    asking, _ = case(name)
-    batch = asking.prepare(rows_for(name)).to("meta")
-    tensors = [batch.ids, batch.inputs.channels["segments"], batch.layout.positions]
-    tensors += [] if batch.rows is None else [batch.rows]
-    for asked in batch.asked.values():
-        tensors += [asked.at, asked.targets, *asked.more.values()]
+    program, _ = case(name)
+    batch = program.prepare(rows_for(name)).to("meta")
+    tensors = list(_tensors(batch))
+    assert len(tensors) > 5
     assert {tensor.device.type for tensor in tensors} == {"meta"}
-    assert isinstance(batch.layout, Layout)
+
+
+def _tensors(value: object) -> Iterator[torch.Tensor]:
+    """Every tensor that a batch holds, however deep."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _tensors(part)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _tensors(getattr(value, field.name))
 
 
 def test_what_does_not_fit_together_is_refused() -> None:
-    model = build("bert", tiny("bert"), heads=["masked_lm"])
-    mlm, nsp, sbo, rtd = (OBJECTIVES[name] for name in ("mlm", "nsp", "sbo", "rtd"))
-    for objectives, message in (
-        ([mlm, nsp], "next_sentence head"),
-        ([mlm, rtd], "needs a generator"),
-        ([mlm, mlm], "named once"),
-        ([], "at least one"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            Learner(model, objectives)
-    both = build("electra", tiny("electra"), heads=["replaced_token"])
+    table = objectives("mlm", "nsp")
+    with pytest.raises(ConfigError, match="named once"):
+        MaskedProgram([table.mlm, table.mlm], masking())
+    with pytest.raises(ConfigError, match="at least one"):
+        MaskedProgram([], masking())
+    model = build("electra", tiny("electra"), heads=["replaced_token"])
     generator = build("electra", tiny("electra", embedding=8), heads=["masked_lm"])
     with pytest.raises(ConfigError, match="embedding width"):
-        Learner(both, [mlm, rtd], generator=generator)
-    with pytest.raises(ConfigError, match="sees none"):
-        Learner(both, [mlm, sbo, rtd], generator=generator)
+        ElectraProgram(masking(), mlm=1.0, rtd=50.0, width=0.5).module(model, generator)
     rows = pairs(2)
     bare = RowsBatch(
         ids=rows.ids, segments=rows.segments, words=rows.words, lengths=rows.lengths, keys=rows.keys
     )
     with pytest.raises(ConfigError, match='pair = "next_sentence"'):
-        Asking([nsp], masking()).prepare(bare)
+        MaskedProgram([table.nsp], masking()).prepare(bare)
 
 
-def test_every_objective_is_asked_somewhere_here_and_named_by_its_key() -> None:
-    assert {part for mix in MIXES.values() for part in mix} == set(OBJECTIVES)
-    assert all(objective.name == name for name, objective in OBJECTIVES.items())
+def test_every_objective_and_program_is_used_here_and_named_by_its_key() -> None:
+    names = set(ObjectiveTable.model_fields)
+    assert {part for name, mix in MIXES.items() if name != "electra" for part in mix} == names
+    assert {one.name for one in objectives(*(names - {"sop"})).chosen} == names - {"sop"}
+    assert set(PROGRAMS) == {"masked", "electra"}
+    assert all(program().kind == kind for kind, program in PROGRAMS.items())

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import nn
 
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models import VARIANTS, Learned, Spec
 from bertsmith.models.build import Model, build
-from bertsmith.objectives import OBJECTIVES
-from bertsmith.objectives.learner import Asking, Learner
+from bertsmith.objectives.electra import ElectraProgram
+from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
 from bertsmith.objectives.masking.grouping import geometric, runs
 from bertsmith.objectives.masking.masking import Masking, Rate
 from bertsmith.objectives.masking.replacement import Replacement
+from bertsmith.objectives.program import PretrainModule, Program
 
 VOCAB = 60
-MIXES = {  # objectives that are asked together, and the variant that is asked
+MIXES = {  # parts of the loss of each program
     "bert": ("mlm", "nsp"),
     "spanbert": ("mlm", "sbo"),
     "roberta": ("mlm",),
     "albert": ("mlm", "sop"),
-    "electra": ("mlm", "rtd"),
+    "electra": ("mlm", "rtd", "rtd_baseline"),
 }
 
 
@@ -69,16 +72,39 @@ def masking(rate: float = 0.15, **more: float) -> Masking:
     return Masking(stages=stages, replacement=make, rate=Rate(start=rate, end=rate))
 
 
-def case(name: str, **more: object) -> tuple[Asking, Learner]:
-    objectives = [OBJECTIVES[part] for part in MIXES[name]]
-    asking = Asking(objectives, masking())
-    variant = "bert" if name == "spanbert" else name
-    random = torch.Generator().manual_seed(1)
-    if len(asking.heads) == 1:  # nobody reads a pooler
-        more = {"pooler": False, **more}
-    model = build(variant, tiny(variant, **more), heads=asking.heads, generator=random)
-    generator: Model | None = None
-    if "rtd" in MIXES[name]:
-        small = replace(tiny(variant, **more), hidden=16, feed_forward=32)
-        generator = build(variant, small, heads=["masked_lm"], generator=random)
-    return asking, Learner(model, objectives, generator=generator, random=random)
+class Builder:
+    """Builds tiny models, drawn from one generator."""
+
+    def __init__(self, variant: str, **more: object) -> None:
+        self.variant, self.more = variant, more
+        self.random = torch.Generator().manual_seed(1)
+        self.spec = tiny(variant, **more)
+
+    def model(self, heads: Sequence[str]) -> Model:
+        alone = {"pooler": False} if len(heads) == 1 else {}  # nobody reads a pooler
+        self.spec = tiny(self.variant, **{**alone, **self.more})
+        return build(self.variant, self.spec, heads=heads, generator=self.random)
+
+    def companion(self, spec: Spec, heads: Sequence[str]) -> Model:
+        small = replace(self.spec, hidden=16, feed_forward=32)
+        return build(self.variant, small, heads=heads, generator=self.random)
+
+    def own_heads(self, make: Callable[[], Mapping[str, nn.Module]]) -> dict[str, nn.Module]:
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            return dict(make())
+
+
+def objectives(*names: str) -> ObjectiveTable:
+    return ObjectiveTable.model_validate(dict.fromkeys(names, 1.0))
+
+
+def program(name: str) -> Program:
+    if name == "electra":
+        return ElectraProgram(masking(), mlm=1.0, rtd=50.0, width=0.5)
+    return MaskedProgram(objectives(*MIXES[name]).chosen, masking())
+
+
+def case(name: str, **more: object) -> tuple[Program, PretrainModule]:
+    made = program(name)
+    return made, made.build(Builder("bert" if name == "spanbert" else name, **more))

@@ -1,0 +1,123 @@
+"""Program: one family of pre-training, from rows of a corpus to losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self
+
+import torch
+from torch import nn
+
+from bertsmith.config import Settings
+from bertsmith.corpus.plans.pairs import PairTask
+from bertsmith.corpus.rows import RowsBatch
+from bertsmith.models.build import Model
+from bertsmith.models.spec import Spec
+from bertsmith.nn.loss import LossSum
+from bertsmith.objectives.batch import Score
+from bertsmith.text.tokenizer import Tokenizer
+
+Losses = dict[str, LossSum]
+Scores = dict[str, Score]
+
+
+class ProgramBatch(Protocol):
+    """A micro-batch of a program; what else it holds only the program knows."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the model reads; nothing is padding."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Predictions of each part of the loss, known before the forward pass."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on a device."""
+
+
+class ModelBuilder(Protocol):
+    """Builds the modules of a program, fresh or from a model folder; the same for the same seed."""
+
+    @property
+    def spec(self) -> Spec:
+        """The shape of the model to pre-train."""
+
+    def model(self, heads: Sequence[str]) -> Model:
+        """The model to pre-train, with these heads."""
+
+    def companion(self, spec: Spec, heads: Sequence[str]) -> Model:
+        """A further model of the same variant, always fresh."""
+
+    def own_heads(self, make: Callable[[], Mapping[str, nn.Module]]) -> dict[str, nn.Module]:
+        """Heads that published models do not have, drawn or from the folder."""
+
+
+class Program(Protocol):
+    """What pre-training learns: how examples are corrupted, and what is predicted of them.
+
+    `prepare` runs in another thread and must be a pure function of its arguments. It may mask,
+    reorder, insert or delete tokens and arrange who sees whom (`nn.Layout.sees`).
+    """
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The weight of each part of the loss; a part of weight 0 is only reported."""
+
+    @property
+    def heads(self) -> Sequence[str]:
+        """The published heads that the model needs."""
+
+    def build(self, builder: ModelBuilder) -> PretrainModule:
+        """The module to train."""
+
+    def prepare(self, rows: RowsBatch, share: float = 0.0) -> Any:
+        """A `ProgramBatch` of these examples when `share` of training (0 to 1) is done."""
+
+    def losses(self, module: PretrainModule, batch: Any) -> tuple[Losses, Scores]:
+        """The loss and the accuracy of each part."""
+
+
+class ProgramSettings(Settings):
+    """The settings of a program: the section `program` of a recipe."""
+
+    kind: str
+
+    @property
+    def pair(self) -> PairTask | None:
+        """The kind of sentence pairs that its examples need."""
+        return None
+
+    def make(self, tokenizer: Tokenizer) -> Program:
+        """The program for a vocabulary."""
+        raise TypeError(f"{type(self).__name__} does not say how its program is made")
+
+    def draw_of(self, epoch: int) -> int:
+        """The number that examples and masks of an epoch are drawn from."""
+        return epoch
+
+
+class PretrainModule(nn.Module):
+    """The model under training with all that only training needs; `forward` computes losses.
+
+    `companions` are models of their own (ELECTRA's generator), `own_heads` heads that published
+    models do not have (SpanBERT's boundary head).
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        model: Model,
+        *,
+        companions: Mapping[str, Model] | None = None,
+        own_heads: Mapping[str, nn.Module] | None = None,
+    ) -> None:
+        super().__init__()
+        self.program = program
+        self.model = model
+        self.companions = nn.ModuleDict(dict(companions or {}))
+        self.own_heads = nn.ModuleDict(dict(own_heads or {}))
+
+    def forward(self, batch: Any) -> tuple[Losses, Scores]:
+        """A batch of the program -> the loss and the accuracy of each part."""
+        return self.program.losses(self, batch)
