@@ -18,7 +18,7 @@ from pathlib import Path
 
 import corpus_making
 
-from bertsmith.corpus import build, pool
+from bertsmith.corpus import build, worker
 from bertsmith.files import streams
 
 
@@ -26,7 +26,7 @@ class HerePool:
     """Stands in for the pool: runs every task at once in this process."""
 
     def __init__(self, workers, mp_context, initializer, initargs) -> None:
-        self._encoder = pool.BlockEncoder(*initargs)
+        self._encoder = worker.BlockEncoder(*initargs)
 
     def submit(self, task, block) -> Future:
         done: Future = Future()
@@ -65,7 +65,7 @@ def main() -> None:
     build.SECONDS_BETWEEN_SAVES = 0.0
     streams.CHUNK = min(options.block, streams.CHUNK)  # small files make many blocks, too
     if options.die_at:
-        pool.ProcessPoolExecutor = HerePool
+        worker.ProcessPoolExecutor = HerePool
         die_at(options.die_at)
     report = build.build_corpus(
         [options.texts],
