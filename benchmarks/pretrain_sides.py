@@ -227,15 +227,19 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     from bertsmith.objectives.program import PretrainModule
     from bertsmith.training.execution.precision import FP32, PrecisionPath
     from bertsmith.training.execution.ranks import SingleRank
-    from bertsmith.training.loop.evaluate import evaluate
-    from bertsmith.training.pretrain.workload import PretrainWork
+    from bertsmith.training.loop.evaluate import evaluate_losses
+    from bertsmith.training.pretrain.workload import PretrainWorkload
 
     recipe = plain_recipe({**job, "side": "fp32", "steps": 1})
     held = recipe.eval.model_copy(update={"held_out": HELD_OUT})
-    work = PretrainWork(recipe.model_copy(update={"eval": held}), open_corpus(Path(job["corpus"])))
+    work = PretrainWorkload(
+        recipe.model_copy(update={"eval": held}), open_corpus(Path(job["corpus"]))
+    )
     module = PretrainModule(work.program, load_model(folder).model)
     path = PrecisionPath(name=FP32, reason="the plain way")
-    found = evaluate(module, work, SingleRank(), device=torch.device("cpu"), precision=path.context)
+    found = evaluate_losses(
+        module, work, SingleRank(), device=torch.device("cpu"), precision=path.context
+    )
     if found is None:
         raise SystemExit("there is no held-out text")
     return float(found.total)

@@ -38,10 +38,10 @@ ESTIMATOR = "estimator.json"  # in a saved folder, next to the files of the mode
 class TextEstimator:
     """What the estimators have in common, and their settings.
 
-    `recipe` is given by name, path or as an object; what else is given is laid over it. A share
-    `dev` of the rows is held out of training to choose the best weights by. `device` and
-    `precision` are those of training and prediction; unset, training takes a GPU if there is one
-    and the precision of the recipe, and prediction is exact on the CPU.
+    `recipe` is given by name, path or as an object; what else is given is laid over it (without a
+    `random_state`, its seed). A share `dev` of the rows is held out of training to choose the best
+    weights by. `device` and `precision` are those of training and prediction; unset, training takes
+    a GPU if there is one and the precision of the recipe, and prediction is exact on the CPU.
     """
 
     model: str = "all-MiniLM-L6-v2"

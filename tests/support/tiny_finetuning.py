@@ -25,7 +25,7 @@ from bertsmith.labeled.example import (
 )
 from bertsmith.models.build import build
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import Finetuned, FinetuneJob, finetune
+from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,
     FinetuneOptimizer,
@@ -117,7 +117,7 @@ class StopAt:
             self.received = "SIGTERM"
 
 
-def finetune_until(step: int, job: FinetuneJob) -> Finetuned:
+def finetune_until(step: int, job: FinetuneJob) -> FinetuneResult:
     """The run up to a step, where it is stopped."""
     stop = StopAt(step)
     return finetune(job, execution=Execution(stop=stop), watch=stop)
@@ -128,7 +128,7 @@ def weights(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.glob("*.safetensors"))}
 
 
-def straight_and_cut(source: str, path: Path, recipe: FinetuneRecipe = RECIPE) -> Finetuned:
+def straight_and_cut(source: str, path: Path, recipe: FinetuneRecipe = RECIPE) -> FinetuneResult:
     """A run in one go, in `path`/straight; the same run cut in two ends with the same weights."""
     done = finetune(tiny_job(source, path / "straight", recipe=recipe))
     stopped = finetune_until(45, tiny_job(source, path / "cut", recipe=recipe))

@@ -22,7 +22,7 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import Finetuned, finetune
+from bertsmith.training.finetune.finetune import FinetuneResult, finetune
 from bertsmith.training.finetune.recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
 from bertsmith.training.finetune.repeat import finetune_seeds
 
@@ -33,7 +33,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
-def figure(done: Finetuned) -> float:
+def figure(done: FinetuneResult) -> float:
     assert done.dev_figures is not None
     return next(iter(done.dev_figures.values()))
 

@@ -15,7 +15,7 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.store import Tried, read_tried, write_tried
+from bertsmith.training.studies.store import TrialResult, read_result, write_result
 from bertsmith.training.studies.trials import (
     Look,
     Trial,
@@ -48,13 +48,15 @@ class Counted:
     def trial(self, key: str = "1") -> Trial:
         return Trial(keys=dict.fromkeys(self.names, key), run=self.run)
 
-    def run(self, names: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried]:
+    def run(self, names: Sequence[str], watch: Watcher | None) -> Mapping[str, TrialResult]:
         if self.fault:
             raise self.fault
         if watch:
             watch(LOOK)
         self.made += names
-        return {name: Tried(name=name, figures={"accuracy": 0.5}, seconds=1.0) for name in names}
+        return {
+            name: TrialResult(name=name, figures={"accuracy": 0.5}, seconds=1.0) for name in names
+        }
 
 
 def test_finished_runs_are_not_repeated_until_something_changes(tmp_path: Path) -> None:
@@ -115,14 +117,14 @@ def test_answers_come_back_as_they_were(tmp_path: Path) -> None:
         Prediction(value=2, confidence=0.5),
     ]
     figures = {"accuracy": 0.1 + 0.2, "mcc": float("nan")}
-    tried = Tried(name="x", figures=figures, seconds=1.5, more={"n": 1}, answers=said)
-    write_tried(tmp_path, tried, "key")
-    found = read_tried(tmp_path, "x", "key")
+    tried = TrialResult(name="x", figures=figures, seconds=1.5, more={"n": 1}, answers=said)
+    write_result(tmp_path, tried, "key")
+    found = read_result(tmp_path, "x", "key")
     assert found is not None
     assert list(found.answers) == said
     assert found.figures == {"accuracy": 0.1 + 0.2, "mcc": None}
     assert (found.seconds, found.more) == (1.5, {"n": 1})
-    assert read_tried(tmp_path, "x", "other") is None
+    assert read_result(tmp_path, "x", "other") is None
 
 
 @pytest.fixture(scope="module")

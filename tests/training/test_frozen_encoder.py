@@ -11,6 +11,7 @@ from tiny_finetuning import RECIPE, straight_and_cut, tiny_folder, tiny_job, wei
 
 from bertsmith.folders.read import load_model
 from bertsmith.nn.encoder import Encoder
+from bertsmith.nn.inputs import Inputs
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
@@ -38,9 +39,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     tokens: list[int] = []
     forward = Encoder.forward
 
-    def counted(self: Encoder, ids: torch.Tensor, *others: object, **named: object) -> object:
-        tokens.append(len(ids))
-        return forward(self, ids, *others, **named)  # type: ignore[arg-type]
+    def counted(self: Encoder, inputs: Inputs, *others: object, **named: object) -> object:
+        tokens.append(len(inputs.ids))
+        return forward(self, inputs, *others, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Encoder, "forward", counted)
     return tokens

@@ -14,7 +14,7 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
 from bertsmith.training.studies.lengths import length_choices, verdict, window_cost
-from bertsmith.training.studies.store import Tried
+from bertsmith.training.studies.store import TrialResult
 
 
 def table(*tokens: int) -> LengthTable:
@@ -72,7 +72,7 @@ TASK = Classify(labels=("no", "yes"))
 DEV = [row(n, [f"t{n}"], Label("yes" if n % 2 else "no")) for n in range(100)]
 
 
-def tried(name: str, wrong: int) -> Tried:
+def tried(name: str, wrong: int) -> TrialResult:
     said = [
         Prediction(value=example.target.name if n >= wrong else "?")  # type: ignore[union-attr]
         for n, example in enumerate(DEV)
@@ -81,7 +81,7 @@ def tried(name: str, wrong: int) -> Tried:
         one if one.value != "?" else Prediction(value="no" if n % 2 else "yes")
         for n, one in enumerate(said)
     ]
-    return Tried(name=name, figures=score(TASK, DEV, said), seconds=1.0, answers=said)
+    return TrialResult(name=name, figures=score(TASK, DEV, said), seconds=1.0, answers=said)
 
 
 def test_a_clear_winner_is_named() -> None:

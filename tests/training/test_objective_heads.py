@@ -22,7 +22,7 @@ from bertsmith.objectives.program import PretrainModule
 from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.result import save_result
-from bertsmith.training.pretrain.workload import PretrainWork
+from bertsmith.training.pretrain.workload import PretrainWorkload
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def copy(span_folder, tmp_path) -> Path:
 
 def module(name: str, corpus: Path, init: Path | None = None, *more: str) -> PretrainModule:
     recipe, shards = short_recipe(name, *more), open_corpus(corpus)
-    return build_module(recipe, shards, PretrainWork(recipe, shards).program, init=init)
+    return build_module(recipe, shards, PretrainWorkload(recipe, shards).program, init=init)
 
 
 def heads(made: PretrainModule) -> dict[str, torch.Tensor]:

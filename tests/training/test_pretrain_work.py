@@ -10,7 +10,7 @@ from toy_corpus import short_recipe, toy_corpus
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.objectives.batch import PretrainBatch, Score
 from bertsmith.objectives.electra import constant_loss
-from bertsmith.training.pretrain.workload import PretrainWork, split
+from bertsmith.training.pretrain.workload import PretrainWorkload, split
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def _split(batch: PretrainBatch) -> tuple[torch.Tensor, ...]:
     return batch.inputs.ids.split(list(batch.inputs.layout.lengths))
 
 
-def texts(work: PretrainWork, step: int, share: float = 0.0) -> list[tuple[int, ...]]:
+def texts(work: PretrainWorkload, step: int, share: float = 0.0) -> list[tuple[int, ...]]:
     """The ids of every text of a step, as they stand after hiding."""
     found = []
     for batch in work.micro_batches(step, share):
@@ -33,18 +33,18 @@ def texts(work: PretrainWork, step: int, share: float = 0.0) -> list[tuple[int, 
 
 def test_any_number_of_ranks_reads_the_same_batch(corpus) -> None:
     recipe = short_recipe("bert", "batch.sequences=7")
-    whole = PretrainWork(recipe, corpus)
+    whole = PretrainWorkload(recipe, corpus)
     for step in range(3):
         expected = sorted(texts(whole, step))
         assert len(expected) == 7
         for world in (2, 3, 7):
-            ranks = [PretrainWork(recipe, corpus, rank=r, world=world) for r in range(world)]
+            ranks = [PretrainWorkload(recipe, corpus, rank=r, world=world) for r in range(world)]
             assert sorted(text for rank in ranks for text in texts(rank, step)) == expected
 
 
 def test_a_step_is_the_same_whatever_was_read_before(corpus) -> None:
     recipe = short_recipe("bert")
-    walked, jumped = PretrainWork(recipe, corpus), PretrainWork(recipe, corpus)
+    walked, jumped = PretrainWorkload(recipe, corpus), PretrainWorkload(recipe, corpus)
     steps = [texts(walked, step) for step in range(9)]
     assert texts(jumped, 8) == steps[8]
     assert texts(jumped, 3) == steps[3]
@@ -52,7 +52,7 @@ def test_a_step_is_the_same_whatever_was_read_before(corpus) -> None:
 
 def test_an_epoch_reads_each_example_once_and_masks_are_new(corpus) -> None:
     recipe = short_recipe("roberta", "batch.sequences=1", "input.max_length=32")
-    work = PretrainWork(recipe, corpus)
+    work = PretrainWorkload(recipe, corpus)
     count = work._stages[0].count(0)
     numbers = [n for step in range(count) for _, found in work._numbers(step, 0) for n in found]
     assert sorted(numbers) == list(range(count))
@@ -64,7 +64,7 @@ def test_static_masking_repeats_its_copies(corpus) -> None:
     recipe = short_recipe(
         "roberta", "batch.sequences=2", "program.mask.copies=2", "input.max_length=32"
     )
-    work = PretrainWork(recipe, corpus)
+    work = PretrainWorkload(recipe, corpus)
     count = work._stages[0].count(0)
     steps = -(-count // 2)
     epochs = [
@@ -77,7 +77,7 @@ def test_static_masking_repeats_its_copies(corpus) -> None:
 
 def test_a_later_stage_has_longer_texts_and_as_many_tokens(corpus) -> None:
     recipe = short_recipe("fast", "batch.tokens=2048", "batch.micro_tokens=4096")
-    work = PretrainWork(recipe, corpus)
+    work = PretrainWorkload(recipe, corpus)
     short, long = texts(work, 5, 0.5), texts(work, 5, 0.95)
     assert max(map(len, short)) == 128
     assert 480 < max(map(len, long)) <= 512
@@ -92,9 +92,9 @@ def test_held_out_documents_are_not_trained_on_and_shared_among_ranks(corpus) ->
     assert len(train) + len(held_out) == len(corpus.documents) - 1
     assert len(split(short_recipe("bert", "eval.held_out=0.001"), corpus)[1]) == 2
     assert len(split(short_recipe("bert", "eval.held_out=0"), corpus)[1]) == 0
-    assert list(PretrainWork(short_recipe("bert", "eval.held_out=0"), corpus).held_out()) == []
-    whole = list(PretrainWork(recipe, corpus).held_out())
-    halves = [list(PretrainWork(recipe, corpus, rank=r, world=2).held_out()) for r in range(2)]
+    assert list(PretrainWorkload(short_recipe("bert", "eval.held_out=0"), corpus).held_out()) == []
+    whole = list(PretrainWorkload(recipe, corpus).held_out())
+    halves = [list(PretrainWorkload(recipe, corpus, rank=r, world=2).held_out()) for r in range(2)]
     assert sum(b.tokens for b in whole) == sum(b.tokens for half in halves for b in half)
 
 
@@ -110,5 +110,5 @@ def test_the_baseline_of_detection_is_what_a_constant_answer_costs() -> None:
 
 
 def test_a_diagnosis_names_the_examples(corpus) -> None:
-    said = PretrainWork(short_recipe("bert"), corpus).examples(3)
+    said = PretrainWorkload(short_recipe("bert"), corpus).examples(3)
     assert "of epoch 0" in said

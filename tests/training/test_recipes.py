@@ -18,7 +18,7 @@ from bertsmith.objectives.electra import narrowed
 from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, spec_of
 from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
-from bertsmith.training.pretrain.workload import PretrainWork
+from bertsmith.training.pretrain.workload import PretrainWorkload
 
 NAMES = [
     "albert", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "fast", "macbert", "nezha",
@@ -49,7 +49,7 @@ def test_a_recipe_survives_the_way_to_a_file_and_back(name, tmp_path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_builds_and_makes_batches_that_learn(name, corpus) -> None:
     recipe = short_recipe(name)
-    work = PretrainWork(recipe, corpus)
+    work = PretrainWorkload(recipe, corpus)
     module = build_module(recipe, corpus, work.program)
     batches = work.micro_batches(0, 0.0)
     assert sum(work.tokens(batch) for batch in batches) <= 1024
@@ -168,12 +168,12 @@ def test_a_generator_is_narrow_but_shares_the_embedding(corpus) -> None:
 def test_texts_longer_than_the_positions_are_refused(corpus) -> None:
     recipe = short_recipe("bert", "model.positions=256")
     with pytest.raises(ConfigError, match="256 positions"):
-        build_module(recipe, corpus, PretrainWork(recipe, corpus).program)
+        build_module(recipe, corpus, PretrainWorkload(recipe, corpus).program)
 
 
 def test_the_same_seed_builds_the_same_model(corpus) -> None:
     recipe = short_recipe("spanbert")
-    program = PretrainWork(recipe, corpus).program
+    program = PretrainWorkload(recipe, corpus).program
     torch.manual_seed(1)
     one = build_module(recipe, corpus, program).state_dict()
     torch.manual_seed(2)

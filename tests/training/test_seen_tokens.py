@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from bertsmith.training.finetune.embedding_subset import SeenTokens
+from bertsmith.training.finetune.embedding_subset import EmbeddingSubset
 
 SEEN = [1, 4, 5]
 IDS = torch.tensor([4, 1, 4, 5, 5, 5])
@@ -19,12 +19,12 @@ def table() -> nn.Embedding:
 
 def test_rows_are_found_by_the_numbers_of_the_whole_table() -> None:
     whole = table()
-    assert torch.equal(SeenTokens(whole, SEEN)(IDS), whole(IDS))
+    assert torch.equal(EmbeddingSubset(whole, SEEN)(IDS), whole(IDS))
 
 
 def test_training_moves_the_same_rows_in_the_same_way_and_no_others() -> None:
     whole, source = table(), table()
-    part = SeenTokens(source, SEEN)
+    part = EmbeddingSubset(source, SEEN)
     target = torch.randn(6, 3)
     for module in (whole, part):
         optimizer = torch.optim.AdamW(module.parameters(), lr=0.1, weight_decay=0.0)
@@ -41,7 +41,7 @@ def test_training_moves_the_same_rows_in_the_same_way_and_no_others() -> None:
 
 
 def test_only_the_rows_that_are_there_are_parameters_and_state() -> None:
-    part = SeenTokens(table(), SEEN)
+    part = EmbeddingSubset(table(), SEEN)
     assert [(name, tuple(value.shape)) for name, value in part.named_parameters()] == [
         ("weight", (3, 3))
     ]
@@ -50,4 +50,4 @@ def test_only_the_rows_that_are_there_are_parameters_and_state() -> None:
 
 def test_a_token_that_was_left_out_is_not_taken_for_another() -> None:
     with pytest.raises(IndexError):
-        SeenTokens(table(), SEEN)(torch.tensor([0]))
+        EmbeddingSubset(table(), SEEN)(torch.tensor([0]))

@@ -24,7 +24,7 @@ from bertsmith.training.execution.ranks import SingleRank
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
 from bertsmith.training.finetune.record import regulariser
-from bertsmith.training.finetune.workload import FinetuneWork, Regularizers
+from bertsmith.training.finetune.workload import FinetuneWorkload, Regularizers
 
 TOKENIZER = word_tokenizer()
 MASK = SPECIAL.index("[MASK]")
@@ -91,7 +91,7 @@ def test_several_ranks_hide_what_one_hides() -> None:
     plan = PlanSettings(batch=8)
 
     def read(rank: int, world: int) -> list[list[int]]:
-        work = FinetuneWork(
+        work = FinetuneWorkload(
             task,
             features,
             plan=plan,

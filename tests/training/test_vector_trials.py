@@ -17,7 +17,7 @@ from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.model.vector_choices import vector_choices
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
-from bertsmith.training.studies.store import Tried
+from bertsmith.training.studies.store import TrialResult
 from bertsmith.training.studies.trials import run_trials
 from bertsmith.training.studies.vectors import frozen_recipe, vector_trials, with_vector
 
@@ -35,7 +35,7 @@ def job(source: str, out: Path, task: str = "classify") -> FinetuneJob:
     )
 
 
-def studied(job: FinetuneJob, choices: dict[str, VectorSettings]) -> dict[str, Tried]:
+def studied(job: FinetuneJob, choices: dict[str, VectorSettings]) -> dict[str, TrialResult]:
     trials = vector_trials(job, list(choices.values()), Execution())
     done = run_trials(trials, job.folder)
     return {one.name.removeprefix("frozen."): one for one in done.rows}

@@ -19,7 +19,7 @@ from bertsmith.report.finetune.model_card import model_card
 from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
-from bertsmith.training.finetune.record import Making, write_record
+from bertsmith.training.finetune.record import RecordSource, write_record
 from bertsmith.training.loop.progress import Watcher
 
 LENGTH = 64
@@ -61,7 +61,7 @@ def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> Pr
     )
     finetune(job, execution=execution, watch=watch)
     table = length_table(splits, load_tokenizer(model))
-    making = Making(
+    making = RecordSource(
         job=job,
         splits=splits,
         run=out,

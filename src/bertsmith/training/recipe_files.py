@@ -15,7 +15,7 @@ DATA_SETS = "data_sets.toml"  # one small recipe per table
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class RecipeShelf:
     """The shipped recipes of one command, in a folder that has its name.
 
     A file is a recipe; each table of data_sets.toml is one, too. Of each pair in `either_or`
@@ -53,7 +53,7 @@ class Shelf:
                 f"there is no recipe file {path}; `bertsmith recipes` lists known names"
             )
         for other in sorted(folder.name for folder in RECIPES.iterdir() if folder.is_dir()):
-            if path.name in Shelf(other).shipped():
+            if path.name in RecipeShelf(other).shipped():
                 raise ConfigError(
                     f"the recipe {named!r} is one of `bertsmith {other}`; those of {self.command} "
                     f"are {', '.join(known)}"

@@ -15,8 +15,8 @@ from bertsmith.cli.shared.trials_run import TrialOptions
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
-    from bertsmith.training.studies.data_sets import Shelf
-    from bertsmith.training.studies.glue import SetRun
+    from bertsmith.training.studies.data_sets import FoundSets
+    from bertsmith.training.studies.glue import DataSetRun
     from bertsmith.training.studies.trials import Trials
 
 What = Annotated[
@@ -100,7 +100,7 @@ def glue(
         raise typer.Exit(1)
 
 
-def _wanted(shelf: Shelf, only: Sequence[str], data: Path) -> list[str]:
+def _wanted(shelf: FoundSets, only: Sequence[str], data: Path) -> list[str]:
     """The data sets to run: those of GLUE and CLUE that are available, or those named."""
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
@@ -121,18 +121,18 @@ def _wanted(shelf: Shelf, only: Sequence[str], data: Path) -> list[str]:
 
 def _run(
     name: str,
-    shelf: Shelf,
+    shelf: FoundSets,
     model: str,
     which: Which,
     settings: TrialOptions,
     out: Path,
     mark: str,
-) -> SetRun:
+) -> DataSetRun:
     from bertsmith.training.studies.data_sets import SETS
-    from bertsmith.training.studies.glue import SetRun
+    from bertsmith.training.studies.glue import DataSetRun
 
     one = SETS[name]
-    return SetRun(
+    return DataSetRun(
         one=one,
         path=shelf.found[name],
         recipe=settings.read(None, named=name, epochs=which.epochs),
@@ -143,7 +143,7 @@ def _run(
     )
 
 
-def _record(model: str, data: Path, done: Trials, shelf: Shelf) -> dict[str, Any]:
+def _record(model: str, data: Path, done: Trials, shelf: FoundSets) -> dict[str, Any]:
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     ran = {one.name for one in done.rows}

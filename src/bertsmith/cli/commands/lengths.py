@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bertsmith.tasks.length import LengthSettings
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import Verdict
-    from bertsmith.training.studies.store import Tried
+    from bertsmith.training.studies.store import TrialResult
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="File, or folder with train, dev and test files.")
@@ -204,7 +204,7 @@ def _with_length(job: FinetuneJob, name: str, length: LengthSettings) -> Finetun
     return replace(job, recipe=recipe, out=job.folder / name)
 
 
-def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], list[str]]:
+def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
     """Which run is best, as JSON and as lines."""
     from bertsmith.training.finetune.finetune import job_task
     from bertsmith.training.studies.lengths import verdict
@@ -224,7 +224,7 @@ def _verdict(job: FinetuneJob, tried: Sequence[Tried]) -> tuple[dict[str, Any], 
     return record, [head, *_table(job.task, tried, result), *result.words()]
 
 
-def _table(task: str, tried: Sequence[Tried], result: Verdict) -> list[str]:
+def _table(task: str, tried: Sequence[TrialResult], result: Verdict) -> list[str]:
     from bertsmith.cli.shared.console import duration
     from bertsmith.cli.views.trials import figure_text, shown_figures, table_lines
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bertsmith.tasks.model.text_vector import VectorSettings
     from bertsmith.training.execution.execution import Execution
     from bertsmith.training.finetune.finetune import FinetuneJob
-    from bertsmith.training.studies.store import Tried
+    from bertsmith.training.studies.store import TrialResult
     from bertsmith.training.studies.trials import Trial
 
 Only = Annotated[
@@ -205,7 +205,7 @@ def _trials(
     return found
 
 
-def _record(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
+def _record(job: FinetuneJob, tried: Sequence[TrialResult]) -> dict[str, Any]:
     """All rows, the best first."""
     from bertsmith.metrics import LOWER_IS_BETTER
     from bertsmith.tasks.kinds import task_kind
@@ -213,7 +213,7 @@ def _record(job: FinetuneJob, tried: Sequence[Tried]) -> dict[str, Any]:
     figure = job.recipe.best.figure or task_kind(job.task).metric.main
     sign = 1 if figure in LOWER_IS_BETTER else -1
 
-    def place_of(one: Tried) -> tuple[bool, float]:
+    def place_of(one: TrialResult) -> tuple[bool, float]:
         value = one.figures.get(figure)
         missing = value is None or math.isnan(value)
         return missing, 0.0 if value is None or missing else sign * value

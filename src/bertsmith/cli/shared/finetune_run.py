@@ -242,12 +242,12 @@ def _tell(
     from bertsmith.files.atomic_file import write_staged
     from bertsmith.report.finetune import write_finetune_report
     from bertsmith.report.finetune.model_card import model_card
-    from bertsmith.training.finetune.record import Making, write_record
+    from bertsmith.training.finetune.record import RecordSource, write_record
 
     if trained.outcome.status == "stopped":
         sys.stdout.write(stopped_line(trained.outcome) + "\n")
         return
-    making = Making(
+    making = RecordSource(
         job=job,
         splits=splits,
         run=trained.folder,

@@ -62,9 +62,11 @@ def verify(path: Path, *, rank: int = 0, world: int = 1) -> dict[str, Any]:
                 raise FolderError(
                     f"{where} has {size:,} bytes and should have {expected['size']:,}"
                 )
-            found = expected["sha256"] if number % world != rank else stream_digest(file)
-        if found != expected["sha256"]:
-            raise FolderError(f"{where} is damaged: its sha256 is {found[:12]}..., not as recorded")
+            actual = expected["sha256"] if number % world != rank else stream_digest(file)
+        if actual != expected["sha256"]:
+            raise FolderError(
+                f"{where} is damaged: its sha256 is {actual[:12]}..., not as recorded"
+            )
     return manifest
 
 

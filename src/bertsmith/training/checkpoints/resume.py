@@ -1,4 +1,4 @@
-"""Whether a run may go on under settings that are not the old ones; no change passes in silence."""
+"""Checks whether changed settings still allow resuming; no change passes in silence."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ FREE = {
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Fact]:
     """Nested settings as dotted names, as in overrides; lists become JSON text."""
-    found: dict[str, Fact] = {}
+    flat: dict[str, Fact] = {}
     for key, value in settings.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            found |= flatten(value, f"{name}.")
+            flat |= flatten(value, f"{name}.")
         elif isinstance(value, str | int | float | bool) or value is None:
-            found[name] = value
+            flat[name] = value
         else:
-            found[name] = json.dumps(value, sort_keys=True, default=str)
-    return found
+            flat[name] = json.dumps(value, sort_keys=True, default=str)
+    return flat
 
 
 def machine_facts(*, world: int) -> dict[str, Fact]:
@@ -95,9 +95,9 @@ def _reason(name: str) -> str | None:
     """Why a change of this setting is let through, if it is."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
-        found = FREE.get(".".join(parts[:length]))
-        if found is not None:
-            return found
+        reason = FREE.get(".".join(parts[:length]))
+        if reason is not None:
+            return reason
     return None
 
 

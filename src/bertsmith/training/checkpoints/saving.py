@@ -57,11 +57,11 @@ class Saver:
             return TrainState()
         on_first(self._run.ranks, self._tidy)
         self._checkpoints.prepare()
-        found = self._checkpoints.newest()
-        if found is None:
+        checkpoint = self._checkpoints.newest()
+        if checkpoint is None:
             return TrainState()
-        state = together(self._run.ranks, lambda: self._load(found))
-        log.info("resuming from %s (step %d)", found.path, found.step)
+        state = together(self._run.ranks, lambda: self._load(checkpoint))
+        log.info("resuming from %s (step %d)", checkpoint.path, checkpoint.step)
         return state
 
     def save(self, state: TrainState, *, reason: str) -> None:
@@ -99,15 +99,15 @@ class Saver:
         for path in self._run.folder.glob(f".{RESULT}.*.partial"):
             path.unlink(missing_ok=True)  # a process was killed between two system calls
 
-    def _load(self, found: Found) -> TrainState:
+    def _load(self, checkpoint: Found) -> TrainState:
         """Fill model, optimizer and mean; no rank needs another for it."""
-        path = found.path
-        before = found.manifest.get("settings")
+        path = checkpoint.path
+        before = checkpoint.manifest.get("settings")
         if not isinstance(before, dict):
             raise FolderError(f"{path}: the manifest has no settings; it is not of this version")
-        changes = check_changes(before, self.facts, step=found.step, accept=self._run.accept)
+        changes = check_changes(before, self.facts, step=checkpoint.step, accept=self._run.accept)
         state = TrainState.from_json(read_document(path, STATE), where=str(path / STATE))
-        stored = open_stored(path, found.manifest)
+        stored = open_stored(path, checkpoint.manifest)
         weights = _weights(self._run.model)
         _check_fit(stored, MODEL, weights)
         stored.read(MODEL, weights)

@@ -83,9 +83,9 @@ class StoredShards:
         """Empty tensors (device meta) with the names, shapes and types of a group."""
         return {
             name.removeprefix(f"{group}:"): torch.empty(
-                found.size, dtype=found.properties.dtype, device="meta"
+                entry.size, dtype=entry.properties.dtype, device="meta"
             )
-            for name, found in _tensors(self._metadata).items()
+            for name, entry in _tensors(self._metadata).items()
             if name.startswith(f"{group}:")
         }
 
@@ -105,8 +105,8 @@ class StoredShards:
 
 def local(tensor: Tensor) -> Tensor:
     """What this rank holds of a tensor."""
-    found: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return found
+    local: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return local
 
 
 def _own(groups: Groups, ranks: Ranks) -> dict[str, Tensor]:
@@ -124,16 +124,16 @@ def _own(groups: Groups, ranks: Ranks) -> dict[str, Tensor]:
 
 def _tensors(metadata: Metadata) -> dict[str, TensorStorageMetadata]:
     every = metadata.state_dict_metadata.items()
-    return {name: found for name, found in every if isinstance(found, TensorStorageMetadata)}
+    return {name: entry for name, entry in every if isinstance(entry, TensorStorageMetadata)}
 
 
 def _check_cover(metadata: Metadata, path: Path) -> None:
     """The reader leaves rows that no shard holds as they are: refuse a tensor that has some."""
-    for name, found in _tensors(metadata).items():
-        stored = sum(math.prod(chunk.sizes) for chunk in found.chunks)
-        if stored != math.prod(found.size):
+    for name, entry in _tensors(metadata).items():
+        stored = sum(math.prod(chunk.sizes) for chunk in entry.chunks)
+        if stored != math.prod(entry.size):
             raise FolderError(
-                f"{path}: {name} has {math.prod(found.size):,} values and the shards hold "
+                f"{path}: {name} has {math.prod(entry.size):,} values and the shards hold "
                 f"{stored:,}; a shard is missing or doubled"
             )
 

@@ -103,6 +103,6 @@ def recorded_path(out: Path) -> str | None:
         path = checkpoints.path(step)
         if is_whole(path):
             settings = read_manifest(Folder.at(path)).get("settings")
-            found = settings.get("precision") if isinstance(settings, dict) else None
-            return found if isinstance(found, str) else None
+            name = settings.get("precision") if isinstance(settings, dict) else None
+            return name if isinstance(name, str) else None
     return None

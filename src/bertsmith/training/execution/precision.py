@@ -190,9 +190,9 @@ def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
         # The user insists: right is enough, faster or not.
         right = [path for path in (TORCH_BF16, MKL_BF16) if _is_right(path, report)]
         if not right:
-            said = "; ".join(f"{name}: {why}" for name, why in choice.refused.items())
+            reasons = "; ".join(f"{name}: {why}" for name, why in choice.refused.items())
             raise HardwareError(
-                f"no bf16 product works on this CPU ({said}); train with run.precision=fp32"
+                f"no bf16 product works on this CPU ({reasons}); train with run.precision=fp32"
             )
         return PrecisionPath(name=right[0], reason="asked for; no faster than fp32 here")
     return PrecisionPath(name=choice.path, reason=choice.reason)

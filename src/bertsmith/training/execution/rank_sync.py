@@ -60,11 +60,11 @@ def _unpacked(sums: dict[str, float], rank: int, size: int) -> str:
 
 def _first_fault(ranks: Ranks, own: Exception | None) -> BertsmithError:
     """The fault of the lowest rank that has one, made again where it did not happen."""
-    told = "" if own is None else json.dumps([type(own).__name__, str(own)[:_LONGEST]])
-    for rank, text in enumerate(gather_text(ranks, told)):
+    message = "" if own is None else json.dumps([type(own).__name__, str(own)[:_LONGEST]])
+    for rank, text in enumerate(gather_text(ranks, message)):
         if text:
-            kind, message = json.loads(text)
-            return _kinds().get(kind, BertsmithError)(f"rank {rank} failed: {message}")
+            kind, reason = json.loads(text)
+            return _kinds().get(kind, BertsmithError)(f"rank {rank} failed: {reason}")
     return BertsmithError("a rank failed without a message")
 
 

@@ -149,13 +149,13 @@ class DataParallel(SingleRank):
         sums = torch.tensor([check, check * check, *values], dtype=torch.float64)
         sums = sums.to(self._device)
         self._meet("adding up counts", lambda: dist.all_reduce(sums))
-        found = sums.tolist()
-        if found[0] != check * self.world or found[1] != check * check * self.world:
+        totals = sums.tolist()
+        if totals[0] != check * self.world or totals[1] != check * check * self.world:
             raise BertsmithError(
                 f"rank {self.rank} counts {names}, another rank something else; every rank must "
                 "run the same version and the same settings"
             )
-        return dict(zip(names, found[2:], strict=True))
+        return dict(zip(names, totals[2:], strict=True))
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
@@ -163,9 +163,9 @@ class DataParallel(SingleRank):
 
     def most(self, number: int) -> int:
         """The largest of the ranks' numbers."""
-        found = torch.tensor(number, dtype=torch.long, device=self._device)
-        self._meet("comparing numbers", lambda: dist.all_reduce(found, dist.ReduceOp.MAX))
-        return int(found)
+        largest = torch.tensor(number, dtype=torch.long, device=self._device)
+        self._meet("comparing numbers", lambda: dist.all_reduce(largest, dist.ReduceOp.MAX))
+        return int(largest)
 
     def barrier(self) -> None:
         """Wait for all."""

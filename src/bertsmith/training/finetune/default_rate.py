@@ -1,4 +1,4 @@
-"""The learning rate of fine-tuning where none was given: what suits the model."""
+"""The default learning rate of fine-tuning: by model width, or by the size of vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.encoder_cache import read_vectors
+from bertsmith.training.finetune.encoder_cache import encode_passages
 
 # 1e-4 suits a width of 384 (all-MiniLM-L6-v2). In inverse proportion, 128 gets 3e-4, which stands
 # in the grid for compact BERTs (Turc et al. 2019, arXiv:1908.08962), and 768 gets 5e-5, which
@@ -26,14 +26,14 @@ HEAD_ALONE = 1e-3  # where a head's input changes while it learns, so that no si
 SAMPLE = 64  # rows whose vectors tell their size
 
 
-def usual_rate(model: TaskModel, features: Sequence[Feature], execution: Execution) -> float:
+def default_rate(model: TaskModel, features: Sequence[Feature], execution: Execution) -> float:
     """By the width of the model; if its encoder is frozen, by the size of what the head reads."""
     if not model.frozen:
         return by_width(model.model.spec.hidden)
     learns_below = any(weight.requires_grad for weight in model.model.encoder.parameters())
     if learns_below or not model.keeps_vectors:
         return HEAD_ALONE
-    rate = by_size(read_vectors(model, features[:SAMPLE], execution))
+    rate = by_size(encode_passages(model, features[:SAMPLE], execution))
     # All ranks must have the same, and their last bits need not agree.
     return execution.ranks.sum_counts({"rate": rate if execution.ranks.is_first else 0.0})["rate"]
 
@@ -50,5 +50,5 @@ def by_size(vectors: NDArray[np.float32]) -> float:
 
 
 def _two_digits(rate: float) -> float:
-    """Rounded, so that a run that goes on elsewhere finds the same."""
+    """Rounded, so that a run that goes on elsewhere gets the same."""
     return float(f"{rate:.1e}")

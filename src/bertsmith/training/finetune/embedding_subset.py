@@ -1,4 +1,4 @@
-"""A token table without the rows that no text has, for as long as a model is trained.
+"""Trains only the embedding rows that occur in the data.
 
 The gradient of a table is as large as the table, and an optimizer reads and writes three times as
 much: with short texts that was a third of a step. Rows that no text has get no gradient; only the
@@ -18,8 +18,8 @@ from bertsmith.models.build import Model
 from bertsmith.tasks.feature import Feature
 
 
-class SeenTokens(nn.Embedding):
-    """The rows `seen` of a table, which still goes by the numbers of the whole one."""
+class EmbeddingSubset(nn.Embedding):
+    """The rows `seen` of an embedding table, addressed by the ids of the whole one."""
 
     places: Tensor  # (V,) the row of each token, -1: not here
 
@@ -46,7 +46,9 @@ class SeenTokens(nn.Embedding):
         return whole
 
 
-def keep_seen(model: Model, features: Iterable[Feature], also: Sequence[int] = ()) -> None:
+def use_embedding_subset(
+    model: Model, features: Iterable[Feature], also: Sequence[int] = ()
+) -> None:
     """Leave the rows of other tokens out of a model that is about to be trained on `features`.
 
     `also` are tokens that training will put into them.
@@ -59,11 +61,11 @@ def keep_seen(model: Model, features: Iterable[Feature], also: Sequence[int] = (
     for feature in features:
         seen[feature.encoding.ids] = True
     if not seen.all():
-        model.encoder.embeddings.tokens = SeenTokens(table, np.flatnonzero(seen).tolist())
+        model.encoder.embeddings.tokens = EmbeddingSubset(table, np.flatnonzero(seen).tolist())
 
 
-def put_back_all(model: Model) -> None:
-    """Undo `keep_seen`, with what was learned."""
+def restore_embeddings(model: Model) -> None:
+    """Undo `use_embedding_subset`, with what was learned."""
     table = model.encoder.embeddings.tokens
-    if isinstance(table, SeenTokens):
+    if isinstance(table, EmbeddingSubset):
         model.encoder.embeddings.tokens = table.put_back()

@@ -1,4 +1,4 @@
-"""What an encoder that stays as it is says of texts: each is read once, not once an epoch."""
+"""Caches the outputs of a frozen encoder: each text is encoded once, not once per epoch."""
 
 from __future__ import annotations
 
@@ -20,65 +20,65 @@ from bertsmith.training.loop.progress import Progress, Watcher
 
 log = logging.getLogger(__name__)
 
-MOST = 2 * 2**30  # bytes of vectors that are kept; beyond that, every epoch reads the texts anew
+MOST = 2 * 2**30  # bytes of cached vectors; beyond that, every epoch encodes the texts again
 PHASE = "the encoder reads each text once"
 Rows = dict[str, list[Feature]]
-Memory = dict[str, NDArray[np.float32]]  # vectors (N, W) of each set of rows, by its name
+EncoderCache = dict[str, NDArray[np.float32]]  # vectors (N, W) of each set of rows, by its name
 
 
-def keep_vectors(
+def cache_vectors(
     model: TaskModel,
     rows: Mapping[str, Sequence[Feature]],
     *,
     execution: Execution,
     watch: Watcher | None = None,
-    memory: Memory | None = None,
+    cache: EncoderCache | None = None,
 ) -> Rows:
-    """The same features with what a frozen encoder says of each.
+    """The same features with the output of a frozen encoder for each.
 
-    Batches are made of all rows of a set, whatever is trained on them later: a run that goes on
-    after a kill reads vectors of the same bits. `memory` serves runs of other seeds with the same
+    Batches are made of all rows of a set, whatever is trained on them later: a run that resumes
+    after a kill reads vectors of the same bits. `cache` serves runs of other seeds with the same
     encoder and rows: what it holds is not read again.
     """
     count = sum(map(len, rows.values()))
     if 4 * count * model.width > MOST:
-        log.info("%d vectors are more than are kept: every epoch reads the texts anew", count)
+        log.info("%d vectors are more than are cached: every epoch encodes the texts again", count)
         return {name: list(features) for name, features in rows.items()}
-    memory = {} if memory is None else memory
-    unread = {name: part for name, part in rows.items() if name not in memory}
+    cache = {} if cache is None else cache
+    unread = {name: part for name, part in rows.items() if name not in cache}
     shown = _Shown(sum(len(feature) for part in unread.values() for feature in part), watch)
     for name, features in unread.items():
-        memory[name] = read_vectors(model, features, execution, shown.add)
+        cache[name] = encode_passages(model, features, execution, shown.add)
     return {
         name: [
             replace(feature, vector=vector)
-            for feature, vector in zip(features, memory[name], strict=True)
+            for feature, vector in zip(features, cache[name], strict=True)
         ]
         for name, features in rows.items()
     }
 
 
 @torch.no_grad()
-def read_vectors(
+def encode_passages(
     model: TaskModel,
     features: Sequence[Feature],
     execution: Execution,
     count: Callable[[int], None] | None = None,
 ) -> NDArray[np.float32]:
-    """What the encoder says of each feature (N, W); `count` is told the tokens of each batch."""
+    """The encoder output of each feature (N, W); `count` receives the tokens of each batch."""
     was_training = model.training
     model.eval()
-    found = np.empty((len(features), model.width), dtype=np.float32)
+    vectors = np.empty((len(features), model.width), dtype=np.float32)
     try:
         for numbers in cut_up(features, MICRO_TOKENS):
             batch = task_batch([features[number] for number in numbers]).to(execution.device)
             with execution.precision.context():
-                found[numbers] = model.passages(batch).float().cpu().numpy()
+                vectors[numbers] = model.passages(batch).float().cpu().numpy()
             if count is not None:
                 count(batch.tokens)
     finally:
         model.train(was_training)
-    return found
+    return vectors
 
 
 class _Shown:

@@ -29,13 +29,13 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.default_rate import usual_rate
-from bertsmith.training.finetune.embedding_subset import keep_seen, put_back_all
-from bertsmith.training.finetune.encoder_cache import Memory, keep_vectors
+from bertsmith.training.finetune.default_rate import default_rate
+from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
+from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors
 from bertsmith.training.finetune.model import build_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.result import save_task_model
-from bertsmith.training.finetune.workload import PART, FinetuneWork, Regularizers
+from bertsmith.training.finetune.workload import PART, FinetuneWorkload, Regularizers
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
@@ -77,7 +77,7 @@ class FinetuneJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finetuned:
+class FinetuneResult:
     """The result: metrics and predictions of the development rows, thresholds tuned on them.
 
     `model` is None when the run was stopped before its end.
@@ -97,12 +97,12 @@ def finetune(
     execution: Execution | None = None,
     watch: Watcher | None = None,
     loss: Loss | None = None,
-    memory: Memory | None = None,
-) -> Finetuned:
+    cache: EncoderCache | None = None,
+) -> FinetuneResult:
     """Train, or resume training, and write the model folder with the best weights.
 
     `loss` takes the place of the task's own: logits and their batch -> LossSum, whose count is
-    `task.count(batch)`. Jobs that differ in nothing but their seed may share a `memory`: a frozen
+    `task.count(batch)`. Jobs that differ in nothing but their seed may share a `cache`: a frozen
     encoder then reads the rows once for all of them.
     """
     execution = execution or Execution()
@@ -110,17 +110,15 @@ def finetune(
     setup = _prepare(job, execution)
     steps = max(1, round(len(job.train) / job.recipe.plan.batch * job.recipe.plan.epochs))
     began = time.monotonic()
-    rate = job.recipe.optimizer.lr or usual_rate(setup.model, setup.rows["train"], execution)
+    rate = job.recipe.optimizer.lr or default_rate(setup.model, setup.rows["train"], execution)
     if setup.model.keeps_vectors and not _is_trained(job, steps):
-        rows = keep_vectors(
-            setup.model, setup.rows, execution=execution, watch=watch, memory=memory
-        )
+        rows = cache_vectors(setup.model, setup.rows, execution=execution, watch=watch, cache=cache)
         setup = replace(setup, rows=rows)
     spent = time.monotonic() - began
     run = _run(job, setup, execution, steps=steps, rate=rate, loss=loss)
     outcome = train(replace(run, watch=watch, spent=spent))
     if outcome.status != "finished":
-        return Finetuned(outcome=outcome, steps=steps)
+        return FinetuneResult(outcome=outcome, steps=steps)
     return _finished(job, setup, outcome, steps, execution)
 
 
@@ -177,7 +175,7 @@ def _run(
     loss: Loss | None,
 ) -> Run:
     recipe, model = job.recipe, setup.model
-    workload = FinetuneWork(
+    workload = FinetuneWorkload(
         model.task,
         with_auxiliary(setup.rows["train"], job.train, setup.columns),
         plan=recipe.plan,
@@ -247,7 +245,7 @@ def _features(
     if model.bag is not None:
         model.bag.learn_rarity(rows["train"])
     dropout = regularizers.token_dropout
-    keep_seen(
+    use_embedding_subset(
         model.model,
         [*rows["train"], *rows["dev"]],
         also=() if dropout is None else (dropout.mask,),
@@ -300,7 +298,7 @@ def _evaluate(
 
 def _finished(
     job: FinetuneJob, setup: _Setup, outcome: Outcome, steps: int, execution: Execution
-) -> Finetuned:
+) -> FinetuneResult:
     """Tune thresholds on the development rows, and write the folder."""
     model, features = setup.model, setup.rows["dev"]
     answered = answer(
@@ -308,7 +306,7 @@ def _finished(
     )
     model.task = model.task.tuned(job.dev, predictions(model, answered, features, job.dev))
     predicted = predictions(model, answered, features, job.dev)
-    put_back_all(model.model)
+    restore_embeddings(model.model)
     if job.out is not None:
         if execution.ranks.is_first:
             save_task_model(
@@ -321,7 +319,7 @@ def _finished(
             )
         execution.ranks.barrier()
         Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
-    return Finetuned(
+    return FinetuneResult(
         outcome=outcome,
         steps=steps,
         model=model,

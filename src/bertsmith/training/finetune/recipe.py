@@ -20,12 +20,12 @@ from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings
 from bertsmith.training.optimizers.optimizers import AdamWSettings, AdamWShape, Positive
-from bertsmith.training.recipe_files import Shelf
+from bertsmith.training.recipe_files import RecipeShelf
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0)]
 
-FINETUNE_RECIPES = Shelf("finetune")
+FINETUNE_RECIPES = RecipeShelf("finetune")
 DEFAULT = "default"
 
 

@@ -43,7 +43,7 @@ LAYERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class RecordSource:
     """How a folder was made: what the record says beside what the folder itself tells.
 
     `run` is the folder of the run that the model comes from: the job's own, or that of one of
@@ -58,7 +58,7 @@ class Making:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
+def write_record(making: RecordSource, *, device: str = "cpu") -> dict[str, Any]:
     """Judge the finished folder on dev and test rows, and write proof.json and predictions.
 
     What is judged is the folder as it lies on disk, so the figures are those its user gets.
@@ -82,7 +82,7 @@ def write_record(making: Making, *, device: str = "cpu") -> dict[str, Any]:
     return told
 
 
-def _making(making: Making, predictor: ModelPredictor) -> dict[str, Any]:
+def _making(making: RecordSource, predictor: ModelPredictor) -> dict[str, Any]:
     job = making.job
     return {
         "bertsmith": __version__,
@@ -110,7 +110,7 @@ def _data(job: FinetuneJob, splits: Splits) -> dict[str, Any]:
     }
 
 
-def _training(making: Making) -> dict[str, Any]:
+def _training(making: RecordSource) -> dict[str, Any]:
     """From result.json, which the loop writes when it is done."""
     try:
         result = json.loads((making.run / "result.json").read_bytes())

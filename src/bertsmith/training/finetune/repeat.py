@@ -30,8 +30,8 @@ from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
-from bertsmith.training.finetune.encoder_cache import Memory
-from bertsmith.training.finetune.finetune import Finetuned, FinetuneJob, facts, finetune
+from bertsmith.training.finetune.encoder_cache import EncoderCache
+from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, facts, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.result import save_task_model
 from bertsmith.training.loop.progress import Watcher
@@ -45,7 +45,7 @@ Figures = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class RepeatedRun:
     """A finished run: its seed or the number of its fold, its folder, its development figures."""
 
     number: int
@@ -54,7 +54,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Many:
+class RepeatedRuns:
     """Several runs of one job; `result` is the best of them by its development figure.
 
     The folder of the job then holds the model of `best`. If a signal stopped a run, `result` is
@@ -62,9 +62,9 @@ class Many:
     """
 
     kind: Literal["seeds", "folds"]
-    members: tuple[Member, ...]
-    result: Finetuned
-    best: Member | None = None
+    members: tuple[RepeatedRun, ...]
+    result: FinetuneResult
+    best: RepeatedRun | None = None
     whole: Figures | None = None  # folds: of all rows, each judged by the run that never saw it
 
     @property
@@ -113,27 +113,27 @@ def run_all(
     execution: Execution,
     watch: Watcher | None,
     notice: Notice,
-) -> Many:
+) -> RepeatedRuns:
     """Every job that is not finished; then the model of the best one goes into the folder above."""
-    members: list[Member] = []
-    best: tuple[Member, Finetuned | None] | None = None
+    members: list[RepeatedRun] = []
+    best: tuple[RepeatedRun, FinetuneResult | None] | None = None
     name = job.recipe.best.figure
-    memory: Memory | None = {} if kind == "seeds" else None  # folds have rows of their own
+    cache: EncoderCache | None = {} if kind == "seeds" else None  # folds have rows of their own
     for place_in_line, (number, one) in enumerate(jobs.items(), start=1):
         which = f"{kind.removesuffix('s')} {number} ({place_in_line} of {len(jobs)})"
-        done: Finetuned | None = None
+        done: FinetuneResult | None = None
         figures = _finished(one, execution)
         if execution.ranks.any(figures is None):
             notice(f"{which} begins in {one.folder}")
-            done = finetune(one, execution=execution, watch=watch, memory=memory)
+            done = finetune(one, execution=execution, watch=watch, cache=cache)
             if done.dev_figures is None:
-                return Many(kind=kind, members=tuple(members), result=done)
+                return RepeatedRuns(kind=kind, members=tuple(members), result=done)
             figures = done.dev_figures
             on_first(execution.ranks, partial(_remember, one, figures, execution))
         else:
             notice(f"{which} is finished")
         found = figures or {}
-        member = Member(number=number, folder=one.folder, figures=found)
+        member = RepeatedRun(number=number, folder=one.folder, figures=found)
         members.append(member)
         name = name or next(iter(found))
         if best is None or better(name, found[name], best[0].figures[name]):
@@ -144,7 +144,7 @@ def run_all(
     result = best[1] or finetune(jobs[winner.number], execution=execution, watch=watch)
     on_first(execution.ranks, lambda: _put(job, jobs[winner.number], winner, result, str(name)))
     notice(f"{job.folder} holds the model of {kind.removesuffix('s')} {winner.number}")
-    return Many(kind=kind, members=tuple(members), result=result, best=winner)
+    return RepeatedRuns(kind=kind, members=tuple(members), result=result, best=winner)
 
 
 def _finished(job: FinetuneJob, execution: Execution) -> Figures | None:
@@ -174,7 +174,7 @@ def _fingerprint(job: FinetuneJob, execution: Execution) -> str:
 
 
 def _put(
-    job: FinetuneJob, chosen: FinetuneJob, member: Member, result: Finetuned, figure: str
+    job: FinetuneJob, chosen: FinetuneJob, member: RepeatedRun, result: FinetuneResult, figure: str
 ) -> None:
     """The best model into the folder above the runs, with a note where it comes from."""
     if result.model is None or result.tokenizer is None:
@@ -206,7 +206,7 @@ def finetune_seeds(
     execution: Execution | None = None,
     watch: Watcher | None = None,
     notice: Notice = log.info,
-) -> Many:
+) -> RepeatedRuns:
     """Fine-tune with each seed, in OUT/seeds/SEED; finished runs are not repeated.
 
     OUT gets the model of the seed with the best development figure. `notice` is told what begins.
@@ -234,7 +234,7 @@ def finetune_folds(
     execution: Execution | None = None,
     watch: Watcher | None = None,
     notice: Notice = log.info,
-) -> Many:
+) -> RepeatedRuns:
     """Fine-tune once for each fold of the training rows, in OUT/folds/N; finished ones stay.
 
     In each run one fold is held out, and the development rows choose the best weights, so that
@@ -267,7 +267,9 @@ def _with_seed(recipe: FinetuneRecipe, seed: int) -> FinetuneRecipe:
     return changed(recipe, {"run.seed": seed})
 
 
-def _with_rows(many: Many, job: FinetuneJob, whose: Sequence[int], execution: Execution) -> Many:
+def _with_rows(
+    many: RepeatedRuns, job: FinetuneJob, whose: Sequence[int], execution: Execution
+) -> RepeatedRuns:
     """The figures of the held-out rows: of each fold, and of all together."""
     found: dict[int, Prediction] = {}
     members = []
@@ -277,7 +279,7 @@ def _with_rows(many: Many, job: FinetuneJob, whose: Sequence[int], execution: Ex
         rows = [job.train[n] for n in numbers]
         said = [one for _, one in predictor.stream(rows)]
         members.append(
-            Member(
+            RepeatedRun(
                 number=member.number,
                 folder=member.folder,
                 figures=score(predictor.task, rows, said),

@@ -41,7 +41,7 @@ def one_pass(model: TaskModel, batch: TaskBatch, loss: Loss) -> LossSum:
     return loss(model(batch), batch)
 
 
-class FinetuneWork(Workload):
+class FinetuneWorkload(Workload):
     """Micro-batches of labeled examples, and their loss.
 
     Step s reads examples s x batch to (s + 1) x batch of an endless row of epochs, each in an

@@ -56,7 +56,7 @@ class BestWeights:
         patience = self._settings.patience if self._settings else None
         return patience is not None and self.facts.get("waited", 0) >= patience
 
-    def offer(self, step: int, found: Evaluation, *, weights: str = "last") -> None:
+    def offer(self, step: int, evaluation: Evaluation, *, weights: str = "last") -> None:
         """Keep the weights in the model if their figure is the best so far, or equal at less loss.
 
         Few held-out rows soon agree on one accuracy; the loss then decides.
@@ -66,11 +66,11 @@ class BestWeights:
             return
         if weights == "last" and self.facts.get("offered") == step:
             return
-        name = self._settings.figure or next(iter(found.figures))
-        if name not in found.figures:
-            raise unknown("figure of this task", name, found.figures)
-        value = found.figures[name]
-        if not self._is_better(name, value, found.total):
+        name = self._settings.figure or next(iter(evaluation.figures))
+        if name not in evaluation.figures:
+            raise unknown("figure of this task", name, evaluation.figures)
+        value = evaluation.figures[name]
+        if not self._is_better(name, value, evaluation.total):
             self.facts = {**self.facts, "waited": self.facts["waited"] + 1, "offered": step}
             return
         self._kept = {name: w.detach().clone() for name, w in self._weights().items()}
@@ -78,7 +78,7 @@ class BestWeights:
         self.facts |= {"waited": 0, "offered": step}
         # Perplexities follow from losses, and may be infinite, which JSON does not know.
         self.facts["evaluation"] = {
-            key: part for key, part in found.to_json().items() if key != "perplexity"
+            key: part for key, part in evaluation.to_json().items() if key != "perplexity"
         }
 
     def _is_better(self, name: str, value: float, loss: float) -> bool:

@@ -31,7 +31,7 @@ class LogSettings(Settings):
 
 
 class RunLog:
-    """`log.jsonl` of a run, cut back to the checkpoint that the run goes on from."""
+    """`log.jsonl` of a run, cut back to the checkpoint that the run resumes from."""
 
     def __init__(self, path: Path, *, step: int) -> None:
         self.path = path

@@ -47,10 +47,10 @@ class Prefetch:
 
     def take(self) -> Sequence[Any]:
         """The micro-batches asked for first; an error of the thread is raised here."""
-        found = self._ready.get()
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        batches = self._ready.get()
+        if isinstance(batches, BaseException):
+            raise batches
+        return batches
 
     def _run(self) -> None:
         while (wanted := self._wanted.get()) is not None and not self._closing:

@@ -83,7 +83,7 @@ class Pace:
     """Where a run stands in its steps or its time.
 
     By steps everything follows from the step number. By the clock it follows from the seconds used,
-    which are recorded in every checkpoint: a resumed run goes on from there, but two runs never
+    which are recorded in every checkpoint: a resumed run continues from there, but two runs never
     take the same number of steps, so equal numbers are promised for runs by steps only.
     """
 

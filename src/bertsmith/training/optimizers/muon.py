@@ -54,5 +54,5 @@ def orthogonal(matrix: Tensor, *, steps: int = 5, eps: float = 1e-7) -> Tensor:
     for _ in range(steps):
         gram = x @ x.T
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    found: Tensor = x.T if matrix.size(0) > matrix.size(1) else x
-    return found
+    update: Tensor = x.T if matrix.size(0) > matrix.size(1) else x
+    return update

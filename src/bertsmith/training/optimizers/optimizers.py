@@ -25,8 +25,8 @@ def depths(names: Iterable[str]) -> dict[str, int]:
     Blocks that share their weights count as the one that the name gives, the lowest.
     """
     listed = list(names)
-    found = [int(match[1]) for name in listed if (match := _BLOCK.search(name))]
-    blocks = max(found, default=-1) + 1
+    numbers = [int(match[1]) for name in listed if (match := _BLOCK.search(name))]
+    blocks = max(numbers, default=-1) + 1
     depth = {}
     for name in listed:
         if match := _BLOCK.search(name):

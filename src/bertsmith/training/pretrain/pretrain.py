@@ -22,7 +22,7 @@ from bertsmith.training.loop.run import Outcome, Run
 from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 from bertsmith.training.pretrain.result import save_result
-from bertsmith.training.pretrain.workload import PretrainWork
+from bertsmith.training.pretrain.workload import PretrainWorkload
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def pretrain(
     recipe = job.recipe
     check_shares(recipe, execution.ranks.world)
     corpus = open_corpus(job.corpus)
-    work = PretrainWork(recipe, corpus, rank=execution.ranks.rank, world=execution.ranks.world)
+    work = PretrainWorkload(recipe, corpus, rank=execution.ranks.rank, world=execution.ranks.world)
     module = build_module(recipe, corpus, work.program, init=job.init, device=execution.device.type)
     execution.prepare(module)
     run = Run(

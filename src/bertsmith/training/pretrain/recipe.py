@@ -21,7 +21,7 @@ from bertsmith.training.loop.log import LogSettings
 from bertsmith.training.loop.schedule import LinearSettings, ScheduleSettings
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
 from bertsmith.training.pretrain.model_settings import ModelSettings
-from bertsmith.training.recipe_files import Shelf
+from bertsmith.training.recipe_files import RecipeShelf
 
 Count = Annotated[int, Field(gt=0)]
 
@@ -44,7 +44,7 @@ class BatchSettings(Settings):
         return self.sequences or max(1, (self.tokens or 0) // length)
 
 
-PRETRAIN_RECIPES = Shelf(
+PRETRAIN_RECIPES = RecipeShelf(
     "pretrain", (("schedule", "steps", "budget"), ("batch", "sequences", "tokens"))
 )
 

@@ -27,7 +27,7 @@ MOST_HELD_OUT = 2_048  # texts: enough for three digits, and evaluation stays a 
 FEWEST_FOR_PAIRS = 2  # documents: a wrong next sentence comes from another one
 
 
-class PretrainWork(Workload):
+class PretrainWorkload(Workload):
     """The work of a recipe on a corpus, as the loop asks for it.
 
     Example i of step s is number s x batch + i of an endless row of epochs, each in an order of

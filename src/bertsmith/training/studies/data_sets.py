@@ -105,7 +105,7 @@ SUITES = ("GLUE", "CLUE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class FoundSets:
     """What a folder holds: the data sets that can be trained on, and why others cannot."""
 
     found: Mapping[str, Path]
@@ -117,7 +117,7 @@ class Shelf:
         return [name for name, one in SETS.items() if one.suite == suite and name not in known]
 
 
-def find_sets(data: Path) -> Shelf:
+def find_sets(data: Path) -> FoundSets:
     """Folders or files called as the published ones are, in `data` and the folders in it."""
     if not data.is_dir():
         raise InputFileError(f"{data} is no folder; give the one that holds the data sets")
@@ -134,7 +134,7 @@ def find_sets(data: Path) -> Shelf:
             unusable.pop(name, None)
         else:
             unusable.setdefault(name, fault)
-    return Shelf(found={name: found[name] for name in SETS if name in found}, unusable=unusable)
+    return FoundSets(found={name: found[name] for name in SETS if name in found}, unusable=unusable)
 
 
 def _below(data: Path) -> Iterator[Path]:

@@ -24,12 +24,12 @@ from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.studies.data_sets import DataSet
-from bertsmith.training.studies.store import Tried
+from bertsmith.training.studies.store import TrialResult
 from bertsmith.training.studies.trials import Trial, finetuned, recipe_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetRun:
+class DataSetRun:
     """A data set on disk and how it is trained on; `rows`: at most so many of train and of dev.
 
     `mark` tells the weights that it begins with from others of the same name.
@@ -44,11 +44,11 @@ class SetRun:
     mark: str = ""
 
 
-def glue_trial(run: SetRun, execution: Execution) -> Trial:
+def glue_trial(run: DataSetRun, execution: Execution) -> Trial:
     """The run; its rows are read when it begins, so that one set is in memory at a time."""
     name = run.one.name
 
-    def made(_: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried] | Outcome:
+    def made(_: Sequence[str], watch: Watcher | None) -> Mapping[str, TrialResult] | Outcome:
         splits = load_splits(run.path, DataSpec(), saved=run.out.with_suffix(".split.json"))
         job = _job(run, splits)
         done = finetuned(name, job, execution, watch)
@@ -67,7 +67,7 @@ def glue_trial(run: SetRun, execution: Execution) -> Trial:
     return Trial(keys={name: json_digest(key)}, run=made, cost=_cost(run))
 
 
-def _job(run: SetRun, splits: Splits) -> FinetuneJob:
+def _job(run: DataSetRun, splits: Splits) -> FinetuneJob:
     task = splits.specs["train"].task
     if task is None:
         raise InputFileError(f"{run.path}: what is asked of the rows is not clear")
@@ -84,7 +84,9 @@ def _job(run: SetRun, splits: Splits) -> FinetuneJob:
     )
 
 
-def _more(run: SetRun, job: FinetuneJob, splits: Splits, execution: Execution) -> dict[str, Any]:
+def _more(
+    run: DataSetRun, job: FinetuneJob, splits: Splits, execution: Execution
+) -> dict[str, Any]:
     """Rows, what simple answers score, and figures of test rows if they are labeled."""
     test = [] if any(row.target is None for row in splits.test) else splits.test
     told: dict[str, Any] = {
@@ -112,7 +114,7 @@ def _files(path: Path) -> list[str]:
     return [f"{p.name}:{p.stat().st_size}:{p.stat().st_mtime_ns}" for p in paths]
 
 
-def _cost(run: SetRun) -> float:
+def _cost(run: DataSetRun) -> float:
     """About how much there is to read: bytes, of so many rows of the usual length at most."""
     path = split_files(run.path)[0].get("train", run.path) if run.path.is_dir() else run.path
     size = path.stat().st_size

@@ -15,7 +15,7 @@ from bertsmith.metrics import better
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.task import Task
-from bertsmith.training.studies.store import Tried
+from bertsmith.training.studies.store import TrialResult
 
 MUCH_LONGER = 2  # times the max length: then windows over all of it are worth a try
 OFTEN = 95  # per cent of the rows that are not longer than what "much longer" is asked of
@@ -115,7 +115,7 @@ class Verdict:
 
 
 def verdict(
-    task: Task, dev: Sequence[Example], tried: Sequence[Tried], *, figure: str | None = None
+    task: Task, dev: Sequence[Example], tried: Sequence[TrialResult], *, figure: str | None = None
 ) -> Verdict:
     """The best of several runs by their answers to the same rows."""
     name = figure or task.kind.metric.main
@@ -131,7 +131,7 @@ def verdict(
     return Verdict(figure=name, best=best.name, against=against)
 
 
-def _value(tried: Tried, figure: str) -> float:
+def _value(tried: TrialResult, figure: str) -> float:
     found = tried.figures.get(figure)
     return float("nan") if found is None else found
 

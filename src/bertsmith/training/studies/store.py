@@ -1,4 +1,4 @@
-"""What finished runs came to, a file each, so that none of them is made twice."""
+"""Results of finished runs, a file each, so that none of them is repeated."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Figures = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """What a finished run came to: figures of the development rows (None: there is no such)."""
+class TrialResult:
+    """The result of a finished run: figures of the development rows (None: there is no such)."""
 
     name: str
     figures: Figures
@@ -43,7 +43,7 @@ def _path(store: Path, name: str) -> Path:
     return store / f"{name}.json"
 
 
-def write_tried(store: Path, tried: Tried, key: str) -> None:
+def write_result(store: Path, tried: TrialResult, key: str) -> None:
     """Remember a finished run under the key of all that decided it."""
     store.mkdir(parents=True, exist_ok=True)
     told = {
@@ -57,14 +57,14 @@ def write_tried(store: Path, tried: Tried, key: str) -> None:
     write_staged(_path(store, tried.name), text.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def read_tried(store: Path, name: str, key: str) -> Tried | None:
+def read_result(store: Path, name: str, key: str) -> TrialResult | None:
     """What is known of a run with this key; None if it is to be made."""
     path = _path(store, name)
     try:
         told = json.loads(path.read_bytes())
         if told["key"] != key:
             return None
-        return Tried(
+        return TrialResult(
             name=name,
             figures=dict(told["figures"]),
             seconds=float(told["seconds"]),

@@ -1,4 +1,4 @@
-"""Several small runs beside each other: each is made once, remembered, and told as it goes on."""
+"""Several small runs: each is made once, its result is stored, and its progress reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.store import Tried, read_tried, write_tried
+from bertsmith.training.studies.store import TrialResult, read_result, write_result
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Trial:
     """
 
     keys: Mapping[str, str]
-    run: Callable[[Sequence[str], Watcher | None], Mapping[str, Tried] | Outcome]
+    run: Callable[[Sequence[str], Watcher | None], Mapping[str, TrialResult] | Outcome]
     cost: float = 1.0
 
 
@@ -62,7 +62,7 @@ class Trials:
     `failed` says, by name, why runs could not be made.
     """
 
-    rows: tuple[Tried, ...]
+    rows: tuple[TrialResult, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
     stopped: Outcome | None = None
 
@@ -78,7 +78,7 @@ def run_trials(
     notice: Notice = log.info,
     go_on: bool = False,
 ) -> Trials:
-    """Make every run that is not finished; the same call again goes on where it was.
+    """Make every run that is not finished; the same call again resumes.
 
     `go_on`: an error in one of them (its data cannot be read, say) does not end the others.
     """
@@ -88,7 +88,7 @@ def run_trials(
     with FolderLock(folder, work="run", instead="folder"):
         store = folder / FINISHED
         keys = {name: key for trial in trials for name, key in trial.keys.items()}
-        found = {n: tried for n, key in keys.items() if (tried := read_tried(store, n, key))}
+        found = {n: tried for n, key in keys.items() if (tried := read_result(store, n, key))}
         failed: dict[str, str] = {}
         if found:
             notice(f"{len(found)} of {len(names)} runs are finished already, see {folder}")
@@ -109,13 +109,13 @@ def run_trials(
             if isinstance(told, Outcome):
                 return Trials(rows=_ordered(names, found), failed=failed, stopped=told)
             for name, one in told.items():
-                write_tried(store, one, trial.keys[name])
+                write_result(store, one, trial.keys[name])
             found |= told
             clock.ended(trial.cost)
     return Trials(rows=_ordered(names, found), failed=failed)
 
 
-def _ordered(names: Sequence[str], found: Mapping[str, Tried]) -> tuple[Tried, ...]:
+def _ordered(names: Sequence[str], found: Mapping[str, TrialResult]) -> tuple[TrialResult, ...]:
     return tuple(found[name] for name in names if name in found)
 
 
@@ -128,7 +128,7 @@ def finetune_trial(
     """
     key = job_key(job, execution, mark=mark)
 
-    def run(_: Sequence[str], watch: Watcher | None) -> Mapping[str, Tried] | Outcome:
+    def run(_: Sequence[str], watch: Watcher | None) -> Mapping[str, TrialResult] | Outcome:
         _begin(job.folder, key)
         done = finetuned(name, job, execution, watch)
         if isinstance(done, Outcome):
@@ -150,14 +150,14 @@ def _begin(folder: Path, key: str) -> None:
 
 def finetuned(
     name: str, job: FinetuneJob, execution: Execution, watch: Watcher | None
-) -> Tried | Outcome:
+) -> TrialResult | Outcome:
     """A run of fine-tuning as a row of a table, or how it was stopped."""
     if execution.ranks.world > 1:
         raise ConfigError("small runs share one process; start the command without a launcher")
     done = finetune(job, execution=execution, watch=watch)
     if done.dev_figures is None:
         return done.outcome
-    return Tried(
+    return TrialResult(
         name=name,
         figures=done.dev_figures,
         seconds=done.outcome.seconds,
