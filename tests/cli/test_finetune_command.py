@@ -91,10 +91,10 @@ def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
         assert run(*words) == 0
         return capsys.readouterr().err
 
-    assert "for which a rate of 0.0001 is little" in said(tmp_path / "slow", "1e-4")
-    assert "is little" not in said(tmp_path / "fast", "1e-2")
+    assert "a learning rate of 0.0001 is low" in said(tmp_path / "slow", "1e-4")
+    assert "is low" not in said(tmp_path / "fast", "1e-2")
     told = str(record(tmp_path / "fast")["regulariser"])
-    assert told.startswith("the encoder stays as it is")
+    assert told.startswith("frozen encoder")
     assert told.endswith("label smoothing 0.1")
 
 

@@ -21,7 +21,7 @@ from bertsmith.cli.shared.options import (
     TrialEpochs,
     spread,
 )
-from bertsmith.cli.shared.trials_run import RUNS, TrialOptions
+from bertsmith.cli.shared.trials_run import TrialOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,14 +143,12 @@ def _compared(
         computing,
         read_splits,
         run_shown,
+        small_job,
         task_of,
         weights_mark,
     )
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
-    from bertsmith.labeled.split.stratify import some_rows
-    from bertsmith.tasks.kinds import task_kind
-    from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import length_choices, window_cost
     from bertsmith.training.studies.trials import finetune_trial
 
@@ -169,16 +167,7 @@ def _compared(
     )
     if not choices:
         return record, [*lines, f"no row is longer than {limit} tokens: nothing to compare"]
-    job = FinetuneJob(
-        recipe=recipe,
-        task=task,
-        model=model,
-        train=some_rows(splits.train, comparing.rows, seed=recipe.run.seed),
-        dev=some_rows(splits.dev, comparing.dev_rows, seed=recipe.run.seed),
-        out=folder / RUNS,
-        known=task_kind(task).known(splits.train),
-        language=splits.specs["train"].stated("language"),
-    )
+    job = small_job(recipe, task, model, splits, (comparing.rows, comparing.dev_rows), folder)
     costs = {"windows": window_cost(table, limit)}
     with computing(recipe, folder, settings.device) as execution:
         trials = [

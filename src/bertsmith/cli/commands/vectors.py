@@ -25,7 +25,7 @@ from bertsmith.cli.shared.options import (
     TrialEpochs,
     spread,
 )
-from bertsmith.cli.shared.trials_run import RUNS, TrialOptions
+from bertsmith.cli.shared.trials_run import TrialOptions
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -149,28 +149,17 @@ def _job(
     *,
     quiet: bool,
 ) -> FinetuneJob:
-    from bertsmith.cli.shared.trials_run import read_splits, task_of
-    from bertsmith.labeled.split.stratify import some_rows
+    from bertsmith.cli.shared.trials_run import read_splits, small_job, task_of
     from bertsmith.tasks.kinds import task_kind
-    from bertsmith.training.finetune.finetune import FinetuneJob
 
     recipe = settings.read(reading.task, epochs=choosing.epochs)  # fails before the data is read
     splits = read_splits(data, reading, recipe, folder, dev=choosing.dev, quiet=quiet)
     task = task_of(splits, data)
-    kind = task_kind(task)
-    if kind.reads == "rows":
+    if task_kind(task).reads == "rows":
         raise ConfigError(f"{task} reads single tokens: there is no text vector to choose")
     recipe = settings.read(task, epochs=choosing.epochs)
-    return FinetuneJob(
-        recipe=recipe,
-        task=task,
-        model=model,
-        train=some_rows(splits.train, choosing.rows, seed=recipe.run.seed),
-        dev=some_rows(splits.dev, choosing.dev_rows, seed=recipe.run.seed),
-        out=folder / RUNS,
-        known=kind.known(splits.train),
-        language=splits.specs["train"].stated("language"),
-    )
+    rows = (choosing.rows, choosing.dev_rows)
+    return small_job(recipe, task, model, splits, rows, folder)
 
 
 def _choices(job: FinetuneJob, choosing: Choosing) -> list[VectorSettings]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bertsmith.cli.shared.data_options import DataOptions
     from bertsmith.labeled.split.splits import Splits
     from bertsmith.training.execution.execution import Execution
+    from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.finetune.recipe import FinetuneRecipe
     from bertsmith.training.studies.trials import Trial, Trials
 
@@ -135,6 +136,32 @@ def read_splits(
     for remark in splits.notes:
         note(remark, quiet=quiet)
     return splits
+
+
+def small_job(
+    recipe: FinetuneRecipe,
+    task: str,
+    model: str,
+    splits: Splits,
+    rows: tuple[int, int],
+    folder: Path,
+) -> FinetuneJob:
+    """A fine-tuning on so many training and dev rows, stratified by label."""
+    from bertsmith.labeled.split.stratify import some_rows
+    from bertsmith.tasks.kinds import task_kind
+    from bertsmith.training.finetune.finetune import FinetuneJob
+
+    seed = recipe.run.seed
+    return FinetuneJob(
+        recipe=recipe,
+        task=task,
+        model=model,
+        train=some_rows(splits.train, rows[0], seed=seed),
+        dev=some_rows(splits.dev, rows[1], seed=seed),
+        out=folder / RUNS,
+        known=task_kind(task).known(splits.train),
+        language=splits.specs["train"].stated("language"),
+    )
 
 
 def task_of(splits: Splits, data: Path) -> str:
