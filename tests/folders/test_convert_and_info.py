@@ -19,9 +19,9 @@ from bertsmith.folders import convert as converting
 from bertsmith.folders.convert import convert
 from bertsmith.folders.describe import describe
 from bertsmith.folders.read import load_model
-from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.write import save_model
 from bertsmith.models.config.labels import Labels
+from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.models.variant import Head
 
 

@@ -13,9 +13,10 @@ from folder_models import tiny_model, tiny_tokenizer
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, UnsafeFileError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.read import load_model
-from bertsmith.folders.sentence import Dense, SentenceSettings, read_sentence
+from bertsmith.folders.sentence import read_sentence
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.write import save_model
+from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
 OLD, NEW = "sentence_transformers.models", "sentence_transformers.sentence_transformer.modules"
 BASE = "sentence_transformers.base.modules"
@@ -223,7 +224,7 @@ def test_a_setting_that_makes_no_sense_is_refused_with_its_file(
 def dense_folder(path: Path, **changes: object) -> Folder:
     settings = SentenceSettings(
         dense=(
-            Dense(
+            DenseLayer(
                 inputs=16,
                 outputs=4,
                 activation="tanh",

@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 from bertsmith.errors import TensorMismatchError, WriteError
 from bertsmith.files import atomic_folder
 from bertsmith.folders.read import load_model
-from bertsmith.folders.sentence import SentenceSettings
 from bertsmith.folders.write import save_model, write_tensors
+from bertsmith.models.sentence_spec import SentenceSettings
 
 
 def tree(path: Path) -> dict[str, bytes]:

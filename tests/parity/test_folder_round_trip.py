@@ -13,9 +13,9 @@ from tiny_models import randomized, shrunk
 from torch import Tensor, nn
 
 from bertsmith.folders.read import LoadedFolder, load_model
-from bertsmith.folders.sentence import Dense, SentenceSettings
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
+from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.pooling import pool
 from bertsmith.text.tokenizer import Tokenizer
@@ -141,9 +141,9 @@ def vectors(loaded: LoadedFolder, texts: list[str]) -> np.ndarray:
     return vector.detach().numpy()
 
 
-def dense(inputs: int, outputs: int, activation: str, bias: bool = True) -> Dense:
+def dense(inputs: int, outputs: int, activation: str, bias: bool = True) -> DenseLayer:
     generator = torch.Generator().manual_seed(inputs + outputs)
-    return Dense(
+    return DenseLayer(
         inputs=inputs,
         outputs=outputs,
         activation=activation,

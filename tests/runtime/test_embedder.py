@@ -8,11 +8,11 @@ import torch
 
 import bertsmith
 from bertsmith.errors import ConfigError, FolderError, HardwareError, TextError
-from bertsmith.folders.sentence import Dense, SentenceSettings
+from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
+from bertsmith.nn.sentence_head import similarity
 from bertsmith.runtime import embedder as module
 from bertsmith.runtime.embedder import Embedder, EncodingAccount
 from bertsmith.runtime.engines.engine import EagerEngine
-from bertsmith.runtime.sentence_head import Finishing, similarity
 
 TEXTS = [
     "a cat",
@@ -154,12 +154,12 @@ def test_lowercase_of_the_settings_is_obeyed(minilm):
 
 def test_dense_layers_follow_the_pooling():
     weight, bias = torch.randn(3, 8), torch.randn(3)
-    dense = Dense(inputs=8, outputs=3, activation="tanh", weight=weight, bias=bias)
+    dense = DenseLayer(inputs=8, outputs=3, activation="tanh", weight=weight, bias=bias)
     rows = torch.randn(5, 4)
     settings = SentenceSettings(pooling=("first", "mean"), dense=(dense,), normalize=True)
     pooled = torch.stack([torch.cat([part[0], part.mean(0)]) for part in (rows[:2], rows[2:])])
     expected = torch.nn.functional.normalize(torch.tanh(pooled @ weight.T + bias), dim=1)
-    assert torch.allclose(Finishing(settings)(rows, [2, 3]), expected, atol=1e-6)
+    assert torch.allclose(settings.head()(rows, [2, 3]), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["cosine", "dot", "euclidean", "manhattan"])

@@ -132,7 +132,7 @@ def test_with_a_broken_head_nothing_is_written(copy, tmp_path) -> None:
     loaded = load_model(copy)
     heads = objective_heads({"sbo.bias": torch.tensor([1.0, torch.nan])})
     with pytest.raises(TensorMismatchError, match=r"sbo\.bias holds values that are not finite"):
-        save_model(loaded.model, loaded.tokenizer, tmp_path / "new", beside=heads)
+        save_model(loaded.model, loaded.tokenizer, tmp_path / "new", extras=heads)
     assert not (tmp_path / "new").exists()
 
 

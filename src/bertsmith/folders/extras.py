@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """`told` goes into bertsmith.json; `tensors` are the contents of further files, by file."""
+class Extras:
+    """`json` goes into bertsmith.json; `tensors` are the contents of further files, by file."""
 
-    told: Mapping[str, Any] = field(default_factory=dict)
+    json: Mapping[str, Any] = field(default_factory=dict)
     tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
-    def __or__(self, other: Beside) -> Beside:
-        return Beside(told={**self.told, **other.told}, tensors={**self.tensors, **other.tensors})
+    def __or__(self, other: Extras) -> Extras:
+        return Extras(json={**self.json, **other.json}, tensors={**self.tensors, **other.tensors})
 
 
-NOTHING = Beside()
+NOTHING = Extras()
 
 
 OWN = "bertsmith.json"
@@ -40,19 +40,19 @@ OBJECTIVE_HEADS = "objective_heads.safetensors"
 HEADS_KEY = "objective_heads"
 
 
-def objective_heads(tensors: Mapping[str, Tensor]) -> Beside:
-    """Heads as they stand beside a model; their names begin with the objective's."""
+def objective_heads(tensors: Mapping[str, Tensor]) -> Extras:
+    """Heads of pre-training objectives; their names begin with the objective's."""
     if not tensors:
         return NOTHING
-    return Beside(told={HEADS_KEY: OBJECTIVE_HEADS}, tensors={OBJECTIVE_HEADS: tensors})
+    return Extras(json={HEADS_KEY: OBJECTIVE_HEADS}, tensors={OBJECTIVE_HEADS: tensors})
 
 
 def read_objective_heads(folder: Folder) -> dict[str, Tensor]:
-    """The heads beside a model by name, float32; none if bertsmith.json does not tell of any."""
-    told = folder.json_object(OWN) if folder.has(OWN) else {}
-    if HEADS_KEY not in told:
+    """The heads of pre-training objectives by name, float32; none if bertsmith.json names none."""
+    record = folder.json_object(OWN) if folder.has(OWN) else {}
+    if HEADS_KEY not in record:
         return {}
-    name = told[HEADS_KEY]
+    name = record[HEADS_KEY]
     if not isinstance(name, str) or not name.endswith(".safetensors"):
         raise FolderError(f"{folder.path / OWN}: {HEADS_KEY} must name a safetensors file")
     with open_weights_file(folder, name, source=OWN) as weights:
@@ -64,22 +64,22 @@ DATA_KEY = "data"
 HEAD = "task_head.safetensors"
 
 
-def task_beside(
+def task_extras(
     section: Mapping[str, Any], head: Mapping[str, Tensor], data: Mapping[str, Any] | None = None
-) -> Beside:
+) -> Extras:
     """A task as saved with its model; `head` is empty for published ones.
 
     `data` is how the training data was read: columns, delimiter, labels.
     """
-    told = {TASK_KEY: {**section, "head": HEAD if head else None}}
-    told |= {DATA_KEY: dict(data)} if data else {}
-    return Beside(told=told, tensors={HEAD: head} if head else {})
+    record = {TASK_KEY: {**section, "head": HEAD if head else None}}
+    record |= {DATA_KEY: dict(data)} if data else {}
+    return Extras(json=record, tensors={HEAD: head} if head else {})
 
 
 def read_task(folder: Folder) -> dict[str, Any] | None:
     """The task section of a folder; None if it was not fine-tuned here."""
-    told = folder.json_object(OWN) if folder.has(OWN) else {}
-    section = told.get(TASK_KEY)
+    record = folder.json_object(OWN) if folder.has(OWN) else {}
+    section = record.get(TASK_KEY)
     if section is None:
         return None
     if not isinstance(section, dict) or not isinstance(section.get("name"), str):
@@ -106,13 +106,13 @@ def read_task_head(folder: Folder, section: Mapping[str, Any]) -> dict[str, Tens
         return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
 
 
-def read_beside(folder: Folder) -> Beside:
+def read_extras(folder: Folder) -> Extras:
     """The heads of pre-training and the task of fine-tuning, where a folder has them."""
-    found = objective_heads(read_objective_heads(folder))
+    heads = objective_heads(read_objective_heads(folder))
     section = read_task(folder)
     if section is None:
-        return found
-    return found | task_beside(section, read_task_head(folder, section), read_data(folder))
+        return heads
+    return heads | task_extras(section, read_task_head(folder, section), read_data(folder))
 
 
 DECIDING = (CONFIG, OWN, HEAD, "model.safetensors", *TOKENIZER_FILES)

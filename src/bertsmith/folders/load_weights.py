@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError, TensorMismatchError
-from bertsmith.folders.sentence import Dense
 from bertsmith.folders.tensors import Weights, listed
 from bertsmith.models.build import Model, build, build_head, with_heads
 from bertsmith.models.config.keys import ConfigReading
@@ -21,6 +20,7 @@ from bertsmith.models.names import (
     ours_state,
     with_stored_pooler,
 )
+from bertsmith.models.sentence_spec import DenseLayer
 from bertsmith.models.spec import Spec
 from bertsmith.models.tensor_forms import PLAIN, Form, Joined
 from bertsmith.models.variant import Head
@@ -74,7 +74,9 @@ def _stored_shapes(model: Model, match: StateMatch) -> dict[str, tuple[int, ...]
     return shapes
 
 
-def fill_dense(layer: Dense, weights: Weights, *, device: str, dtype: torch.dtype) -> Dense:
+def fill_dense(
+    layer: DenseLayer, weights: Weights, *, device: str, dtype: torch.dtype
+) -> DenseLayer:
     """A dense layer with its stored tensors."""
     shapes: dict[str, tuple[int, ...]] = {"linear.weight": (layer.outputs, layer.inputs)}
     if layer.has_bias:

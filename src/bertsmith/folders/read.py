@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.files.safe_folder import MEGABYTE, Folder
 from bertsmith.folders.resolve import resolve
-from bertsmith.folders.sentence import MODULES, SentenceFolder, SentenceSettings, read_sentence
+from bertsmith.folders.sentence import MODULES, SentenceFolder, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
+from bertsmith.models.sentence_spec import SentenceSettings
 
 if TYPE_CHECKING:
     import torch

@@ -6,19 +6,18 @@ activations are looked up in the tables below, and what is not there is refused 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import Any, cast, get_args
 
-from bertsmith.errors import ConfigError, FolderError
+from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder, check_name
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-PoolingKind = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
-Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
-DenseActivation = Literal["identity", "tanh", "relu", "gelu", "silu", "sigmoid"]
+from bertsmith.models.sentence_spec import (
+    DenseActivation,
+    DenseLayer,
+    PoolingKind,
+    SentenceSettings,
+    Similarity,
+)
 
 MODULES = "modules.json"
 SENTENCE_CONFIG = "config_sentence_transformers.json"
@@ -51,50 +50,6 @@ _TRANSFORMER_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dense:
-    """A linear layer and its activation after pooling; no tensors when only settings were read."""
-
-    inputs: int
-    outputs: int
-    activation: DenseActivation
-    has_bias: bool = True
-    weight: Tensor | None = field(default=None, compare=False, repr=False)
-    bias: Tensor | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceSettings:
-    """How the rows of a text become one vector, and how vectors are compared."""
-
-    pooling: tuple[PoolingKind, ...] = ("mean",)
-    normalize: bool = False
-    max_length: int | None = None
-    lowercase: bool = False
-    dense: tuple[Dense, ...] = ()
-    prompts: Mapping[str, str] = field(default_factory=dict)
-    default_prompt: str | None = None
-    pools_prompt: bool = True
-    similarity: Similarity = "cosine"
-
-    def __post_init__(self) -> None:
-        if not self.pooling or any(kind not in get_args(PoolingKind) for kind in self.pooling):
-            raise ConfigError(
-                f"pooling is {self.pooling!r}; known: {', '.join(get_args(PoolingKind))}"
-            )
-        if self.max_length is not None and self.max_length < 1:
-            raise ConfigError(f"max_length must be at least 1, not {self.max_length}")
-        if self.default_prompt is not None and self.default_prompt not in self.prompts:
-            raise ConfigError(
-                f"the default prompt {self.default_prompt!r} is not among the prompts: "
-                f"{', '.join(sorted(self.prompts)) or 'there are none'}"
-            )
-
-    def width(self, hidden: int) -> int:
-        """The width of a vector, given the width of a row."""
-        return self.dense[-1].outputs if self.dense else hidden * len(self.pooling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +154,7 @@ def _read_pooling(folder: Folder) -> tuple[tuple[PoolingKind, ...], bool]:
     return kinds, _flag(config, "include_prompt", True, where=str(where))
 
 
-def _read_dense(folder: Folder) -> Dense:
+def _read_dense(folder: Folder) -> DenseLayer:
     config = folder.json_object("config.json")
     where = str(folder.path / "config.json")
     allowed = {"in_features", "out_features", "bias", "activation_function", "use_residual"}
@@ -218,7 +173,7 @@ def _read_dense(folder: Folder) -> Dense:
             f"{where}: the activation {ascii(named)[:80]} is not supported and its code is never "
             f"loaded; supported: {', '.join(ACTIVATIONS)}"
         )
-    return Dense(
+    return DenseLayer(
         inputs=_count(config, "in_features", where=where),
         outputs=_count(config, "out_features", where=where),
         activation=ACTIVATIONS[named],

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bertsmith import __version__
-from bertsmith.folders.sentence import (
-    ACTIVATIONS,
-    MODULES,
-    POOLING,
-    SENTENCE_CONFIG,
-    Dense,
-    SentenceSettings,
-)
+from bertsmith.folders.sentence import ACTIVATIONS, MODULES, POOLING, SENTENCE_CONFIG
+from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
 
 def sentence_files(settings: SentenceSettings, *, hidden: int) -> dict[str, Any]:
@@ -72,7 +66,7 @@ def _pooling(settings: SentenceSettings, hidden: int) -> dict[str, Any]:
     return config
 
 
-def _dense(dense: Dense) -> dict[str, Any]:
+def _dense(dense: DenseLayer) -> dict[str, Any]:
     return {
         "in_features": dense.inputs,
         "out_features": dense.outputs,

@@ -13,14 +13,14 @@ from bertsmith import __version__
 from bertsmith.errors import ConfigError, TensorMismatchError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import MEGABYTE
-from bertsmith.folders.extras import NOTHING, OWN, Beside
-from bertsmith.folders.sentence import SentenceSettings
+from bertsmith.folders.extras import NOTHING, OWN, Extras
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE
 from bertsmith.models.config.keys import config_from_spec
 from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.models.names import published_state
+from bertsmith.models.sentence_spec import SentenceSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,13 +41,13 @@ def save_model(
     sentence: SentenceSettings | None = None,
     labels: Labels = NO_LABELS,
     model_type: str | None = None,
-    beside: Beside = NOTHING,
+    extras: Extras = NOTHING,
     overwrite: bool = False,
 ) -> None:
     """Write a whole folder or nothing; a folder that stands at `path` is only replaced if asked.
 
     `sentence` adds the files of sentence-transformers; `model_type` keeps an alias of the variant
-    (xlm-roberta of roberta); `beside` is what training adds to a published model.
+    (xlm-roberta of roberta); `extras` is what training adds to a published model.
     """
     tensors = published_state(model)
     _check_finite(tensors)
@@ -56,9 +56,9 @@ def save_model(
     )
     config["dtype"] = config["torch_dtype"] = _dtype_name(tensors)
     files: dict[str, Any] = {"config.json": config}
-    files[OWN] = {"version": __version__, "variant": model.variant.name, **beside.told}
+    files[OWN] = {"version": __version__, "variant": model.variant.name, **extras.json}
     weights = {SINGLE: tensors}
-    for name, part in beside.tensors.items():
+    for name, part in extras.tensors.items():
         _check_finite(part)
         weights[name] = dict(part)
     if sentence is not None:

@@ -22,6 +22,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "silu": F.silu,
     "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "identity": lambda x: x,
 }
 # The same, overwriting their input: the widest tensor of a block is then allocated once, not twice.
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
@@ -30,6 +32,8 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,
     "silu": partial(F.silu, inplace=True),
     "tanh": torch.tanh_,
+    "sigmoid": torch.sigmoid_,
+    "identity": lambda x: x,
 }
 
 

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from bertsmith.errors import TextError, unknown
-from bertsmith.folders.sentence import SentenceSettings
+from bertsmith.models.sentence_spec import SentenceSettings
+from bertsmith.nn.sentence_head import similarity
 from bertsmith.runtime.engines.batches import pack_rows
 from bertsmith.runtime.engines.engine import batch_budget
 from bertsmith.runtime.host import Host
-from bertsmith.runtime.sentence_head import Finishing, similarity
 
 if TYPE_CHECKING:
     from bertsmith.models.build import Model
@@ -73,7 +75,12 @@ class Embedder:
         self.host = host
         self.settings = settings or SentenceSettings()
         self.max_length = _limit(host.model, host.tokenizer, self.settings)
-        self._pooled = Finishing(self.settings)
+        self._head = self.settings.head()
+
+    @torch.inference_mode()
+    def _pooled(self, hidden: Tensor, lengths: Sequence[int], skipped: int) -> Tensor:
+        """Rows of a batch (T, D) -> (B, W), without the first `skipped` rows of each text."""
+        return self._head(hidden, lengths, skipped)
 
     @property
     def dimension(self) -> int:

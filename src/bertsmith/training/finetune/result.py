@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from bertsmith.files.atomic_folder import result_folder
-from bertsmith.folders.extras import HEAD, task_beside
+from bertsmith.folders.extras import HEAD, task_extras
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.models.build import Model, build
@@ -49,7 +49,7 @@ def save_task_model(
             tokenizer,
             staging,
             labels=labels_of(model.task),
-            beside=task_beside(section, head, spec.to_values() if spec else None),
+            extras=task_extras(section, head, spec.to_values() if spec else None),
         )
     if not head:
         (out / HEAD).unlink(missing_ok=True)  # of a run with other settings

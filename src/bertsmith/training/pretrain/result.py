@@ -32,7 +32,7 @@ def save_result(module: PretrainModule, tokenizer: Tokenizer, out: Path, *, writ
     for name, companion in companions.items():
         save_model(companion, tokenizer, out / name, overwrite=True)
     with result_folder(out) as staging:
-        save_model(model, tokenizer, staging, beside=objective_heads(own))
+        save_model(model, tokenizer, staging, extras=objective_heads(own))
     if not own:
         (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,37 +13,45 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.errors import unknown
-from bertsmith.folders.sentence import Dense, SentenceSettings
+from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.pooling import pool
 
 Vectors = NDArray[np.float32]
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "identity": lambda x: x,
-    "tanh": torch.tanh,
-    "relu": torch.relu,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-}
+
+class DenseWeights(Protocol):
+    """A linear layer after pooling, as settings hold it."""
+
+    @property
+    def activation(self) -> str:
+        """The name of its activation."""
+
+    @property
+    def weight(self) -> Tensor | None:
+        """(W, D), None if only settings were read."""
+
+    @property
+    def bias(self) -> Tensor | None:
+        """(W,), if it has one."""
 
 
-class Finishing:
-    """Pools the rows of a batch as the model's settings say."""
+@dataclass(frozen=True, slots=True)
+class SentenceHead:
+    """Pools the rows of each text, applies dense layers, normalizes."""
 
-    def __init__(self, settings: SentenceSettings) -> None:
-        self._settings = settings
+    pooling: Sequence[str]
+    dense: Sequence[DenseWeights] = ()
+    normalize: bool = False
 
     def __call__(self, rows: Tensor, lengths: Sequence[int], skipped: int = 0) -> Tensor:
-        """(T, D) -> (B, D); the first `skipped` rows of each text stay out of the pooling."""
-        with torch.inference_mode():
-            if skipped:
-                rows, lengths = _without_prompt(rows, lengths, skipped)
-            parts = [pool(kind, rows, lengths) for kind in self._settings.pooling]
-            vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
-            for layer in self._settings.dense:
-                vectors = _dense(layer, vectors)
-            return F.normalize(vectors, dim=1) if self._settings.normalize else vectors
+        """(T, D) -> (B, W); the first `skipped` rows of each text stay out of the pooling."""
+        if skipped:
+            rows, lengths = _without_prompt(rows, lengths, skipped)
+        parts = [pool(kind, rows, lengths) for kind in self.pooling]
+        vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+        for layer in self.dense:
+            vectors = _dense(layer, vectors)
+        return F.normalize(vectors, dim=1) if self.normalize else vectors
 
 
 def _without_prompt(
@@ -56,12 +66,12 @@ def _without_prompt(
     return rows[kept.to(rows.device)], (sizes - gone).tolist()
 
 
-def _dense(layer: Dense, vectors: Tensor) -> Tensor:
+def _dense(layer: DenseWeights, vectors: Tensor) -> Tensor:
     if layer.weight is None:
         raise ValueError("the dense layer was read without its weights")
     weight = layer.weight.to(vectors.device, vectors.dtype)
     bias = None if layer.bias is None else layer.bias.to(vectors.device, vectors.dtype)
-    return _ACTIVATIONS[layer.activation](F.linear(vectors, weight, bias))
+    return find_activation(layer.activation)(F.linear(vectors, weight, bias))
 
 
 def similarity(kind: str, first: Vectors, second: Vectors) -> Vectors:
