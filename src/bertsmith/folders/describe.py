@@ -84,7 +84,7 @@ def _weights(
 
 
 def _files(folder: Folder, *, hashes: bool) -> dict[str, dict[str, Any]]:
-    """Size and, if asked, sha256 of the regular files in a folder and one level below."""
+    """Size and, with `hashes`, sha256 of the regular files in a folder and one level below."""
     found: dict[str, dict[str, Any]] = {}
     for name in folder.names():
         path = folder.path / name

@@ -108,7 +108,7 @@ class LoadedFolder:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer; a folder without one is an error only when it is asked for."""
+        """The tokenizer; a folder without one is an error only when it is needed."""
         if self.folder.tokenizer is None:
             raise FolderError(
                 f"{self.folder.path} has no tokenizer ({', '.join(_VOCABULARIES)}); "

@@ -44,7 +44,7 @@ def save_model(
     extras: Extras = NOTHING,
     overwrite: bool = False,
 ) -> None:
-    """Write a whole folder or nothing; a folder that stands at `path` is only replaced if asked.
+    """Write a whole folder or nothing; an existing folder is replaced only with `overwrite`.
 
     `sentence` adds the files of sentence-transformers; `model_type` keeps an alias of the variant
     (xlm-roberta of roberta); `extras` is what training adds to a published model.

@@ -31,7 +31,7 @@ class StateMatch:
 
     `names` maps ours to the stored name. `missing` are published names of tensors that are not
     there. `tied` maps stored copies to the tensor of ours they must equal. `unused` belong to
-    heads of this family that were not asked for, `buffers` hold nothing that was trained, and
+    heads of this family that are not wanted, `buffers` hold nothing that was trained, and
     `leftovers` are everything else.
     """
 

@@ -22,7 +22,7 @@ class Labels:
 
     @property
     def count(self) -> int:
-        """How many outputs a classifier has: two when nothing is said, as transformers assumes."""
+        """How many outputs a classifier has: two without labels, as transformers assumes."""
         return len(self.names) or 2
 
 
