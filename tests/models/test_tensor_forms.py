@@ -1,4 +1,4 @@
-"""Stored forms of tensors: there and back, alone and through a folder."""
+"""StoredAs forms of tensors: there and back, alone and through a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bertsmith.models import VARIANTS
 from bertsmith.models import build as build_module
 from bertsmith.models.build import build
 from bertsmith.models.names import published_state
-from bertsmith.models.tensor_forms import Joined, Plain, SplitHeads, Stored, Transposed, join
+from bertsmith.models.tensor_forms import Joined, Plain, SplitHeads, StoredAs, Transposed, join
 
 SIZES = st.integers(1, 5)
 BLOCK = "encoder.blocks.{i}."
@@ -28,12 +28,12 @@ FORMS = replace(
     BERT,
     names={
         **BERT.names,
-        f"{BLOCK}attention.query": Stored("h.{i}.attn.c_attn", Joined(0, 3, Transposed())),
-        f"{BLOCK}attention.key": Stored("h.{i}.attn.c_attn", Joined(1, 3, Transposed())),
-        f"{BLOCK}attention.value": Stored("h.{i}.attn.c_attn", Joined(2, 3, Transposed())),
-        f"{BLOCK}attention.output.weight": Stored("h.{i}.rel_attn.o", SplitHeads(outward=True)),
+        f"{BLOCK}attention.query": StoredAs("h.{i}.attn.c_attn", Joined(0, 3, Transposed())),
+        f"{BLOCK}attention.key": StoredAs("h.{i}.attn.c_attn", Joined(1, 3, Transposed())),
+        f"{BLOCK}attention.value": StoredAs("h.{i}.attn.c_attn", Joined(2, 3, Transposed())),
+        f"{BLOCK}attention.output.weight": StoredAs("h.{i}.rel_attn.o", SplitHeads(outward=True)),
         f"{BLOCK}attention.output.bias": "h.{i}.rel_attn.o_bias",
-        f"{BLOCK}feed_forward.up": Stored("h.{i}.mlp.c_fc", Transposed()),
+        f"{BLOCK}feed_forward.up": StoredAs("h.{i}.mlp.c_fc", Transposed()),
     },
     **{"name": "forms", "model_type": "forms", "prefix": "transformer"},
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bertsmith.errors import ConfigError
 from bertsmith.models.config.keys import expressible
 from bertsmith.models.spec import Spec
-from bertsmith.models.tensor_forms import PLAIN, Form, Joined, Stored, join
+from bertsmith.models.tensor_forms import PLAIN, Form, Joined, StoredAs, join
 from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import VARIANTS, find
 
@@ -49,7 +49,7 @@ def to_published(variant: str | Variant, ours: str, *, prefix: bool = True) -> s
     entry, ending = _entry(data, ours)
     if entry is None:
         return OWN + ours
-    name = (entry.name if isinstance(entry, Stored) else entry) + ending
+    name = (entry.name if isinstance(entry, StoredAs) else entry) + ending
     number = NUMBER.search(ours)
     if number is not None:
         name = name.replace("{i}", number.group())
@@ -59,10 +59,10 @@ def to_published(variant: str | Variant, ours: str, *, prefix: bool = True) -> s
 def form_of(variant: str | Variant, ours: str) -> Form:
     """The form in which one of our tensors is stored."""
     entry, _ = _entry(find(variant), ours)
-    return entry.form if isinstance(entry, Stored) else PLAIN
+    return entry.form if isinstance(entry, StoredAs) else PLAIN
 
 
-def _entry(data: Variant, ours: str) -> tuple[str | Stored | None, str]:
+def _entry(data: Variant, ours: str) -> tuple[str | StoredAs | None, str]:
     """A tensor's entry in the table of names, and the ending that the entry leaves open."""
     pattern = NUMBER.sub("{i}", ours, count=1)
     if pattern in data.names:
@@ -89,7 +89,7 @@ def from_published(
             and pattern.split(".")[1] not in heads
         ):
             continue
-        target = entry.name if isinstance(entry, Stored) else entry
+        target = entry.name if isinstance(entry, StoredAs) else entry
         shape = re.escape(target).replace(r"\{i\}", r"(\d+)") + r"(\.(?:weight|bias))?"
         match = re.fullmatch(shape, name)
         if match is None:

@@ -78,7 +78,7 @@ PLAIN = Plain()
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredAs:
     """A published name whose tensor has another form than ours."""
 
     name: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.models.spec import Spec
-from bertsmith.models.tensor_forms import Stored
+from bertsmith.models.tensor_forms import StoredAs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,9 +66,9 @@ class HeadSpec:
 
 def masked_lm_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
     """BERT's masked LM: dense, activation, norm, the token embedding as output matrix."""
-    from bertsmith.nn.heads import MaskedLM  # torch, which reading a config does without
+    from bertsmith.nn.heads import MaskedLMHead  # torch, which reading a config does without
 
-    return MaskedLM(
+    return MaskedLMHead(
         spec.hidden,
         spec.embedding,
         spec.vocab_size,
@@ -79,9 +79,9 @@ def masked_lm_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
 
 def replaced_token_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
     """ELECTRA's discriminator."""
-    from bertsmith.nn.heads import ReplacedToken  # torch, as above
+    from bertsmith.nn.heads import ReplacedTokenHead  # torch, as above
 
-    return ReplacedToken(spec.hidden, activation=own.activation_of(spec) or spec.activation)
+    return ReplacedTokenHead(spec.hidden, activation=own.activation_of(spec) or spec.activation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Variant:
 
     `names` maps our module paths to published ones, with `{i}` for the number of a block; those
     under `encoder` are written without the `prefix` they get in a model with heads. A path that
-    ends in .weight or .bias names a single tensor, published without that ending; `Stored` names
+    ends in .weight or .bias names a single tensor, published without that ending; `StoredAs` names
     one whose form differs.
     `tied` maps published copies of a tensor to the tensor of ours that they repeat.
     """
@@ -118,7 +118,7 @@ class Variant:
     spec: Spec
     sizes: Mapping[str, Spec]
     prefix: str
-    names: Mapping[str, str | Stored]
+    names: Mapping[str, str | StoredAs]
     tied: Mapping[str, str]
     config: ConfigTable
     heads: Mapping[str, HeadSpec]

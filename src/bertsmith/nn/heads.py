@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from bertsmith.nn.feed_forward import find_activation
 
 
-class MaskedLM(nn.Module):
+class MaskedLMHead(nn.Module):
     """Scores over the vocabulary with the token embedding as output matrix."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Classifier(nn.Module):
         return self.output(F.dropout(rows, self.dropout, self.training))  # type: ignore[no-any-return]
 
 
-class ReplacedToken(nn.Module):
+class ReplacedTokenHead(nn.Module):
     """Whether each token was replaced (ELECTRA, Clark et al. 2020, arXiv:2003.10555)."""
 
     def __init__(self, hidden: int, *, activation: str) -> None:

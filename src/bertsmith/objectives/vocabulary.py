@@ -6,7 +6,7 @@ from torch import Tensor
 
 from bertsmith.errors import unknown
 from bertsmith.models.build import Model
-from bertsmith.nn.heads import MaskedLM
+from bertsmith.nn.heads import MaskedLMHead
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.objectives.batch import Score
@@ -27,9 +27,9 @@ def masked_lm_rows(model: Model, hidden: Tensor) -> Tensor:
     return rows
 
 
-def masked_lm_head(model: Model) -> MaskedLM:
+def masked_lm_head(model: Model) -> MaskedLMHead:
     """The masked-LM head of a model that must have one."""
     head = model.heads["masked_lm"] if "masked_lm" in model.heads else None  # noqa: SIM401
-    if not isinstance(head, MaskedLM):
+    if not isinstance(head, MaskedLMHead):
         raise unknown("head of this model", "masked_lm", model.heads)
     return head
