@@ -21,14 +21,14 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def planted() -> Callable[..., dict[str, Probe]]:
     """A table of one probe named "planted" that behaves as asked."""
 
-    def make(option: str, *, limit: float = 30.0, slow: bool = False) -> dict[str, Probe]:
+    def make(option: str, *, limit: float = 30.0, compiles: bool = False) -> dict[str, Probe]:
         probe = Probe(
             module="planted_probe",
             about="planted",
             tolerance=1e-2,
             option=option,
             limit=limit,
-            slow=slow,
+            compiles=compiles,
         )
         return {"planted": probe}
 

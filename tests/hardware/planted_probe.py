@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.job import Measurement, ProbeJob
+from bertsmith.hardware.probes import Measurement, ProbeJob
 
 SHAPE = "2048x384x1536"
 

@@ -27,7 +27,7 @@ native.ALL_PROBES.update(
     native_avx512=plant("works=500"),
     bf16_onednn=plant("signal=4"),
     mkl_bf16=plant("off=0.4"),
-    inductor_bf16=plant("works", slow=True, limit=180.0),
+    native_amx=plant("works", compiles=True, limit=180.0),
     accelerators=plant("absent"),
 )
 from bertsmith.cli.commands.doctor import doctor
@@ -59,7 +59,7 @@ def test_json_is_the_whole_output_and_a_crash_is_a_row() -> None:
         "native_avx512": "works",
         "bf16_onednn": "crashed SIGILL",
         "mkl_bf16": "wrong numbers",
-        "inductor_bf16": "skipped",
+        "native_amx": "skipped",
         "accelerators": "absent",
     }
     assert report["choices"]["inference"]["path"] == "native-avx512"

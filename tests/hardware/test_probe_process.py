@@ -16,9 +16,9 @@ MAIN = "bertsmith.hardware.probes"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups")
 
 
-def run(option: str, limit: float = 30.0, **variables: str) -> probe_process.Ended:
+def run(option: str, limit: float = 30.0) -> probe_process.Ended:
     arguments = ["planted_probe", option, "1", str(limit)]
-    return probe_process.run(MAIN, arguments, limit=limit, threads=1, variables=variables)
+    return probe_process.run(MAIN, arguments, limit=limit, threads=1)
 
 
 def alive(pid: int) -> bool:
@@ -134,13 +134,14 @@ def test_an_exception_leaves_its_message_in_the_last_line() -> None:
 def test_a_child_writes_no_core_file_and_starts_from_a_clean_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_FREEZING", "1")
+    monkeypatch.setenv("MKL_VERBOSE", "1")
     monkeypatch.setenv("PYTHONINSPECT", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "77")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     (tmp_path / "json.py").write_text("raise SystemExit('code of the working folder ran')")
     monkeypatch.chdir(tmp_path)
-    names = ["TORCHINDUCTOR_FREEZING", "PYTHONINSPECT", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA"]
-    ended = run(f"limits={json.dumps(names)}", ONEDNN_MAX_CPU_ISA="AVX512_CORE_BF16")
+    names = ["MKL_VERBOSE", "PYTHONINSPECT", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA"]
+    ended = run(f"limits={json.dumps(names)}")
     assert ended.answer is not None
     facts = ended.answer["facts"]
     assert facts["core"] == [0, 0]

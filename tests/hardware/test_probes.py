@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from bertsmith.hardware import machine, probes
-from bertsmith.hardware.probes import PROBES, measuring, threads
-from bertsmith.hardware.probes.job import ProbeJob
+from bertsmith.hardware.probes import PROBES, ProbeJob, measuring, threads
 from bertsmith.hardware.report import examine
 
-SUPPORT = {"__init__", "__main__", "job", "measuring"}
+SUPPORT = {"__init__", "__main__", "measuring"}
 
 
 def test_every_probe_file_is_in_the_table_and_every_entry_has_its_file() -> None:

@@ -66,8 +66,8 @@ def test_a_probe_module_that_is_not_installed_is_absent() -> None:
     assert "bertsmith.runtime.no_such.probe" in found.detail
 
 
-def test_a_slow_probe_is_skipped_when_quick_and_the_skip_is_not_kept(planted: Planted) -> None:
-    probes = planted("works", slow=True)
+def test_a_compiling_probe_is_skipped_when_quick_and_the_skip_is_not_kept(planted: Planted) -> None:
+    probes = planted("works", compiles=True)
     assert finding_of(probes, quick=True).status == "skipped"
     assert cached("planted", probes=probes) is None
     assert finding_of(probes).status == "works"
@@ -78,7 +78,7 @@ def test_without_a_compiler_a_compiling_probe_is_absent(
     planted: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "/no/such/compiler")
-    probes = {"planted": replace(planted("works")["planted"], compiles=True)}
+    probes = planted("works", compiles=True)
     found = finding_of(probes)
     assert (found.status, found.detail) == ("absent", "no C++ compiler was found")
     monkeypatch.delenv("CXX")

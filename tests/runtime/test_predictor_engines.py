@@ -13,7 +13,7 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 import bertsmith
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choice import choose_inference, is_right
+from bertsmith.hardware.choice import INFERENCE, choose_path, is_right
 from bertsmith.hardware.report import examine
 from bertsmith.runtime import selection
 from bertsmith.runtime.engines.engine import EagerEngine
@@ -96,7 +96,7 @@ def test_bf16_is_near_and_auto_takes_it_where_it_is_faster(
     mine, plain = fast.answered(asked)[1].logits, exact.answered(asked)[1].logits
     assert 0.0 < largest_difference(mine, plain) < 0.02
     auto = bertsmith.load(tmp_path / "run")
-    faster = choose_inference(found).probe in selection.NATIVE
+    faster = choose_path(found, INFERENCE).probe in selection.NATIVE
     expected = mine if faster else plain
     assert largest_difference(auto.predictor.answered(asked)[1].logits, expected) == 0.0
     told = bertsmith.load(tmp_path / "run", precision="fp32")

@@ -9,15 +9,12 @@ from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.report import MachineReport
 
 PLAIN = "fp32_gemm"
-# Probe -> engine that runs its path. Other probes are measured and shown, never chosen.
+# Probe -> engine that runs its path.
 INFERENCE = {PLAIN: "eager-fp32", "native_amx": "native-amx", "native_avx512": "native-avx512"}
 TRAINING_FP32 = {PLAIN: "fp32", "fp32_onednn": "onednn-fp32"}  # exact: no operand is rounded
 TRAINING = TRAINING_FP32 | {"mkl_bf16": "mkl-bf16", "bf16_onednn": "torch-bf16"}
 
-# Findings about something other than a matrix product on this CPU.
-_NOT_PATHS = frozenset({PLAIN, "threads", "accelerators"})
-
-LARGEST_ERROR = 1e-2  # bf16 is near 4e-3; int8 is near 2e-2, which costs cosine .999
+LARGEST_ERROR = 1e-2  # bf16 is near 4e-3
 SMALLEST_GAIN = 1.15  # below this a second number format is not worth its rounding
 
 
@@ -33,30 +30,14 @@ class PathChoice:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_inference(report: MachineReport, paths: Mapping[str, str] = INFERENCE) -> PathChoice:
-    """The engine for encoding."""
-    return _choose(report, paths)
-
-
-def choose_training_gemm(report: MachineReport, paths: Mapping[str, str] = TRAINING) -> PathChoice:
-    """The matrix product for training steps."""
-    return _choose(report, paths)
-
-
-def is_right(finding: Finding | None) -> bool:
-    """Whether a path works and is exact enough, faster or not: for an explicit request."""
-    if finding is None or not finding.works or finding.error is None:
-        return False
-    return finding.error <= LARGEST_ERROR
-
-
-def _choose(report: MachineReport, paths: Mapping[str, str]) -> PathChoice:
+def choose_path(report: MachineReport, paths: Mapping[str, str]) -> PathChoice:
+    """The fastest of `paths` (probe -> engine) that is exact enough, else plain fp32."""
     refused: dict[str, str] = {}
     fit: list[tuple[float, Finding]] = []
     for finding in report.findings:
-        if finding.name in _NOT_PATHS:
+        if finding.name == PLAIN or finding.name not in paths:
             continue
-        why_not = _why_not(finding, paths)
+        why_not = _why_not(finding)
         if why_not:
             refused[finding.name] = why_not
         else:
@@ -66,7 +47,7 @@ def _choose(report: MachineReport, paths: Mapping[str, str]) -> PathChoice:
         return PathChoice(
             path=paths[PLAIN],
             probe=PLAIN,
-            reason="no faster path is both exact enough and in use",
+            reason="no faster path is exact enough",
             refused=refused,
         )
     speedup, best = fit[0]
@@ -82,17 +63,22 @@ def _choose(report: MachineReport, paths: Mapping[str, str]) -> PathChoice:
     )
 
 
-def _why_not(finding: Finding, paths: Mapping[str, str]) -> str:
+def is_right(finding: Finding | None) -> bool:
+    """Whether a path works and is exact enough, faster or not: for an explicit request."""
+    if finding is None or not finding.works or finding.error is None:
+        return False
+    return finding.error <= LARGEST_ERROR
+
+
+def _why_not(finding: Finding) -> str:
     """The reason against a path; empty if it can be chosen."""
     if not finding.works:
         return f"{finding.status}: {finding.detail}" if finding.detail else finding.status
     speedup = finding.speedup
     if speedup is None or finding.error is None:
         return "was not timed"
-    if finding.error > LARGEST_ERROR:
+    if not is_right(finding):
         return f"too coarse: error {finding.error:.1e}, at most {LARGEST_ERROR:g}"
     if speedup < SMALLEST_GAIN:
         return f"not faster: {speedup:.2f} x fp32"
-    if finding.name not in paths:
-        return f"works at {speedup:.1f} x fp32, but no engine of bertsmith runs on it"
     return ""

@@ -8,8 +8,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from pydantic import FiniteFloat, TypeAdapter
 
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import write_staged
@@ -36,10 +39,10 @@ class Finding:
 
     name: str
     status: str
-    gflops: Mapping[str, float] = field(default_factory=dict)
-    fp32_gflops: Mapping[str, float] = field(default_factory=dict)  # same child, same moments
-    error: float | None = None
-    seconds: float = 0.0
+    gflops: Mapping[str, FiniteFloat] = field(default_factory=dict)
+    fp32_gflops: Mapping[str, FiniteFloat] = field(default_factory=dict)  # same child, same moments
+    error: FiniteFloat | None = None
+    seconds: FiniteFloat = 0.0
     detail: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     date: str = ""  # UTC, ISO 8601; empty for what was not run
@@ -70,56 +73,16 @@ class Finding:
 
     @classmethod
     def from_json(cls, value: object) -> Finding:
-        """The reverse of `to_json`; raises TypeError or ValueError for anything else."""
-        if not isinstance(value, dict):
-            raise TypeError("a finding must be an object")
-        error = value.get("error")
-        return cls(
-            name=_text(value, "name"),
-            status=_status(_text(value, "status")),
-            gflops=rates(value.get("gflops")),
-            fp32_gflops=rates(value.get("fp32_gflops")),
-            error=None if error is None else number(error),
-            seconds=number(value.get("seconds", 0.0)),
-            detail=_text(value, "detail"),
-            facts=facts(value.get("facts")),
-            date=_text(value, "date"),
-            stamp=_text(value, "stamp"),
-        )
+        """The reverse of `to_json`; raises ValueError for anything else."""
+        finding = _adapter().validate_python(value)
+        if finding.status in STATUSES or finding.status.startswith(f"{CRASHED} "):
+            return finding
+        raise ValueError(f"{finding.status!r} is not a status")
 
 
-def rates(value: object) -> dict[str, float]:
-    """A table of rates by shape; raises TypeError or ValueError for anything else."""
-    if not isinstance(value, dict):
-        raise TypeError("rates must be an object")
-    return {str(shape): number(rate) for shape, rate in value.items()}
-
-
-def number(value: object) -> float:
-    """A finite number; raises ValueError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is not a finite number")
-    return float(value)
-
-
-def facts(value: object) -> dict[str, Any]:
-    """Further facts of a probe, as an object."""
-    if not isinstance(value, dict):
-        raise TypeError("facts must be an object")
-    return value
-
-
-def _text(value: dict[str, Any], key: str) -> str:
-    text = value.get(key, "")
-    if not isinstance(text, str):
-        raise TypeError(f"{key} must be a string")
-    return text
-
-
-def _status(status: str) -> str:
-    if status in STATUSES or status.startswith(f"{CRASHED} "):
-        return status
-    raise ValueError(f"{status!r} is not a status")
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Finding]:
+    return TypeAdapter(Finding)
 
 
 log = logging.getLogger(__name__)
@@ -138,8 +101,8 @@ def machine_key(machine: Machine) -> str:
 
 def probe_stamp(probe: Probe) -> str:
     """A digest of one version of a probe, so that changing one leaves the others cached."""
-    parts: dict[str, Any] = {**asdict(probe), "variables": dict(probe.variables)}
-    for wording in ("about", "slow", "tolerance"):  # judged or shown later, not measured
+    parts = asdict(probe)
+    for wording in ("about", "tolerance"):  # judged or shown later, not measured
         del parts[wording]
     return json_digest({**parts, "compiler": compiler_path() if probe.compiles else ""})[:16]
 

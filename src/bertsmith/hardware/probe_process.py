@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +27,6 @@ _DROPPED = (
     *("OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "MKL_DYNAMIC", "MKL_VERBOSE"),
     *("DNNL_VERBOSE", "ONEDNN_VERBOSE"),
 )
-_DROPPED_PREFIXES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TORCH_LOGS")
 _RESULT_BYTES = 1_000_000
 _STDERR_BYTES = 16_000
 _GRACE = 5.0  # seconds for pipes to empty after everything that could write has been killed
@@ -53,7 +52,6 @@ def run(
     *,
     limit: float,
     threads: int,
-    variables: Mapping[str, str] | None = None,
 ) -> Ended:
     """Runs `python -m module` and waits; never raises for anything the child does.
 
@@ -66,7 +64,7 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_variables(tmp, threads) | dict(variables or {}),
+            env=_variables(tmp, threads),
             start_new_session=True,
         )
         stdout, stderr = _Tail(process.stdout, _RESULT_BYTES), _Tail(process.stderr, _STDERR_BYTES)
@@ -115,16 +113,13 @@ class _Tail:
 
 def _variables(scratch: str, threads: int) -> dict[str, str]:
     variables = {
-        name: value
-        for name, value in environment.inherited().items()
-        if name not in _DROPPED and not name.startswith(_DROPPED_PREFIXES)
+        name: value for name, value in environment.inherited().items() if name not in _DROPPED
     }
     variables |= {
         "TMPDIR": scratch,  # compiled code and other leavings go away with the child
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "PYTHONUTF8": "1",
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no pool of workers to outlive the child
     }
     root = Path(__file__).resolve().parents[2]
     if root.name not in ("site-packages", "dist-packages"):  # run from a source tree

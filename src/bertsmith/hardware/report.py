@@ -20,11 +20,8 @@ from bertsmith.hardware.findings import (
     WORKS,
     WRONG,
     Finding,
-    facts,
     is_usable,
-    number,
     probe_stamp,
-    rates,
     read_findings,
     write_finding,
 )
@@ -69,7 +66,7 @@ def examine(
 ) -> MachineReport:
     """A report on the named probes (default: all); cached findings are not measured again.
 
-    `fresh` ignores the cache; `quick` leaves out slow probes unless their finding is cached.
+    `fresh` ignores the cache; `quick` leaves out probes that compile code and are not cached.
     """
     wanted = list(probes) if names is None else list(names)
     for name in wanted:
@@ -107,10 +104,8 @@ def _run(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
     """Runs one probe; failures and crashes are findings."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     blank = Finding(name=name, status=SKIPPED, date=now, stamp=probe_stamp(probe))
-    if quick and probe.slow:
-        return replace(
-            blank, date="", detail=f"takes up to {probe.limit:.0f} s; run without --quick"
-        )
+    if quick and probe.compiles:
+        return replace(blank, date="", detail="has to be compiled; run without --quick")
     if not probe_process.able():
         return replace(blank, date="", detail="this program cannot start Python")
     if probe.compiles and not compiler_path():
@@ -121,7 +116,6 @@ def _run(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
             [probe.module, probe.option, str(threads), str(probe.limit)],
             limit=probe.limit,
             threads=threads,
-            variables=probe.variables,
         )
     except OSError as error:
         return replace(blank, status=FAILED, detail=f"cannot start a process: {error.strerror}")
@@ -145,17 +139,8 @@ def _read(blank: Finding, ended: probe_process.Ended, probe: Probe) -> Finding:
     if "absent" in ended.answer:
         return replace(blank, status=ABSENT, detail=str(ended.answer["absent"])[:300])
     try:
-        error = ended.answer["error"]
-        return replace(
-            blank,
-            status=WORKS,
-            gflops=_rounded(rates(ended.answer["gflops"])),
-            fp32_gflops=_rounded(rates(ended.answer["fp32_gflops"])),
-            error=None if error is None else number(error),
-            detail=str(ended.answer.get("detail", ""))[:300],
-            facts=facts(ended.answer.get("facts", {})),
-        )
-    except (KeyError, TypeError, ValueError) as problem:
+        return Finding.from_json(blank.to_json() | ended.answer | {"status": WORKS})
+    except ValueError as problem:
         return replace(blank, status=FAILED, detail=f"its answer is invalid: {problem}")
 
 
@@ -186,7 +171,3 @@ def _load() -> float:
         return os.getloadavg()[0]
     except (AttributeError, OSError):  # not on every system
         return 0.0
-
-
-def _rounded(table: Mapping[str, float]) -> dict[str, float]:
-    return {shape: round(rate, 2) for shape, rate in table.items()}

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choice import choose_inference, is_right
+from bertsmith.hardware.choice import INFERENCE, choose_path, is_right
 from bertsmith.hardware.environment import thread_count
 from bertsmith.hardware.machine import compiler, this_machine
 from bertsmith.hardware.report import MachineReport, cached, examine
@@ -112,22 +112,22 @@ class Selection:
         if stale or None in known:
             self._notice("looking for a faster path on this machine (once, up to a minute) ...")
         report = examine(NATIVE, fresh=stale, probes=ALL_PROBES)
-        self._take(report, report_to=self._notice, insisted=required)
+        self._take(report, report_to=self._notice, required=required)
         if required and isinstance(self.engine, EagerEngine):
             statuses = "; ".join(f"{one.name}: {one.status}" for one in report.findings)
             hint = "" if compiler() else "; a C++ compiler (g++ or clang++) would help"
             raise HardwareError(f"no bf16 path works on this CPU ({statuses}){hint}")
 
-    def _take(self, report: MachineReport, *, report_to: Notice, insisted: bool = False) -> bool:
-        """Move to the native engine if the probes speak for it and its library is there.
+    def _take(self, report: MachineReport, *, report_to: Notice, required: bool = False) -> bool:
+        """Move to the native engine if the probes choose it and its library is built.
 
-        `insisted`: that it is right is enough, faster or not.
+        `required`: exact enough suffices, faster or not.
         """
-        choice = choose_inference(report)
+        choice = choose_path(report, INFERENCE)
         tier, reason = NATIVE.get(choice.probe), choice.reason
-        if tier is None and insisted:
+        if tier is None and required:
             tier = next((NATIVE[name] for name in NATIVE if is_right(report.get(name))), None)
-            reason = "asked for; no faster than fp32 here"
+            reason = "set by the user; no faster than fp32 here"
         if tier is None:
             return True  # settled: eager it stays
         if not is_built(tier):

@@ -35,17 +35,17 @@ def doctor(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ignore the cache and measure again.")
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Skip the slowest probes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Skip probes that compile code.")] = False,
 ) -> None:
     """Test the fast paths of this machine, each in a child process, and show which are used."""
-    from bertsmith.hardware.choice import choose_inference, choose_training_gemm
+    from bertsmith.hardware.choice import INFERENCE, TRAINING, choose_path
     from bertsmith.hardware.report import examine
     from bertsmith.runtime.engines.native import ALL_PROBES
 
     progress = _Progress()
     with progress:
         report = examine(fresh=fresh, quick=quick, progress=progress, probes=ALL_PROBES)
-    inference, training = choose_inference(report), choose_training_gemm(report)
+    inference, training = choose_path(report, INFERENCE), choose_path(report, TRAINING)
     if json:
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}

@@ -8,11 +8,11 @@ import math
 import os
 import sys
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.probe_process import guard, take_stdout
-from bertsmith.hardware.probes.job import Measure, ProbeJob
+from bertsmith.hardware.probes import Measurement, ProbeJob
 
 
 def main(arguments: list[str]) -> int:
@@ -38,7 +38,7 @@ def _measure(module: str, option: str, threads: int) -> dict[str, Any]:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the probe is there, and something it needs is not
         raise HardwareError(f"this installation has no {module}") from error
-    measurement = cast(Measure, probe.measure)(ProbeJob(threads=threads, option=option))
+    measurement: Measurement = probe.measure(ProbeJob(threads=threads, option=option))
     answer = asdict(measurement)
     if not math.isfinite(measurement.error):
         answer["error"] = None  # JSON has no NaN; the parent reads None as wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.probes.job import Measurement, ProbeJob
+from bertsmith.hardware.probes import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import Product, measure_linear
 
 
@@ -36,10 +37,8 @@ def measure(job: ProbeJob) -> Measurement:
 
     result = measure_linear(prepare, job)
     names = ", ".join(device["name"] for device in devices)
-    return Measurement(
-        gflops=result.gflops,
-        fp32_gflops=result.fp32_gflops,
-        error=result.error,
+    return replace(
+        result,
         detail=f"{names} ({str(dtype).removeprefix('torch.')})",
         facts={"devices": devices},
     )

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.job import Measurement, ProbeJob
+from bertsmith.hardware.probes import Measurement, ProbeJob
 
 Product = Callable[[], Tensor]
+Prepare = Callable[[Tensor, Tensor], Product]
 
 SHAPES = ((2048, 384, 1536), (2048, 768, 3072))  # T rows, D in, F out: MiniLM's and BERT-base's
 _RAGGED = ((1, 384, 1536), (37, 384, 1000))  # kernels go wrong at the edges of their tiles first
@@ -19,9 +20,7 @@ _ROUNDS = 25
 _SECONDS = 0.6  # for both sides of one shape
 
 
-def measure_linear(
-    prepare: Callable[[Tensor, Tensor], Product], job: ProbeJob, *, detail: str = ""
-) -> Measurement:
+def measure_linear(prepare: Prepare, job: ProbeJob) -> Measurement:
     """Rates and error of a path for x w^T, where `prepare(x (T, D), w (F, D))` packs once.
 
     Plain fp32 runs in turn with it, so that a busy machine slows both and the ratio stays fair.
@@ -43,7 +42,7 @@ def measure_linear(
             flops = 2.0 * rows * width * out
             gflops[shape_name(rows, width, out)] = flops / seconds / 1e9
             fp32_gflops[shape_name(rows, width, out)] = flops / plain / 1e9
-    return Measurement(gflops=gflops, fp32_gflops=fp32_gflops, error=error, detail=detail)
+    return Measurement(gflops=gflops, fp32_gflops=fp32_gflops, error=error)
 
 
 def operands(rows: int, width: int, out: int) -> tuple[Tensor, Tensor]:

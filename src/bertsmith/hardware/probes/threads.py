@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import linear
 
-from bertsmith.hardware.probes.job import Measurement, ProbeJob
+from bertsmith.hardware.probes import Measurement, ProbeJob
 from bertsmith.hardware.probes.measuring import (
     SHAPES,
     exact,

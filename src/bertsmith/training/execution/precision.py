@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choice import TRAINING, TRAINING_FP32, choose_training_gemm, is_right
+from bertsmith.hardware.choice import TRAINING, TRAINING_FP32, choose_path, is_right
 from bertsmith.hardware.gemm import (
     NO_TRANSPOSE,
     ROW_MAJOR,
@@ -185,7 +185,7 @@ def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
                 "on where they do, or ask for run.precision=fp32 and accept the change of "
                 "precision by name"
             )
-    choice = choose_training_gemm(report, paths)
+    choice = choose_path(report, paths)
     if wanted == "bf16" and _format(choice.path) == "fp32":
         # The user insists: right is enough, faster or not.
         right = [path for path in (TORCH_BF16, MKL_BF16) if _is_right(path, report)]
@@ -194,7 +194,7 @@ def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
             raise HardwareError(
                 f"no bf16 product works on this CPU ({reasons}); train with run.precision=fp32"
             )
-        return PrecisionPath(name=right[0], reason="asked for; no faster than fp32 here")
+        return PrecisionPath(name=right[0], reason="set by the user; no faster than fp32 here")
     return PrecisionPath(name=choice.path, reason=choice.reason)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from bertsmith.hardware.probes.job import Measurement, ProbeJob
+from bertsmith.hardware.probes import Measurement, ProbeJob
 from bertsmith.models.build import Model, build
 from bertsmith.models.variants import bert
 from bertsmith.runtime.engines.batches import RowBatch, pack_rows
