@@ -151,7 +151,7 @@ def test_who_insists_on_bf16_gets_it_also_where_it_is_slower(world):
     world.known = SLOWER
     chosen, said = select("bf16")
     assert chosen.engine.name == "native-avx512-bf16"
-    assert said == ["using native-avx512-bf16: asked for; no faster than fp32 here"]
+    assert said == ["using native-avx512-bf16: set by the user; no faster than fp32 here"]
 
 
 def test_a_path_that_is_too_coarse_is_not_given_to_those_who_insist(world):
