@@ -38,6 +38,7 @@ LAYERS = (
     ("training",),
     ("sentences", "generate", "prompts", "compress", "explain", "audit", "classic"),
     ("report",),
+    ("api",),
     ("serve",),
     ("demo",),
     ("cli", "estimator"),

@@ -6,6 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bertsmith.api.evaluate import evaluate as evaluate
+    from bertsmith.api.finetune import FinetunedModel as FinetunedModel
+    from bertsmith.api.finetune import finetune as finetune
+    from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
+    from bertsmith.api.pretrain import pretrain as pretrain
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
@@ -22,6 +27,9 @@ __version__ = "0.1.0"
 
 # Module -> public names. Imported at their first use: `import bertsmith` must not pay for torch.
 _MODULES = {
+    "bertsmith.api.evaluate": ("evaluate",),
+    "bertsmith.api.finetune": ("FinetunedModel", "finetune"),
+    "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
@@ -34,15 +42,20 @@ __all__ = [
     "BertsmithError",
     "Embedder",
     "EncodingAccount",
+    "FinetunedModel",
     "LoadedModel",
+    "PretrainedModel",
     "TextClassifier",
     "TextRegressor",
     "TextTagger",
     "Tokenizer",
     "__version__",
+    "evaluate",
+    "finetune",
     "load",
     "load_model",
     "predict",
+    "pretrain",
 ]
 
 

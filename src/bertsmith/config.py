@@ -129,6 +129,11 @@ def overridden(tree: Mapping[str, Any], overrides: Sequence[str]) -> Tree:
     return dict(tree)
 
 
+def override(name: str, value: Any) -> str:
+    """A setting as `overridden` takes it: ("plan.epochs", 2) -> "plan.epochs=2"."""
+    return f"{name}={_literal(value)}"
+
+
 def _value(text: str, override: str) -> Any:
     try:
         tree = tomllib.loads(f"value = {text}")

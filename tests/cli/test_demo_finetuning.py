@@ -51,8 +51,8 @@ def test_the_classifier_is_trained_and_proven(
     shown = io.StringIO()
     console = Console(file=shown, width=200)
     demo._finetuned(console, passages(), source, tmp_path)
-    said = " ".join(shown.getvalue().split())
-    assert "rows 240 docstrings of 8 parts" in said
-    assert "right of 24 docstrings it never saw" in said
+    printed = " ".join(shown.getvalue().split())
+    assert "rows 240 docstrings of 8 parts" in printed
+    assert "accuracy on 24 unseen docstrings" in printed
     for name in ("report.html", "README.md", "proof.json", "model.safetensors"):
         assert (tmp_path / "classifier" / name).is_file()

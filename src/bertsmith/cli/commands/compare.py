@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.data_options import DataOptions
-from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned, predict_all
+from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError
 
@@ -60,7 +60,8 @@ def compare(
 
         bertsmith compare model-a model-b test.tsv --figure f1_macro --json
     """
-    from bertsmith.cli.commands.evaluate import rows_for
+    from bertsmith.api.evaluate import labeled_rows, predict_all
+    from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.evaluation.comparison import compare as compared
 
     if len(what) != 3:
@@ -71,9 +72,12 @@ def compare(
     folders, path = what[:2], Path(what[2])
     first, second = _loaded(folders, computing, quiet=quiet)
     _check(first, second, folders)
-    examples = rows_for(folders[0], first, path, reading, quiet=quiet)
+    observer = ConsoleObserver(quiet=quiet)
+    examples = labeled_rows(
+        folders[0], first, path, reading.labeled(), on_error=reading.on_error, observer=observer
+    )
     predictions = [
-        predict_all(model, examples, f"predict {Path(folder).name}", quiet=quiet)
+        predict_all(model, examples, f"predict {Path(folder).name}", observer)
         for model, folder in zip((first, second), folders, strict=True)
     ]
     comparison = compared(first.task, examples, *predictions, figure=figure, samples=samples)

@@ -148,22 +148,23 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     folder = out / "classifier"
     start = time.perf_counter()
     with watching(folder, quiet=not sys.stderr.isatty()) as watch:
-        proven = finetuning.train(out / "docstrings.csv", model, folder, watch)
-    training = proven.record["training"]
+        result = finetuning.train(out / "docstrings.csv", model, folder, watch)
+    record = result.record or {}
+    training = record["training"]
     console.print(
         f"train   {training['steps']:,} steps of a head on {escape(Path(model).name)}, frozen, "
         f"{time.perf_counter() - start:.0f} s, evaluation included ({training['precision']})"
     )
-    rows = proven.record["data"]["rows"]["test"]
+    rows = record["data"]["rows"]["test"]
+    words, majority = (finetuning.accuracy(result, one) for one in ("words", "majority"))
     console.print(
-        f"test    [bold]{proven.figure():.0%} accuracy[/] on {rows} "
-        f"unseen docstrings; bag of words {proven.figure('words'):.0%}, majority class "
-        f"{proven.figure('majority'):.0%}"
+        f"test    [bold]{finetuning.accuracy(result):.0%} accuracy[/] on {rows} unseen "
+        f"docstrings; bag of words {words:.0%}, majority class {majority:.0%}"
     )
     for prediction, text in zip(load_predictor(folder).predict(SENTENCES), SENTENCES, strict=True):
         sure = "" if prediction.confidence is None else f" {prediction.confidence:.2f}"
         console.print(f"[bold cyan]? {escape(text)}[/]\n  {escape(str(prediction.value))}{sure}")
-    console.print(f"report  {proven.page}")
+    console.print(f"report  {result.report}")
     console.print(f'Try:    bertsmith predict {folder} "Return the sine of x."', markup=False)
 
 

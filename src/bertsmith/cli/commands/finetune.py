@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +34,9 @@ from bertsmith.cli.shared.options import (
     spread,
 )
 from bertsmith.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bertsmith.api.finetune import FinetuneRequest
 
 SplitShares = Annotated[
     str,
@@ -141,18 +144,16 @@ def finetune(
 
         bertsmith finetune news.tsv --text title --text body --label topic --model m --out news
     """
-    from bertsmith.cli.shared.finetune_run import Request, run
+    from bertsmith.api.finetune import FinetuneRequest
 
-    if plan.folds is not None and plan.seeds > 1:
-        raise ConfigError("give --seeds or --folds, not both")
-    request = Request(
+    request = FinetuneRequest(
         data=data,
         model=model,
         out=out,
         recipe=plan.recipe,
         overrides=[*plan.overrides(), *place.overrides()],
         accept=plan.accept or [],
-        given=reading.labeled(),
+        spec=reading.labeled(),
         on_error=reading.on_error,
         files={n: p for n, p in (("dev", rows.dev), ("test", rows.test)) if p is not None},
         shares=_shares(rows.split),
@@ -161,10 +162,28 @@ def finetune(
         folds=plan.folds,
         device=place.device,
     )
-    code = run(request, quiet=quiet)
+    code = _run(request, quiet=quiet)
     sys.stdout.flush()
     if code:
         raise typer.Exit(code)
+
+
+def _run(request: FinetuneRequest, *, quiet: bool) -> int:
+    """Fine-tune, print what came out, and give the exit code."""
+    from bertsmith.api.finetune import run_finetune
+    from bertsmith.cli.shared.training_process import training_process
+    from bertsmith.cli.views.finetune import result_lines, stopped_line, watching
+    from bertsmith.cli.views.observer import ConsoleObserver
+
+    observer = ConsoleObserver(quiet=quiet, watching=lambda: watching(request.out, quiet=quiet))
+    with training_process(request.read_recipe(request.spec.task).run) as stop:
+        result = run_finetune(request, observer, stop=stop)
+    if result.record is not None and result.report is not None:
+        lines = result_lines(result.folder, result.record, result.report)
+        sys.stdout.write("\n".join(lines) + "\n")
+    elif result.is_first:
+        sys.stdout.write(stopped_line(result.outcome) + "\n")
+    return result.outcome.exit_code
 
 
 def _shares(text: str) -> tuple[float, ...]:

@@ -17,7 +17,6 @@ from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.predict_files import PredictionSource
     from bertsmith.runtime.predictor import Predictor
 
@@ -133,7 +132,7 @@ def _file(
     quiet: bool,
     by_lines: bool,
 ) -> None:
-    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.labeled.guess.infer_spec import infer_spec, whole_lines
     from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
 
@@ -154,12 +153,13 @@ def _file(
             labeled=False,
             target=predictor.task.kind.target,
         )
-    say_spec(path, spec, quiet=quiet)
+    observer = ConsoleObserver(quiet=quiet)
+    observer.data(path, spec)
     source = check_source(
         path, spec, predictor, on_error=reading.on_error, every_column=kind != "jsonl"
     )
     for remark in source.account.notes():
-        note(f"{path.name}: {remark}", quiet=quiet)
+        observer.note(f"{path.name}: {remark}")
     if out is None:
         for lines in predicted_lines(predictor, source):
             sys.stdout.buffer.write(lines.encode())
@@ -173,13 +173,6 @@ def _texts_of(folder: str) -> tuple[object, ...]:
 
     spec = trained_spec(Path(folder))
     return (spec.text or ()) if spec is not None else ()
-
-
-def say_spec(path: Path, spec: DataSpec, *, quiet: bool) -> None:
-    """How a file is read and why, on standard error."""
-    if not quiet and path.name != "stdin":
-        sys.stderr.write(f"{path}, read as:\n")
-        sys.stderr.writelines(f"  {line}\n" for line in spec.describe())
 
 
 def _to_file(

@@ -27,9 +27,8 @@ from bertsmith.cli.shared.options import (
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.training.loop.run import Outcome
+    from bertsmith.api.pretrain import PretrainedModel
     from bertsmith.training.pretrain.pretrain import Job
-    from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 Recipe = Annotated[
     str,
@@ -168,11 +167,11 @@ def pretrain(
     if resuming.verify_resume:
         _prove(job)
         return
-    outcome, is_first = _trained(job, quiet=quiet)
-    if is_first:
-        _tell(job, outcome)
-    if outcome.exit_code:
-        raise typer.Exit(outcome.exit_code)
+    result = _trained(job, quiet=quiet)
+    if result.is_first:
+        _print(result)
+    if result.outcome.exit_code:
+        raise typer.Exit(result.outcome.exit_code)
 
 
 def _job(
@@ -182,62 +181,37 @@ def _job(
     from bertsmith.training.pretrain.recipe import load_recipe
 
     recipe = load_recipe(named, given)
-    _set_threads(recipe)
     return Job(recipe=recipe, corpus=corpus, out=out, init=init, accept=accept)
 
 
-def _set_threads(recipe: PretrainRecipe) -> None:
-    import torch
-
-    from bertsmith.hardware.environment import thread_count
-
-    torch.set_num_threads(recipe.run.threads or thread_count())
-
-
-def _trained(job: Job, *, quiet: bool) -> tuple[Outcome, bool]:
-    """Train in this process, or become the launcher of several; also whether this is the first."""
-    from bertsmith.cli.shared.console import note
+def _trained(job: Job, *, quiet: bool) -> PretrainedModel:
+    from bertsmith.api.pretrain import run_pretrain
+    from bertsmith.cli.shared.training_process import training_process
+    from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.cli.views.pretrain import watching
-    from bertsmith.training.execution.execution import choose_execution, is_one_of_many
-    from bertsmith.training.execution.launch import relaunch
-    from bertsmith.training.execution.memory import keep_freed_memory
-    from bertsmith.training.execution.stop import StopSignals
-    from bertsmith.training.pretrain.pretrain import pretrain as run
 
-    if job.recipe.run.devices > 1 and not is_one_of_many():
-        relaunch(["-m", "bertsmith", *sys.argv[1:]], devices=job.recipe.run.devices)
-    keep_freed_memory()
-    with StopSignals() as stop:
-        execution = choose_execution(job.recipe.run, job.out, stop=stop)
-        first = execution.ranks.is_first
-        chosen = execution.precision
-        note(f"matmuls: {chosen.name} ({chosen.reason})", quiet=quiet or not first)
-        try:
-            with watching(quiet=quiet or not first) as watch:
-                outcome = run(job, execution=execution, watch=watch)
-        finally:
-            execution.close()
-    return outcome, first
+    observer = ConsoleObserver(quiet=quiet, watching=lambda: watching(quiet=quiet))
+    with training_process(job.recipe.run) as stop:
+        return run_pretrain(job, observer, stop=stop)
 
 
-def _tell(job: Job, outcome: Outcome) -> None:
+def _print(result: PretrainedModel) -> None:
     """How the run ended, on standard output."""
     from bertsmith.cli.shared.console import duration
     from bertsmith.cli.views.pretrain import held_out_lines
-    from bertsmith.report.curves import write_report
 
-    report = write_report(job.out, f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}")
+    outcome = result.outcome
     spent = f"{outcome.step:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}"
     if outcome.status == "stopped":
         sys.stdout.write(
             f"stopped by {outcome.signal} after {spent}; saved, the same command resumes\n"
         )
         return
-    lines = [f"{job.out}: {spent}"]
+    lines = [f"{result.folder}: {spent}"]
     if outcome.evaluation is not None:
         mean = " (averaged weights)" if outcome.chosen == "average" else ""
         lines += [f"held-out text{mean}:", *held_out_lines(outcome.evaluation)]
-    lines.append(f"curves: {report}")
+    lines.append(f"curves: {result.report}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -10,13 +10,8 @@ import typer
 from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bertsmith.labeled.example import Example
     from bertsmith.runtime.predictor import Predictor
-    from bertsmith.tasks.prediction import Prediction
 
-CHUNK = 256  # rows between two updates of the progress bar
 EnsembleOption = Annotated[
     bool,
     typer.Option(
@@ -42,21 +37,6 @@ class EvaluationOptions(InferenceOptions):
     """The same for evaluation: exact unless another precision is given."""
 
     precision: Precision = "fp32"
-
-
-def predict_all(
-    predictor: Predictor, examples: Sequence[Example], title: str, *, quiet: bool
-) -> list[Prediction]:
-    """The predictions of a model for examples, with a progress bar."""
-    from bertsmith.cli.shared.console import meter
-
-    predictions: list[Prediction] = []
-    with meter(title, quiet=quiet) as shown:
-        for _, one in predictor.stream(examples, chunk=CHUNK):
-            predictions.append(one)
-            if len(predictions) % CHUNK == 0:  # the predictions of a chunk arrive together
-                shown.update(len(predictions), len(predictions) / len(examples))
-    return predictions
 
 
 def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) -> Predictor:

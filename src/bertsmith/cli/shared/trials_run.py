@@ -120,7 +120,7 @@ def read_splits(
     quiet: bool,
 ) -> Splits:
     """The rows of each split; how their files are read is printed."""
-    from bertsmith.cli.shared.finetune_run import with_columns
+    from bertsmith.api.finetune import with_columns
     from bertsmith.labeled.split.splits import load_splits
 
     splits = load_splits(

@@ -1,0 +1,1 @@
+"""What the command line and Python both call: fine-tuning, pre-training and evaluation of files."""

@@ -1,0 +1,265 @@
+"""Fine-tuning from a file of labeled rows to a model folder with its evaluation and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertsmith.api.observer import Observer
+from bertsmith.config import override
+from bertsmith.errors import ConfigError
+from bertsmith.evaluation.length_table import length_table
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.folders.read import load_tokenizer, read_folder
+from bertsmith.labeled.read.reader import OnError
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.split.splits import USUAL, Splits, load_splits
+from bertsmith.labeled.survey.survey import survey
+from bertsmith.report.finetune import write_finetune_report
+from bertsmith.report.finetune.model_card import model_card
+from bertsmith.training.execution.execution import Execution, choose_execution, is_one_of_many
+from bertsmith.training.execution.stop import StopRequest
+from bertsmith.training.finetune import finetune as training
+from bertsmith.training.finetune.finetune import FinetuneJob
+from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.finetune.record import RecordSource, write_record
+from bertsmith.training.finetune.repeat import finetune_folds, finetune_seeds
+from bertsmith.training.loop.run import Outcome
+
+SPLIT = "split.json"
+CARD = "README.md"
+LOW_HEAD_RATE = 1e-3  # a learning rate below which a head alone hardly learns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneRequest:
+    """What to fine-tune on what; everything but `data`, `model` and `out` has a default.
+
+    `overrides` are settings as "section.key=value", `spec` is what is known of the columns,
+    `files` names dev or test files that are not in `data`, `shares` how one file is split.
+    """
+
+    data: Path
+    model: str
+    out: Path
+    recipe: str | Path | None = None
+    overrides: Sequence[str] = ()
+    accept: Sequence[str] = ()
+    spec: DataSpec = field(default_factory=DataSpec)
+    on_error: OnError = "stop"
+    files: Mapping[str, Path] = field(default_factory=dict)
+    shares: Sequence[float] = USUAL
+    split_seed: int = 0
+    seeds: int = 1
+    folds: int | None = None
+    device: str | None = None
+
+    def read_recipe(self, task: str | None) -> FinetuneRecipe:
+        """The recipe by name or path, or the default of the task, with the overrides."""
+        return load_finetune_recipe(self.recipe, self.overrides, task=task)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetunedModel:
+    """How a fine-tuning ended; `record` and `report` are None when it was stopped.
+
+    `record` is what proof.json holds: metrics with intervals, baselines, worst errors.
+    """
+
+    folder: Path
+    outcome: Outcome
+    record: dict[str, Any] | None = None
+    report: Path | None = None
+    is_first: bool = True  # False in further processes of one run, which write nothing
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the test rows, or of the dev rows where there is no test set."""
+        record = self.record or {}
+        part = record.get("test") or record.get("dev") or {}
+        return dict(part.get("figures", {}))
+
+
+def finetune(
+    data: str | Path,
+    *,
+    model: str,
+    out: str | Path,
+    recipe: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    spec: DataSpec | None = None,
+    seeds: int = 1,
+    device: str | None = None,
+) -> FinetunedModel:
+    """Fine-tune `model` on labeled rows; the same call again resumes a run that was interrupted.
+
+    `data` is one file (split for good) or a folder of train, dev and test files. `settings` are
+    those of a recipe by dotted name, such as `{"plan.epochs": 2}`; `spec` sets what would
+    otherwise be detected of the columns.
+    """
+    request = FinetuneRequest(
+        data=Path(data),
+        model=model,
+        out=Path(out),
+        recipe=recipe,
+        overrides=[override(name, value) for name, value in (settings or {}).items()],
+        spec=spec or DataSpec(),
+        seeds=seeds,
+        device=device,
+    )
+    return run_finetune(request)
+
+
+def run_finetune(
+    request: FinetuneRequest, observer: Observer | None = None, *, stop: StopRequest | None = None
+) -> FinetunedModel:
+    """Read, train, evaluate and report, as the request says."""
+    observer = observer or Observer()
+    if request.folds is not None and request.seeds > 1:
+        raise ConfigError("give seeds or folds, not both")
+    recipe = request.read_recipe(request.spec.task)  # mistakes here and in the name of the
+    read_folder(request.model)  # model come before the reading
+    if recipe.run.devices > 1 and not is_one_of_many():
+        raise ConfigError(
+            f"run.devices={recipe.run.devices}: one process has one device; start the program with "
+            "torchrun, or use the command line, which starts the others"
+        )
+    if recipe.run.threads is not None:
+        torch.set_num_threads(recipe.run.threads)
+    execution = choose_execution(recipe.run, request.out, device=request.device, stop=stop)
+    try:
+        if not execution.ranks.is_first:
+            observer = Observer()
+        return _executed(request, recipe, execution, observer)
+    finally:
+        execution.close()
+
+
+def with_columns(spec: DataSpec, recipe: FinetuneRecipe) -> DataSpec:
+    """The spec with the further columns that the recipe reads."""
+    read = (*recipe.head.meta, *recipe.auxiliary)
+    extra = tuple(spec.extra or ())
+    added = tuple(name for name in read if name not in extra)
+    # Not `changed`: a spec remembers which fields were set.
+    return spec.model_copy(update={"extra": (*extra, *added)}) if added else spec
+
+
+def _executed(
+    request: FinetuneRequest, recipe: FinetuneRecipe, execution: Execution, observer: Observer
+) -> FinetunedModel:
+    observer.note(f"precision: {execution.precision.name} ({execution.precision.reason})")
+    rate = recipe.optimizer.head_lr or recipe.optimizer.lr
+    if recipe.encoder.frozen and rate is not None and rate < LOW_HEAD_RATE:
+        observer.note(
+            f"only the head is trained (encoder.frozen), and a learning rate of {rate:g} is low "
+            "for that; without one it is chosen by the size of the vectors"
+        )
+    splits = _rows(request, recipe, observer)
+    job = _job(request, splits)
+    sections = _survey(job, splits, observer)
+    with observer.training() as watch:
+        trained = _trained(request, job, execution, observer, watch)
+    first = execution.ranks.is_first
+    if trained.outcome.status == "stopped" or not first:
+        return FinetunedModel(folder=request.out, outcome=trained.outcome, is_first=first)
+    source = RecordSource(
+        job=job,
+        splits=splits,
+        run=trained.folder,
+        precision=execution.precision.name,
+        threads=torch.get_num_threads(),
+        more={**sections, **trained.sections},
+    )
+    record = write_record(source, device=str(execution.device))
+    report = write_finetune_report(job.folder, record)
+    write_staged(job.folder / CARD, model_card(record, name=job.folder.name).encode())
+    return FinetunedModel(folder=job.folder, outcome=trained.outcome, record=record, report=report)
+
+
+def _rows(request: FinetuneRequest, recipe: FinetuneRecipe, observer: Observer) -> Splits:
+    """The rows of each split; a folder made for nothing is removed again."""
+    new = not request.out.exists()
+    request.out.mkdir(parents=True, exist_ok=True)
+    try:
+        splits = load_splits(
+            request.data,
+            with_columns(request.spec, recipe),
+            seed=request.split_seed,
+            shares=request.shares,
+            on_error=request.on_error,
+            saved=request.out / SPLIT,
+            also=request.files,
+        )
+    except BaseException:
+        if new:
+            with suppress(OSError):
+                request.out.rmdir()
+        raise
+    observer.data(request.data, splits.specs["train"])
+    for remark in splits.notes:
+        observer.note(remark)
+    return splits
+
+
+def _job(request: FinetuneRequest, splits: Splits) -> FinetuneJob:
+    spec = splits.specs["train"]
+    if spec.task is None:
+        raise ConfigError(f"{request.data}: the task of these rows is not clear; set --task")
+    return FinetuneJob(
+        recipe=request.read_recipe(spec.task),
+        task=spec.task,
+        model=request.model,
+        train=splits.train,
+        dev=splits.dev,
+        out=request.out,
+        accept=request.accept,
+        language=request.spec.language,
+        spec=spec,
+    )
+
+
+def _survey(job: FinetuneJob, splits: Splits, observer: Observer) -> dict[str, Any]:
+    """Survey and length table, for the observer and for the record."""
+    findings = survey(splits)
+    lengths = job.recipe.length
+    table = length_table(splits, load_tokenizer(job.model), windows=lengths.stride is not None)
+    observer.lines([*findings.lines(), *table.lines(lengths.max_length)])
+    return {"survey": findings.to_json(), "lengths": table.to_json(lengths.max_length)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trained:
+    """How training ended, the folder of the chosen run, and what several runs add to the record."""
+
+    outcome: Outcome
+    folder: Path
+    sections: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _trained(
+    request: FinetuneRequest,
+    job: FinetuneJob,
+    execution: Execution,
+    observer: Observer,
+    watch: Any,
+) -> _Trained:
+    if request.folds is None and request.seeds == 1:
+        outcome = training.finetune(job, execution=execution, watch=watch).outcome
+        return _Trained(outcome=outcome, folder=job.folder)
+    how: dict[str, Any] = {"execution": execution, "watch": watch, "notice": observer.note}
+    if request.folds is not None:
+        column = request.spec.group
+        group = f"column {column}" if isinstance(column, int) else column
+        many = finetune_folds(job, request.folds, group=group, **how)
+    else:
+        first = job.recipe.run.seed
+        many = finetune_seeds(job, range(first, first + request.seeds), **how)
+    outcome = many.result.outcome
+    if many.best is None:
+        return _Trained(outcome=outcome, folder=job.folder)
+    return _Trained(outcome=outcome, folder=many.best.folder, sections=many.to_json())

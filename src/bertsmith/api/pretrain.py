@@ -1,0 +1,93 @@
+"""Pre-training from a recipe and a corpus to a model folder with its learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertsmith.api.observer import Observer
+from bertsmith.config import override
+from bertsmith.errors import ConfigError
+from bertsmith.report.curves import write_report
+from bertsmith.training.execution.execution import choose_execution, is_one_of_many
+from bertsmith.training.execution.stop import StopRequest
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.pretrain import pretrain as training
+from bertsmith.training.pretrain.pretrain import Job
+from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainedModel:
+    """How a pre-training ended, and where the model and its report are."""
+
+    folder: Path
+    outcome: Outcome
+    report: Path | None = None
+    is_first: bool = True  # False in further processes of one run, which write nothing
+
+
+def pretrain(
+    recipe: str | Path | PretrainRecipe,
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    init: str | Path | None = None,
+    device: str | None = None,
+) -> PretrainedModel:
+    """Pre-train on a corpus; the same call again resumes a run that was interrupted.
+
+    `recipe` is a name, a file, or a recipe made in Python (with a program of one's own, say);
+    `settings` are by dotted name, such as `{"schedule.steps": 1000}`; `init` is a model to
+    continue from.
+    """
+    if isinstance(recipe, PretrainRecipe):
+        if settings:
+            raise ConfigError("settings go with a recipe by name; change the recipe object instead")
+    else:
+        given = [override(name, value) for name, value in (settings or {}).items()]
+        recipe = load_recipe(recipe, given)
+    job = Job(
+        recipe=recipe,
+        corpus=Path(corpus),
+        out=Path(out),
+        init=None if init is None else str(init),
+    )
+    return run_pretrain(job, device=device)
+
+
+def run_pretrain(
+    job: Job,
+    observer: Observer | None = None,
+    *,
+    device: str | None = None,
+    stop: StopRequest | None = None,
+) -> PretrainedModel:
+    """Train, write the model folder and its report."""
+    observer = observer or Observer()
+    run = job.recipe.run
+    if run.devices > 1 and not is_one_of_many():
+        raise ConfigError(
+            f"run.devices={run.devices}: one process has one device; start the program with "
+            "torchrun, or use the command line, which starts the others"
+        )
+    if run.threads is not None:
+        torch.set_num_threads(run.threads)
+    execution = choose_execution(run, job.out, device=device, stop=stop)
+    try:
+        if not execution.ranks.is_first:
+            observer = Observer()
+        observer.note(f"precision: {execution.precision.name} ({execution.precision.reason})")
+        with observer.training() as watch:
+            outcome = training.pretrain(job, execution=execution, watch=watch)
+        if not execution.ranks.is_first:
+            return PretrainedModel(folder=job.out, outcome=outcome, is_first=False)
+    finally:
+        execution.close()
+    title = f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}"
+    return PretrainedModel(folder=job.out, outcome=outcome, report=write_report(job.out, title))

@@ -1,0 +1,49 @@
+"""The observer of the command line: remarks on standard error, progress bars."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from bertsmith.api.observer import Counter, Observer
+from bertsmith.cli.shared.console import meter, note
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.training.loop.progress import Watcher
+
+Watching = Callable[[], AbstractContextManager[Watcher | None]]
+
+
+class ConsoleObserver(Observer):
+    """Prints what it hears unless `quiet`; `watching` shows the progress of training."""
+
+    def __init__(self, *, quiet: bool, watching: Watching = nullcontext) -> None:
+        self._quiet = quiet
+        self._watching = watching
+
+    def note(self, message: str) -> None:
+        """A remark on a line of its own."""
+        note(message, quiet=self._quiet)
+
+    def data(self, path: Path, spec: DataSpec) -> None:
+        """How a file is read and why."""
+        if path.name != "stdin":
+            self.lines([f"{path}, read as:", *(f"  {line}" for line in spec.describe())])
+
+    def lines(self, lines: Sequence[str]) -> None:
+        """Lines as they are."""
+        if not self._quiet:
+            sys.stderr.writelines(f"{line}\n" for line in lines)
+
+    @contextmanager
+    def training(self) -> Iterator[Watcher | None]:
+        """A progress bar on a terminal, lines elsewhere."""
+        with self._watching() as watch:
+            yield watch
+
+    @contextmanager
+    def predicting(self, title: str, rows: int) -> Iterator[Counter]:
+        """A progress bar on a terminal, lines elsewhere."""
+        with meter(title, quiet=self._quiet) as shown:
+            yield lambda done: shown.update(done, done / rows)
