@@ -82,7 +82,7 @@ def test_convert_check_fails_when_the_numbers_differ(
     assert run("convert", str(old_folder), str(tmp_path / "new"), "--check") == 1
     captured = capsys.readouterr()
     assert "check\tDIFFERENT" in captured.out
-    assert "does not give the hidden states" in captured.err
+    assert "does not reproduce the hidden states" in captured.err
 
 
 def test_convert_keeps_heads_labels_and_the_name_of_the_type(tmp_path: Path) -> None:
