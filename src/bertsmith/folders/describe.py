@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def describe(name: str | Path, *, hashes: bool = False) -> Description:
     folder = read_folder(name)
     sentence = folder.sentence
     parameters, tensors, stored, problems = _weights(folder)
-    spec = {**asdict(folder.spec), "positions": folder.spec.positions.to_json()}
+    spec = folder.spec.to_json()
     return Description(
         path=str(folder.path),
         variant=folder.variant,

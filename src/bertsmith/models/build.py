@@ -147,14 +147,15 @@ def _encoder(spec: Spec) -> Encoder:
         spec.embedding,
         rows=rows,
         first=first,
-        channels={SEGMENTS: spec.segments},
+        channels={SEGMENTS: spec.segments, **dict(spec.channels)},
         project=spec.hidden if project else None,
         norm_eps=spec.norm_eps,
         dropout=spec.dropout,
     )
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
+    norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps) if spec.norm == "before" else None
     inside = spec.positions.attention()
-    return Encoder(embeddings, _blocks(spec), pooler=pooler, positions=inside)
+    return Encoder(embeddings, _blocks(spec), pooler=pooler, positions=inside, norm=norm)
 
 
 def _blocks(spec: Spec) -> list[Block]:
@@ -171,7 +172,8 @@ def _blocks(spec: Spec) -> list[Block]:
         else:
             feed_forward = FeedForward(spec.hidden, spec.feed_forward, activation=spec.activation)
             norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
-        blocks.append(Block(attention, attention_norm, feed_forward, norm, dropout=spec.dropout))
+        parts = (attention, attention_norm, feed_forward, norm)
+        blocks.append(Block(*parts, dropout=spec.dropout, norm=spec.norm))
     return blocks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from bertsmith.errors import ConfigError
@@ -10,6 +10,7 @@ from bertsmith.models.positions import Learned, Positions
 
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
 Sharing = Literal["none", "all", "attention", "feed_forward"]
+Norm = Literal["after", "before"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,9 @@ class Spec:
     activation: Activation = "gelu"
     positions: Positions = Learned()  # noqa: RUF009 - frozen
     segments: int = 2  # 0: the model has no segment embedding
+    channels: tuple[tuple[str, int], ...] = ()  # further embeddings: name and number of rows
     sharing: Sharing = "none"
+    norm: Norm = "after"  # each residual sum, or "before" each part (pre-norm)
     norm_eps: float = 1e-12
     pooler: bool = True  # a tanh layer over the first token, as BERT pre-trains it
     dropout: float = 0.1
@@ -42,8 +45,19 @@ class Spec:
         for name in ("dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"{name} must be in [0, 1), not {getattr(self, name)}")
+        names = [name for name, _ in self.channels]
+        if len(set(names)) < len(names) or any(rows < 1 for _, rows in self.channels):
+            raise ConfigError(f"channels need a name of their own and rows: {self.channels}")
         if not 0.0 < self.norm_eps < 1.0:
             raise ConfigError(f"norm_eps must be in (0, 1), not {self.norm_eps}")
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values, as our own section of config.json has them."""
+        return {
+            **asdict(self),
+            "positions": self.positions.to_json(),
+            "channels": dict(self.channels),
+        }
 
     @property
     def reads_segments(self) -> bool:

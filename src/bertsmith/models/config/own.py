@@ -10,7 +10,7 @@ from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.config import values
 from bertsmith.models.config.values import Config
 from bertsmith.models.positions import MOST, FunctionalRelative, Learned, Positions
-from bertsmith.models.spec import Activation, Sharing, Spec
+from bertsmith.models.spec import Activation, Norm, Sharing, Spec
 from bertsmith.models.variant import Head, Variant
 
 OWN_TYPE = "bertsmith"
@@ -24,7 +24,7 @@ def section(heads: Sequence[Head]) -> dict[str, object]:
 
 def write_own(variant: Variant, spec: Spec, heads: Sequence[Head]) -> dict[str, object]:
     """A config of the type "bertsmith": variant, spec and heads as they are."""
-    shape = {**asdict(spec), "positions": spec.positions.to_json()}
+    shape = spec.to_json()
     own = {"variant": variant.name, "spec": shape, **section(heads)}
     return {"model_type": OWN_TYPE, "bertsmith": own}
 
@@ -49,11 +49,18 @@ def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
     for name in shape:
         if name not in known:
             raise unknown("field of a spec", str(name), known)
-    choices = {"activation": get_args(Activation), "sharing": get_args(Sharing)}
+    choices = {
+        "activation": get_args(Activation),
+        "sharing": get_args(Sharing),
+        "norm": get_args(Norm),
+    }
     found: dict[str, object] = {}
     for name in shape:
         if name == "positions":
             found[name] = _positions(_table(shape, name), kinds)
+        elif name == "channels":
+            rows = _table(shape, name)
+            found[name] = tuple((str(one), values.integer(rows, one, 1, MOST)) for one in rows)
         elif name in choices:
             found[name] = values.text(shape, name, choices[name])
         elif name in ("dropout", "attention_dropout", "norm_eps"):

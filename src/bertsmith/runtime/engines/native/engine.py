@@ -58,6 +58,8 @@ def why_not(spec: Spec) -> str:
     """Why the kernel cannot run a model of this shape; empty if it can."""
     if not spec.positions.table[0]:
         return "it has relative positions"
+    if spec.norm != "after" or spec.channels:
+        return "it has norms before its parts" if spec.norm != "after" else "it has more channels"
     if spec.activation not in _ACTIVATIONS:
         return f"the kernel has no {spec.activation} activation"
     widths = {
