@@ -9,7 +9,7 @@ from proof_cases import CASES, answer_case, classify_case
 
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.proof import baselines, prove
-from bertsmith.metrics.entity_errors import _compared
+from bertsmith.metrics.entities import _compared
 from bertsmith.tasks.answer.evaluation import question_word
 from bertsmith.tasks.excerpts import around, shortened
 

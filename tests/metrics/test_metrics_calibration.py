@@ -35,33 +35,20 @@ def test_equal_bins_equal_loops_over_them(seed, rows, classes) -> None:
         inside = (confidence > number / 15) & (confidence <= (number + 1) / 15)
         if inside.any():
             expected += inside.mean() * abs(confidence[inside].mean() - right[inside].mean())
-    assert reliability(probabilities, targets).error == pytest.approx(expected)
+    assert reliability(confidence, right).error == pytest.approx(expected)
     assert 0 <= expected <= 1
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 120))
-def test_adaptive_bins_hold_equally_many_rows(seed, rows) -> None:
-    logits, targets = sample(seed, rows)
-    bins = reliability(softmax_oracle(logits, axis=1), targets, adaptive=True)
-    assert bins.count.sum() == rows
-    assert bins.count.max() - bins.count.min() <= 1
-    assert len(bins.count) == min(15, rows)
-    assert (bins.low <= bins.confidence + 1e-12).all()
-    assert (bins.confidence <= bins.high + 1e-12).all()
-    assert (bins.high[:-1] <= bins.low[1:]).all()
-
-
 def test_a_model_that_is_half_right_and_all_sure_is_off_by_a_half() -> None:
-    probabilities = np.array([[1.0, 0.0]] * 4)
-    assert reliability(probabilities, [0, 1, 0, 1]).error == pytest.approx(0.5)
-    assert reliability(probabilities, [0] * 4).error == 0.0
-    bins = reliability(probabilities, [0, 1, 0, 1])
+    confidence, right = np.ones(4), np.array([True, False, True, False])
+    bins = reliability(confidence, right)
+    assert bins.error == pytest.approx(0.5)
     assert (bins.low.tolist(), bins.count.tolist()) == ([14 / 15], [4])
+    assert reliability(confidence, np.ones(4, dtype=bool)).error == 0.0
 
 
 def test_a_border_belongs_to_the_bin_below_it() -> None:
-    bins = reliability([[0.5, 0.5], [0.75, 0.25], [0.25, 0.75]], [0, 0, 0], bins=4)
+    bins = reliability(np.array([0.5, 0.75, 0.75]), np.array([True, True, False]), bins=4)
     assert bins.low.tolist() == [0.25, 0.5]
     assert bins.high.tolist() == [0.5, 0.75]
     assert bins.accuracy.tolist() == [1.0, 0.5]

@@ -1,4 +1,4 @@
-"""Entities against seqeval itself, and against its rules written as loops."""
+"""Entities against seqeval itself, and against conlleval's rules written as loops."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ import warnings
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seqeval.metrics import sequence_labeling, v1
-from seqeval.scheme import IOB2
+from seqeval.metrics import sequence_labeling
 
 from bertsmith.errors import ConfigError
-from bertsmith.metrics.entities import (
-    entity_counts,
-    entity_figures,
-    spans,
-    strict_spans,
-    to_bio,
-    written,
-)
+from bertsmith.metrics.entities import entity_counts, entity_figures, spans
 
 TYPES = ("PER", "LOC", "A-B")
-READINGS = {"default": spans, "strict": strict_spans}
 
 
 def conlleval(tags: list[str]) -> list[tuple[str, int, int]]:
@@ -39,18 +30,6 @@ def conlleval(tags: list[str]) -> list[tuple[str, int, int]]:
         if begins:
             start = place
         previous, before = letter, kind
-    return found
-
-
-def iob2(tags: list[str]) -> list[tuple[str, int, int]]:
-    """For every B, as far as I tags of its type reach."""
-    found = []
-    for place, tag in enumerate(tags):
-        if tag[0] == "B":
-            end = place + 1
-            while end < len(tags) and tags[end] == "I" + tag[1:]:
-                end += 1
-            found.append((tag[2:], place, end))
     return found
 
 
@@ -84,62 +63,48 @@ def random_texts(rng: random.Random, letters: str) -> tuple[list[list[str]], lis
     return targets, [[rng.choice(tags) if rng.random() < 0.2 else t for t in x] for x in targets]
 
 
-@pytest.mark.parametrize("mode", READINGS)
-def test_a_thousand_random_cases_legal_and_illegal_equal_the_rules(mode) -> None:
+def test_a_thousand_random_cases_legal_and_illegal_equal_the_rules() -> None:
     rng = random.Random(7)
-    oracle = {"default": conlleval, "strict": iob2}[mode]
     agreed = 0
     for case in range(1000):
-        letters = "BI" if mode == "strict" or case % 2 else "BIES"
-        targets, predictions = random_texts(rng, letters)
-        if case % 4 == 1:
-            targets = [to_bio(tags) for tags in targets]
-        counts, types = entity_counts(targets, predictions, READINGS[mode])
-        found = entity_figures(counts, types)
-        micro, by_type = figures_of(targets, predictions, oracle)
-        assert (found.precision, found.recall, found.f1) == pytest.approx(micro[:3])
-        assert found.by_type.keys() == by_type.keys()
+        targets, predictions = random_texts(rng, "BI" if case % 2 else "BIES")
+        counts, types = entity_counts(targets, predictions)
+        figures = entity_figures(counts, types)
+        micro, by_type = figures_of(targets, predictions, conlleval)
+        assert (figures.precision, figures.recall, figures.f1) == pytest.approx(micro[:3])
+        assert figures.by_type.keys() == by_type.keys()
         for kind, expected in by_type.items():
-            assert found.by_type[kind] == pytest.approx(expected)
-        for number, macro in enumerate((found.macro_precision, found.macro_recall, found.macro_f1)):
-            parts = [each[number] for each in by_type.values()]
-            assert macro == pytest.approx(sum(parts) / len(parts) if parts else 0.0)
-        agreed += 0 < found.f1 < 1
+            assert figures.by_type[kind] == pytest.approx(expected)
+        parts = [each[2] for each in by_type.values()]
+        assert figures.macro_f1 == pytest.approx(sum(parts) / len(parts) if parts else 0.0)
+        agreed += 0 < figures.f1 < 1
     assert agreed > 200  # the cases are not all trivial
 
 
-@pytest.mark.parametrize("mode", READINGS)
-def test_a_thousand_random_cases_equal_seqeval_itself(mode) -> None:
+def test_a_thousand_random_cases_equal_seqeval_itself() -> None:
     rng = random.Random(8)
     for case in range(1000):
-        letters = "BI" if mode == "strict" or case % 2 else "BIES"
-        targets, predictions = random_texts(rng, letters)
-        counts, types = entity_counts(targets, predictions, READINGS[mode])
-        found = entity_figures(counts, types)
+        targets, predictions = random_texts(rng, "BI" if case % 2 else "BIES")
+        counts, types = entity_counts(targets, predictions)
+        figures = entity_figures(counts, types)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             micro, macro, each = (
-                v1.precision_recall_fscore_support(
-                    targets, predictions, average=average, scheme=IOB2
-                )
-                if mode == "strict"
-                else sequence_labeling.precision_recall_fscore_support(
+                sequence_labeling.precision_recall_fscore_support(
                     targets, predictions, average=average
                 )
                 for average in ("micro", "macro" if types else "micro", None)
             )
-        assert (found.precision, found.recall, found.f1) == pytest.approx(micro[:3])
+        assert (figures.precision, figures.recall, figures.f1) == pytest.approx(micro[:3])
         if types:
-            found_macro = (found.macro_precision, found.macro_recall, found.macro_f1)
-            assert found_macro == pytest.approx(macro[:3])
+            assert figures.macro_f1 == pytest.approx(macro[2])
         for number, kind in enumerate(types):
-            assert found.by_type[kind] == pytest.approx([part[number] for part in each])
+            assert figures.by_type[kind] == pytest.approx([part[number] for part in each])
 
 
-def test_what_the_two_readings_make_of_illegal_tags() -> None:
+def test_what_illegal_tags_mean() -> None:
     tags = ["I-PER", "I-PER", "O", "B-LOC", "I-PER", "I-LOC", "I"]
     assert spans(tags) == [("PER", 0, 2), ("LOC", 3, 4), ("PER", 4, 5), ("LOC", 5, 6), ("_", 6, 7)]
-    assert strict_spans(tags) == [("LOC", 3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -152,22 +117,8 @@ def test_what_the_two_readings_make_of_illegal_tags() -> None:
         ("S B E", "B-_ B-_ I-_"),
     ],
 )
-def test_other_schemes_become_bio(tags, bio) -> None:
-    assert to_bio(tags.split()) == bio.split()
-
-
-TAGS = st.lists(
-    st.sampled_from(["O", *(f"{a}-{k}" for a in "BIESMLU" for k in ("X", "Y-Z"))]), max_size=15
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(TAGS)
-def test_conversion_keeps_the_entities_and_is_legal(tags) -> None:
-    bio = to_bio(tags)
-    assert len(bio) == len(tags)
-    assert spans(bio) == strict_spans(bio) == spans(tags)
-    assert to_bio(bio) == bio == written(spans(tags), len(tags))
+def test_other_schemes_mark_the_same_entities_as_bio(tags, bio) -> None:
+    assert spans(tags.split()) == spans(bio.split())
 
 
 @settings(max_examples=100, deadline=None)
@@ -192,5 +143,3 @@ def test_a_tag_of_no_scheme_is_named(tag) -> None:
 def test_sides_that_do_not_fit_are_named() -> None:
     with pytest.raises(ConfigError, match="text 1: 2 units stand against 1"):
         entity_counts([["O"], ["O", "O"]], [["O"], ["O"]])
-    with pytest.raises(ConfigError, match="convert it with to_bio"):
-        strict_spans(["S-PER"])

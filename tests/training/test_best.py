@@ -111,6 +111,25 @@ def test_a_stopped_run_keeps_its_best(tmp_path: Path) -> None:
     assert final_state(tmp_path / "stopped") == final_state(tmp_path / "straight")
 
 
+def test_a_metric_that_is_nan_is_saved_and_loses_to_any_number_after_resuming(
+    tmp_path: Path,
+) -> None:
+    values = {4: math.nan, 8: 0.1, 12: math.nan}
+    first, _ = evaluated_run(tmp_path, values)
+    watch, stop = first.watch, StopSignals()
+
+    def stopping(look: Progress) -> None:
+        watch(look)
+        if look.step == 6:
+            stop.received = "SIGTERM"
+
+    assert train(replace(first, watch=stopping, stop=stop)).status == "stopped"
+    (saved,) = (tmp_path / "checkpoints").glob("step-*/state.json")
+    assert json.loads(saved.read_text())["best"]["value"] is None
+    outcome = train(evaluated_run(tmp_path, values)[0])
+    assert outcome.evaluation.figures == {"accuracy": 0.1}
+
+
 def test_of_equal_figures_the_lower_loss_wins() -> None:
     best = BestWeights(ToyModel(), BestSettings(patience=2))
     losses = {1: 0.3, 2: 0.1, 3: 0.2, 4: 0.1, 5: math.nan}

@@ -26,10 +26,12 @@ known); REGRESSION spearman, pearson, mse; TAGS f1, precision, recall, f1_macro,
 f1, exact, and both for _answerable and _unanswerable questions; CHOICES accuracy.
 """
 
-from bertsmith.metrics.label_rows import CHOICES, CLASSIFICATION, MULTILABEL, REGRESSION
+from bertsmith.metrics.answers import ANSWERS
+from bertsmith.metrics.classification import CHOICES, CLASSIFICATION
+from bertsmith.metrics.correlation import REGRESSION
+from bertsmith.metrics.entities import TAGS
 from bertsmith.metrics.metric import LOWER_IS_BETTER, Metric, better
-from bertsmith.metrics.multilabel import Decisions
-from bertsmith.metrics.text_rows import ANSWERS, TAGS
+from bertsmith.metrics.multilabel import MULTILABEL, Decisions
 
 __all__ = [
     "ANSWERS",

@@ -1,7 +1,7 @@
-"""Answers taken from a text: exact match and F1 by the rules of SQuAD 1.1, SQuAD 2.0 and CMRC 2018.
+"""Span answers: exact match and F1 by the rules of SQuAD 1.1, SQuAD 2.0 and CMRC 2018.
 
-Each rule is a function (prediction, gold answers) -> (exact, F1), the better of the gold answers,
-0 to 1; the official programs print a hundred times the mean. "" is the answer "there is none".
+Each rule is a function (prediction, gold answers) -> (exact, F1), the best over gold answers, 0 to
+1; the official programs print a hundred times the mean. "" is the answer "there is none".
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bertsmith.errors import unknown
-from bertsmith.metrics.arrays import Floats, check_rows
+from bertsmith.metrics.arrays import Floats, check_rows, floats
 from bertsmith.metrics.chinese_answers import HAN, cmrc
+from bertsmith.metrics.metric import Metric
 
 Rule = Callable[[str, Sequence[str]], tuple[float, float]]
 
@@ -39,7 +41,7 @@ def squad1(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
 def squad2(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
     """SQuAD 2.0 (Rajpurkar et al. 2018): without a gold answer only an empty one is right."""
     given = normalized(prediction)
-    # A gold answer of which nothing is left ("The") does not count as one.
+    # A gold answer that normalization empties ("The") does not count as one.
     wanted = [gold for gold in map(normalized, golds) if gold] or [""]
     exact = max(float(given == gold) for gold in wanted)
     # An answer of punctuation only is one of no words: it agrees with "no answer" in both figures.
@@ -68,7 +70,7 @@ def answer_scores(
 ) -> Floats:
     """Gold answers and predictions of N questions -> (N, 2): exact and F1.
 
-    None is a question the model was not asked or did not return; it counts 0, as in SQuAD 1.1.
+    A missing prediction, None, counts 0, as in SQuAD 1.1.
     """
     check_rows(targets, predictions)
     if rules not in RULES:
@@ -91,3 +93,57 @@ def _overlap(given: str, gold: str) -> float:
         return 0.0
     precision, recall = common / len(first), common / len(second)
     return 2 * precision * recall / (precision + recall)
+
+
+def tune_no_answer(
+    answered: ArrayLike, empty: ArrayLike, against: ArrayLike, *, neutral: float = 0.0
+) -> float:
+    """The no-answer threshold with the best mean score, exact over every cut between two questions.
+
+    answered: (N,) the score of each question if its best span is predicted (exact or F1).
+    empty:    (N,) its score if no answer is predicted (1 where there is no gold answer, else 0).
+    against:  (N,) the model's score for "no answer", minus that of its best span.
+    A question is answered where `against` is at most the threshold. A cut allows a range of
+    thresholds: `neutral` if it is in that range, else the middle; below all and above all, one unit
+    away. Of equally good cuts the one nearest `neutral` wins.
+    """
+    given, silent = floats(answered, 1, "answered"), floats(empty, 1, "empty")
+    nulls = floats(against, 1, "against")
+    check_rows(given, nulls)
+    check_rows(silent, nulls)
+    order = np.argsort(nulls, kind="stable")
+    ordered = nulls[order]
+    gain = np.cumsum((given - silent)[order])
+    means = (silent.sum() + np.concatenate([[0.0], gain])) / len(nulls)  # (N + 1,): k answered
+    low = np.concatenate([[-np.inf], ordered])
+    high = np.concatenate([ordered, [np.inf]])
+    room = low < high  # a tie cannot be cut
+    middle = (low + high) / 2
+    middle = np.where(middle < high, middle, low)  # neighbors in the last bit
+    middle[0], middle[-1] = ordered[0] - 1.0, ordered[-1] + 1.0
+    thresholds = np.where((low <= neutral) & (neutral < high), neutral, middle)
+    # Sums in another order differ in the last bits, and those must not decide.
+    best = room & (means >= means[room].max() - 1e-12)
+    chosen = int(np.where(best, np.abs(thresholds - neutral), np.inf).argmin())
+    return float(thresholds[chosen])
+
+
+def _rows(
+    targets: Sequence[Sequence[str]], predictions: Sequence[str | None], labels: Sequence[str]
+) -> Floats:
+    """Gold answers and predictions of N questions -> (N, 3): F1, exact, answerable or not."""
+    scores = answer_scores(targets, predictions, labels[0] if labels else rules_for(targets))
+    return np.column_stack([scores[:, 1], scores[:, 0], [bool(golds) for golds in targets]])
+
+
+def _figures(rows: Floats, labels: Sequence[str]) -> dict[str, float]:
+    f1, exact, has = rows[:, 0], rows[:, 1], rows[:, 2] > 0
+    figures = {"f1": float(f1.mean()), "exact": float(exact.mean())}
+    if has.any() and not has.all():
+        for name, part in (("answerable", has), ("unanswerable", ~has)):
+            figures[f"f1_{name}"] = float(f1[part].mean())
+            figures[f"exact_{name}"] = float(exact[part].mean())
+    return figures
+
+
+ANSWERS = Metric("f1", _rows, _figures)

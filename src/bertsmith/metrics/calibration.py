@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertsmith.metrics.arrays import Floats, Ints, check_rows, classes_of, floats
+from bertsmith.metrics.arrays import Bools, Floats, Ints, check_rows, classes_of, floats
 
 BINS = 15
 _LEAST = float(np.finfo(np.float64).tiny)  # a probability of 0 costs 708, not infinity
@@ -15,12 +15,12 @@ _LEAST = float(np.finfo(np.float64).tiny)  # a probability of 0 costs 708, not i
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Rows grouped by confidence, for a plot: bins (K,), empty ones left out."""
+    """Rows grouped by confidence: bins (K,), empty ones left out."""
 
     low: Floats
     high: Floats
     confidence: Floats  # mean of the bin's rows
-    accuracy: Floats  # share of them that is right
+    accuracy: Floats
     count: Ints
 
     @property
@@ -29,37 +29,22 @@ class Reliability:
         return float(np.abs(self.confidence - self.accuracy) @ self.count / self.count.sum())
 
 
-def reliability(
-    probabilities: ArrayLike, targets: ArrayLike, *, bins: int = BINS, adaptive: bool = False
-) -> Reliability:
-    """(N, C), (N,) -> bins of the top probability.
+def reliability(confidence: Floats, right: Bools, *, bins: int = BINS) -> Reliability:
+    """(N,), (N,) -> bins of equal width over 0 to 1, each without its lower border.
 
-    Bins are of equal width over 0 to 1, each without its lower and with its upper border (Guo et
-    al. 2017, arXiv:1706.04599); adaptive ones hold equally many rows instead.
+    As in Guo et al. 2017, arXiv:1706.04599.
     """
-    given, wanted = _checked(probabilities, targets)
-    confidence = given.max(axis=1)
-    right = given.argmax(axis=1) == wanted
-    if adaptive:
-        group = np.empty(len(given), dtype=np.int64)
-        group[np.argsort(confidence, kind="stable")] = np.arange(len(given)) * bins // len(given)
-    else:
-        borders = np.linspace(0.0, 1.0, bins + 1)
-        group = np.searchsorted(borders[1:-1], confidence, side="left")
+    check_rows(confidence, right)
+    borders = np.linspace(0.0, 1.0, bins + 1)
+    group = np.searchsorted(borders[1:-1], confidence, side="left")
     count = np.bincount(group, minlength=bins)
-    kept = count > 0
-    if adaptive:
-        ends = np.cumsum(count[kept])
-        ordered = np.sort(confidence)
-        low, high = ordered[ends - count[kept]], ordered[ends - 1]
-    else:
-        low, high = borders[:-1][kept], borders[1:][kept]
+    used = count > 0
     return Reliability(
-        low=low,
-        high=high,
-        confidence=np.bincount(group, confidence, minlength=bins)[kept] / count[kept],
-        accuracy=np.bincount(group, right, minlength=bins)[kept] / count[kept],
-        count=count[kept],
+        low=borders[:-1][used],
+        high=borders[1:][used],
+        confidence=np.bincount(group, confidence, minlength=bins)[used] / count[used],
+        accuracy=np.bincount(group, right, minlength=bins)[used] / count[used],
+        count=count[used],
     )
 
 

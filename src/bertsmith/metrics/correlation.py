@@ -1,19 +1,20 @@
-"""Regression: correlations of two columns of numbers, squared error, residuals.
+"""Regression: Pearson and Spearman correlation, squared error, residuals.
 
-A correlation is nan where it does not exist: fewer than two rows, a side that never varies (a
-model that answers every text alike), or a number that is not finite. nan is no score: `better`
-of this package never prefers it.
+A correlation is nan where it is undefined: fewer than two rows, constant targets or predictions, or
+values that are not finite. `metric.better` treats nan as worse than any number.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bertsmith.metrics.arrays import Floats, check_rows, floats
+from bertsmith.metrics.metric import Metric
 
 MOST_POINTS = 800
 BINS = 21
@@ -53,7 +54,7 @@ def _both(targets: ArrayLike, predictions: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _correlation(first: Floats, second: Floats) -> float:
-    # Asked of the numbers themselves: their mean is rounded, and would leave a spread of 1e-17.
+    # Tested on the values themselves: after subtracting a rounded mean, a spread of 1e-17 is left.
     if not all(np.isfinite(side).all() and side.min() < side.max() for side in (first, second)):
         return math.nan
     unit = [_unit(first), _unit(second)]
@@ -66,6 +67,21 @@ def _unit(values: Floats) -> Floats:
     centered = centered / np.abs(centered).max()
     result: Floats = centered / np.sqrt(centered @ centered)
     return result
+
+
+def _rows(targets: ArrayLike, predictions: ArrayLike, labels: Sequence[str]) -> Floats:
+    return np.column_stack(_both(targets, predictions))
+
+
+def _figures(rows: Floats, labels: Sequence[str]) -> dict[str, float]:
+    return {
+        "spearman": spearman(rows[:, 0], rows[:, 1]),
+        "pearson": pearson(rows[:, 0], rows[:, 1]),
+        "mse": mean_squared_error(rows[:, 0], rows[:, 1]),
+    }
+
+
+REGRESSION = Metric("spearman", _rows, _figures)
 
 
 def residual_report(targets: ArrayLike, predictions: ArrayLike) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A metric: the part of each row, and the figures of any set of rows."""
+"""A metric: one table row per example, and the figures of any subset of rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LOWER_IS_BETTER = frozenset({"mse", "nll", "ece", "brier", "loss"})
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Figures by name, the main one first; a table of rows in between makes draws of rows cheap."""
+    """Figures by name, the main one first, computed from a table that bootstrap samples reuse."""
 
     main: str
     rows: Callable[[Any, Any, Sequence[str]], Floats]
-    """Targets, predictions, labels -> (N, S): what each row adds."""
+    """Targets, predictions, labels -> (N, S), the contribution of each row."""
     figures: Callable[[Floats, Sequence[str]], dict[str, float]]
     """(any number of those rows, S), labels -> the figures."""
     drawn: Callable[[Floats, Sequence[str]], Callable[[Ints], float]] | None = None
-    """Rows, labels -> the main figure of row numbers, where there is a faster way to it."""
+    """A faster main figure for the bootstrap: rows, labels -> (row numbers -> figure)."""
 
     def score(self, targets: Any, predictions: Any, labels: Sequence[str] = ()) -> dict[str, float]:
         """Every figure of all rows; `next(iter(...))` is the main one."""
@@ -34,7 +34,7 @@ class Metric:
     ) -> Callable[[Ints], float]:
         """One figure (the main one) as a function of row numbers, as `bootstrap` takes it.
 
-        nan where the figure does not exist for the rows drawn.
+        nan where the figure is undefined for the drawn rows.
         """
         table = self.rows(targets, predictions, labels)
         wanted = name or self.main
@@ -45,7 +45,7 @@ class Metric:
 
 
 def better(name: str, new: float, old: float) -> bool:
-    """Whether a new value of this figure beats the old one; nan beats nothing and loses to all."""
+    """Whether a new value of a figure beats the old one; nan is worse than any number."""
     if math.isnan(new):
         return False
     if math.isnan(old):

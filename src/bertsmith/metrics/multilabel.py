@@ -1,22 +1,24 @@
-"""Any number of labels a text: F1, average precision, and the thresholds that decide."""
+"""Multi-label classification: F1, average precision and threshold tuning."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bertsmith.errors import ConfigError
 from bertsmith.metrics.arrays import Bools, Floats, Ints, check_rows, floats, marks, share
+from bertsmith.metrics.metric import Metric
 
 NEUTRAL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What a model says about each label and which labels it gives, (N, C) both."""
+    """Label probabilities and predicted labels, (N, C) both."""
 
     probabilities: Floats
     chosen: Bools
@@ -27,7 +29,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class MultilabelCounts:
-    """How often each label was given rightly, given at all, and wanted, (C,) each."""
+    """True positives, predictions and targets of each label, (C,) each."""
 
     right: Ints
     given: Ints
@@ -35,7 +37,7 @@ class MultilabelCounts:
 
     @property
     def f1(self) -> Floats:
-        """(C,) F1 of each label; 0 for one that is neither wanted nor given."""
+        """(C,) F1 of each label; 0 for one that never occurs."""
         return share(2 * self.right, self.given + self.wanted)
 
     @property
@@ -45,12 +47,12 @@ class MultilabelCounts:
 
     @property
     def micro_f1(self) -> float:
-        """F1 of all decisions taken together."""
+        """F1 of all decisions pooled."""
         return float(share(2 * self.right.sum(), self.given.sum() + self.wanted.sum()))
 
 
 def decide(probabilities: ArrayLike, thresholds: ArrayLike = NEUTRAL) -> Decisions:
-    """(N, C) probabilities; a label is given from its threshold on."""
+    """(N, C) probabilities; a label is predicted from its threshold on."""
     given = floats(probabilities, 2, "probabilities")
     return Decisions(given, given >= np.asarray(thresholds, dtype=np.float64))
 
@@ -63,7 +65,7 @@ def label_counts(targets: ArrayLike, chosen: ArrayLike) -> MultilabelCounts:
 
 
 def subset_accuracy(targets: ArrayLike, chosen: ArrayLike) -> float:
-    """The share of rows with exactly the wanted labels."""
+    """The share of rows whose label set is exactly right."""
     wanted, given = marks(targets, "targets"), marks(chosen, "predictions")
     check_rows(wanted, given)
     return float((wanted == given).all(axis=1).mean())
@@ -72,7 +74,7 @@ def subset_accuracy(targets: ArrayLike, chosen: ArrayLike) -> float:
 def average_precision(targets: ArrayLike, probabilities: ArrayLike) -> Floats:
     """(N, C), (N, C) -> (C,): precision averaged over the steps of recall, ties taken together.
 
-    nan for a label that no row has: nothing can be found there.
+    nan for a label that no row has.
     """
     wanted, given = marks(targets, "targets"), floats(probabilities, 2, "probabilities")
     check_rows(wanted, given)
@@ -136,10 +138,52 @@ def tune_thresholds(probabilities: ArrayLike, targets: ArrayLike) -> Floats:
 
 
 def _cuts(probabilities: Floats, targets: Bools) -> tuple[Floats, Ints, Bools]:
-    """Each label from its surest row down: probability, right ones so far, where ties end."""
+    """Per label in descending order: probability, true positives so far, where ties end."""
     order = np.argsort(-probabilities, axis=0, kind="stable")
     ordered = np.take_along_axis(probabilities, order, axis=0)
     right = np.cumsum(np.take_along_axis(targets, order, axis=0), axis=0, dtype=np.int64)
     ends = np.ones(ordered.shape, dtype=np.bool_)
     ends[:-1] = ordered[:-1] > ordered[1:]
     return ordered, right, ends
+
+
+def _rows(targets: ArrayLike, predictions: Decisions | ArrayLike, labels: Sequence[str]) -> Floats:
+    """(N, C) booleans; decisions, probabilities or booleans -> (N, 3 C)."""
+    wanted = marks(targets, "targets")
+    if not isinstance(predictions, Decisions):
+        given = np.asarray(predictions)
+        if given.dtype == np.bool_:
+            predictions = Decisions(np.full(given.shape, np.nan), marks(given, "predictions"))
+        else:
+            predictions = decide(given)
+    check_rows(wanted, predictions)
+    if not wanted.shape == predictions.chosen.shape == (len(wanted), len(labels)):
+        raise ConfigError(
+            f"{len(labels)} labels, targets of shape {wanted.shape} and predictions of shape "
+            f"{predictions.chosen.shape} do not belong together"
+        )
+    return np.hstack([wanted, predictions.chosen, predictions.probabilities])
+
+
+def _figures(rows: Floats, labels: Sequence[str]) -> dict[str, float]:
+    wanted, given, probabilities = np.split(rows, 3, axis=1)
+    counts = label_counts(wanted, given)
+    figures = {
+        "f1_micro": counts.micro_f1,
+        "f1_macro": counts.macro_f1,
+        "subset_accuracy": subset_accuracy(wanted, given),
+    }
+    if not np.isnan(probabilities).any() and wanted.any():
+        figures["average_precision"] = float(np.nanmean(average_precision(wanted, probabilities)))
+    return figures
+
+
+def _drawn_micro_f1(rows: Floats, labels: Sequence[str]) -> Callable[[Ints], float]:
+    """Micro F1 of drawn rows as two sums, without counts per label."""
+    wanted, given, _ = np.split(rows, 3, axis=1)
+    both = (wanted * given).sum(axis=1)
+    either = wanted.sum(axis=1) + given.sum(axis=1)
+    return lambda drawn: float(2 * both[drawn].sum() / max(1, either[drawn].sum()))
+
+
+MULTILABEL = Metric("f1_micro", _rows, _figures, _drawn_micro_f1)

@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap over rows, spread over seeds, and tests between two models."""
+"""Confidence intervals by bootstrap, variance over seeds, significance tests of two models."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike
 from bertsmith.errors import ConfigError
 from bertsmith.metrics.arrays import Floats, Ints, check_rows
 
+CONFIDENCE = 0.95
+
 Figure = Callable[[Ints], float]
-"""A metric of the rows with these numbers, which may come more than once."""
+"""Row numbers, possibly repeated -> a metric of those rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure and the interval that holds it with the asked confidence."""
+    """A metric and its 95 % confidence interval."""
 
     value: float
     low: float
@@ -27,7 +29,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The second model's figure less the first's, its interval, and how easily chance makes it."""
+    """The second model's metric minus the first's, its confidence interval and its p-value."""
 
     value: float
     low: float
@@ -37,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A figure over several seeds; with one seed, the deviation and the interval are nan."""
+    """A metric over several seeds; with one seed, the deviation and the interval are nan."""
 
     mean: float
     deviation: float  # of the sample: divided by count - 1
@@ -46,35 +48,27 @@ class Spread:
     count: int
 
 
-def bootstrap(
-    figure: Figure, rows: int, *, samples: int = 1000, confidence: float = 0.95, seed: int = 0
-) -> Interval:
+def bootstrap(figure: Figure, rows: int, *, samples: int = 1000, seed: int = 0) -> Interval:
     """The percentile interval over `samples` draws of `rows` rows with replacement (Efron 1979).
 
-    Draws whose figure does not exist (nan) are left out; if none is left, the interval is nan.
+    Draws whose metric is nan are left out; if none is left, the interval is nan.
     """
     values = np.array([figure(drawn) for drawn in _draws(rows, samples, seed)])
-    return Interval(figure(np.arange(rows)), *_borders(values, confidence))
+    return Interval(figure(np.arange(rows)), *_borders(values))
 
 
 def paired_bootstrap(
-    first: Figure,
-    second: Figure,
-    rows: int,
-    *,
-    samples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    first: Figure, second: Figure, rows: int, *, samples: int = 1000, seed: int = 0
 ) -> Difference:
     """Two models on the same rows: every draw scores both (Koehn 2004; Berg-Kirkpatrick 2012).
 
-    p is two-sided: how often a draw strays from the observed difference by as much as that itself
-    is away from zero, the observation counted among the draws, so that p is never 0.
+    p is two-sided: the share of draws at least as far from the observed difference as that is from
+    zero, the observation counted among the draws, so that p is never 0.
     """
     everything = np.arange(rows)
     observed = second(everything) - first(everything)
     drawn = np.array([second(some) - first(some) for some in _draws(rows, samples, seed)])
-    low, high = _borders(drawn, confidence)
+    low, high = _borders(drawn)
     if math.isnan(observed):
         return Difference(observed, low, high, math.nan)
     there = drawn[np.isfinite(drawn)]
@@ -83,11 +77,10 @@ def paired_bootstrap(
     return Difference(observed, low, high, float((far.sum() + 1) / (there.size + 1)))
 
 
-def over_seeds(values: Sequence[float], *, confidence: float = 0.95) -> Spread:
-    """Mean, deviation and Student's interval of the mean of one figure over seeds."""
+def over_seeds(values: Sequence[float]) -> Spread:
+    """Mean, standard deviation and Student's t interval of a metric over seeds."""
     if not len(values):
         raise ConfigError("there are no seeds to take a mean of")
-    _check_confidence(confidence)
     given = np.asarray(values, dtype=np.float64)
     mean, count = float(given.mean()), len(given)
     if count == 1:
@@ -95,15 +88,12 @@ def over_seeds(values: Sequence[float], *, confidence: float = 0.95) -> Spread:
     deviation = float(given.std(ddof=1))
     from scipy.special import stdtrit  # here, because scipy takes longer to load than all of ours
 
-    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * deviation / math.sqrt(count)
+    reach = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation / math.sqrt(count)
     return Spread(mean, deviation, mean - reach, mean + reach, count)
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
-    """(N,), (N,) whether each model was right on a row -> the exact two-sided p (McNemar 1947).
-
-    Rows on which both agree say nothing; the others fall to either side like a fair coin.
-    """
+    """(N,), (N,) whether each model was right on a row -> the exact two-sided p (McNemar 1947)."""
     one, two = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)
     check_rows(one, two)
     only_first, only_second = int((one & ~two).sum()), int((two & ~one).sum())
@@ -122,15 +112,9 @@ def _draws(rows: int, samples: int, seed: int) -> list[Ints]:
     return [random.integers(0, rows, rows) for _ in range(samples)]
 
 
-def _borders(values: Floats, confidence: float) -> tuple[float, float]:
-    _check_confidence(confidence)
+def _borders(values: Floats) -> tuple[float, float]:
     there = values[np.isfinite(values)]
     if not there.size:
         return math.nan, math.nan
-    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(there, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ConfigError(f"a confidence lies between 0 and 1, not at {confidence}; try 0.95")

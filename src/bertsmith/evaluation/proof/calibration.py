@@ -10,8 +10,6 @@ from bertsmith.metrics.arrays import Floats
 from bertsmith.metrics.calibration import brier, negative_log_likelihood, reliability
 from bertsmith.tasks.task import Outcomes, ScoredRows
 
-BINS = 15
-
 
 def calibration(rows: ScoredRows) -> dict[str, Any] | None:
     """Bins of confidence against the share that was right, their error, Brier score and NLL.
@@ -26,7 +24,7 @@ def calibration(rows: ScoredRows) -> dict[str, Any] | None:
     known = np.isfinite(confidence)
     if not known.any():
         return None
-    bins = reliability(_as_scores(confidence[known]), (~right[known]).astype(np.int64), bins=BINS)
+    bins = reliability(confidence[known], right[known])
     columns = (bins.low, bins.high, bins.confidence, bins.accuracy, bins.count)
     names = ("low", "high", "confidence", "right", "count")
     record: dict[str, Any] = {
@@ -49,11 +47,6 @@ def _outcomes(rows: ScoredRows) -> Outcomes | None:
         return kind.outcomes(rows)
     right = kind.right(rows)
     return None if right is None else (rows.confidence, right, "rows")
-
-
-def _as_scores(confidence: Floats) -> Floats:
-    """(M, 2): the prediction, and an alternative that never has the highest score."""
-    return np.column_stack([confidence, np.full(len(confidence), -1.0)])
 
 
 def _table(rows: ScoredRows) -> Floats:

@@ -14,10 +14,9 @@ from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Answers, Example
 from bertsmith.labeled.language import guess_language
 from bertsmith.metrics import ANSWERS
-from bertsmith.metrics.answers import answer_scores, rules_for
+from bertsmith.metrics.answers import answer_scores, rules_for, tune_no_answer
 from bertsmith.metrics.baselines import majority
 from bertsmith.metrics.baselines.answer_window import answer_words
-from bertsmith.metrics.no_answer import tune_no_answer
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.answer import evaluation
 from bertsmith.tasks.answer.decoding import Spans, best_spans
@@ -139,7 +138,7 @@ class FindAnswer(Task):
         given = answer_scores(asked, [span.text for span in spans], rules)[:, 1]
         silent = answer_scores(asked, [""] * len(rows), rules)[:, 1]
         against = [ranked[row][1] - span.score for row, span in zip(rows, spans, strict=True)]
-        return replace(self, threshold=tune_no_answer(given, silent, against).threshold)
+        return replace(self, threshold=tune_no_answer(given, silent, against))
 
     def to_json(self) -> Mapping[str, Any]:
         """Plain values."""

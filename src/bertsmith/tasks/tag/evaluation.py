@@ -10,8 +10,7 @@ import numpy as np
 
 from bertsmith.labeled.example import Example, Tagged
 from bertsmith.metrics.arrays import Bools, Floats
-from bertsmith.metrics.entities import entity_counts, entity_figures, split_tag
-from bertsmith.metrics.entity_errors import entity_errors
+from bertsmith.metrics.entities import entity_counts, entity_errors, entity_figures, split_tag
 from bertsmith.tasks.excerpts import shortened
 from bertsmith.tasks.prediction import PredictedSpan, Prediction
 from bertsmith.tasks.tag.scheme import is_bio, tag_spans

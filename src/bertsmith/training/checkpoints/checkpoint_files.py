@@ -16,6 +16,7 @@ from bertsmith.errors import BertsmithError, FolderError
 from bertsmith.files.atomic_folder import write_file
 from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import MEGABYTE, Folder, check_name, parse_json
+from bertsmith.files.strict_json import json_values
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -119,4 +120,6 @@ def put(path: Path, blocks: Iterable[bytes | memoryview]) -> dict[str, Any]:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    """Metrics and losses that are not a number are null."""
+    text = json.dumps(json_values(value), indent=1, sort_keys=True, allow_nan=False)
+    return f"{text}\n".encode()

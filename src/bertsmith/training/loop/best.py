@@ -83,9 +83,9 @@ class BestWeights:
 
     def _is_better(self, name: str, value: float, loss: float) -> bool:
         best = self.evaluation
-        if best is None or self._better(name, value, self.facts["value"]):
+        if best is None or self._better(name, value, best.figures[name]):
             return True
-        return value == self.facts["value"] and loss < best.total
+        return value == best.figures[name] and loss < best.total
 
     @torch.no_grad()
     def apply(self) -> None:

@@ -52,13 +52,17 @@ class Evaluation:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Evaluation:
-        """What `to_json` gave; a figure that was not a number is one that is not."""
+        """What `to_json` gave; null is nan."""
+
+        def number(value: float | None) -> float:
+            return math.nan if value is None else value
+
         return cls(
-            losses=values["losses"],
+            losses={name: number(loss) for name, loss in values["losses"].items()},
             accuracy=values["accuracy"],
             counts=values["counts"],
-            total=values["total"],
-            figures={n: math.nan if f is None else f for n, f in values["figures"].items()},
+            total=number(values["total"]),
+            figures={name: number(figure) for name, figure in values["figures"].items()},
         )
 
 

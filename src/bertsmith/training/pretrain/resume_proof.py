@@ -32,7 +32,7 @@ class ResumeError(BertsmithError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ResumeProof:
     """Files of both runs that were compared, with the hash both have, and where one was killed."""
 
     steps: int
@@ -40,7 +40,7 @@ class Proof:
     files: dict[str, str]
 
 
-def verify_resume(job: Job, *, say: Callable[[str], None] = lambda line: None) -> Proof:
+def verify_resume(job: Job, *, say: Callable[[str], None] = lambda line: None) -> ResumeProof:
     """Run a short form of the job twice, once killed at several steps, and compare every byte."""
     # Beside the result: where there is room for it, there is room for this.
     parent = job.out.absolute().parent
@@ -100,7 +100,7 @@ def _child(job: Job, recipe: Path, out: Path, die_after: int | None) -> None:
         )
 
 
-def _compared(whole: Path, killed: Path) -> Proof:
+def _compared(whole: Path, killed: Path) -> ResumeProof:
     names = [
         path.relative_to(whole)
         for path in sorted(whole.rglob("*"))
@@ -115,4 +115,4 @@ def _compared(whole: Path, killed: Path) -> Proof:
                 f"({other[:12]}); please report this with your recipe"
             )
         hashes[name.as_posix()] = one
-    return Proof(steps=STEPS, kills=KILLS, files=hashes)
+    return ResumeProof(steps=STEPS, kills=KILLS, files=hashes)
