@@ -14,8 +14,7 @@ from bertsmith.metrics import Metric
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.kinds import TASKS
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import TaskKind
-from bertsmith.tasks.whole_text import WholeText
+from bertsmith.tasks.task import TaskKind, WholeText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,11 +53,11 @@ def test_a_clear_winner_is_named_whatever_the_order() -> None:
     assert found.difference.value == pytest.approx(0.3)
     assert found.difference.low < 0.3 < found.difference.high
     assert found.rows_p < 1e-9
-    assert "B is better on rows like these" in found.words()[-1]
+    assert "B is significantly better" in found.words()[-1]
     turned = compare(TASK, rows, strong, weak)
     assert turned.winner == 0
     assert turned.difference.value == pytest.approx(-0.3)
-    assert "small is better" in turned.words("small", "large")[-1]
+    assert "small is significantly better" in turned.words("small", "large")[-1]
 
 
 def test_equal_models_are_not_told_apart() -> None:
@@ -66,7 +66,7 @@ def test_equal_models_are_not_told_apart() -> None:
     found = compare(TASK, rows, same, same)
     assert found.winner is None
     assert (found.difference.p, found.rows_p) == (1.0, 1.0)
-    assert "do not tell A and B apart" in found.words()[-1]
+    assert "between A and B is not significant" in found.words()[-1]
 
 
 def test_chance_names_a_winner_about_as_rarely_as_it_should() -> None:
@@ -132,5 +132,5 @@ def test_a_figure_that_does_not_exist_becomes_null() -> None:
 
 def test_rows_and_answers_must_be_equally_many() -> None:
     rows = labeled(3)
-    with pytest.raises(ConfigError, match="3 rows, 2 and 3 answers"):
+    with pytest.raises(ConfigError, match="3 rows, 2 and 3 predictions"):
         compare(TASK, rows, answers(rows[:2], [True] * 2), answers(rows, [True] * 3))

@@ -177,7 +177,7 @@ def test_an_ensemble_with_a_crf_gives_legal_tags(source: str, tmp_path: Path) ->
     joint = Ensemble(models)
     asked = rows(12, "tag", seed=5)
     said = joint.predict(asked)
-    truth, given = joint.task.compared(asked, said)
+    truth, given = joint.task.truth(asked), joint.task.predicted(said)
     assert TAGS.score(truth, given, joint.task.labels)["f1"] >= 0.0
     for one in said:
         before = "O"

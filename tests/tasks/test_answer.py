@@ -17,12 +17,11 @@ from bertsmith.labeled.example import Answers, Example
 from bertsmith.tasks.answer.answer import FindAnswer, answer_from
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import answer
+from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.prediction import PredictedAnswer, Prediction
-from bertsmith.tasks.task import Logits, score
-from bertsmith.tasks.task_settings import TaskOptions
+from bertsmith.tasks.task import Logits, TaskOptions, score
 
 LENGTHS = LengthSettings(max_length=16)
 COLORS = TASK_WORDS[:3]
@@ -59,7 +58,7 @@ def test_a_batch_is_learned_by_heart_and_answered(head: HeadSettings, impossible
     model = tiny_task_model(task, head=head)
     assert (model.published == "span") is head.is_plain
     steps_to_learn(model, features)
-    found = answer(model, features, device=CPU, micro_tokens=30)
+    found = compute_logits(model, features, device=CPU, micro_tokens=30)
     assert found.loss is not None
     assert found.loss < 0.05
     said = task.decode(found.logits, features, rows)
@@ -74,7 +73,7 @@ def test_windows_with_and_without_the_answer_are_learned_by_heart() -> None:
     assert 0 < sum(feature.target.any() for feature in features) < len(features)
     model = tiny_task_model(task)
     steps_to_learn(model, features)
-    found = answer(model, features, device=CPU, micro_tokens=30)
+    found = compute_logits(model, features, device=CPU, micro_tokens=30)
     for feature, logits in zip(features, found.logits, strict=True):
         assert logits.argmax(axis=0).tolist() == feature.target.tolist()
 

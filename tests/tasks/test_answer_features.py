@@ -105,7 +105,7 @@ def test_a_long_question_is_cut_counted_and_said(
             assert feature.encoding.cut == (int((asked.fields == 0).sum()) - 9, 0)
         else:
             assert feature.encoding.cut == (0, 0)
-    assert "questions cut to the tokens a question may have: 1 (1)" in caplog.text
+    assert "questions truncated to task.question_limit: 1 (1)" in caplog.text
     cuts = [
         one.cut
         for one in task.decode([np.zeros((len(f), 2)) for f in features], features, examples)
@@ -130,7 +130,7 @@ def test_an_answer_that_no_token_covers_is_reported_by_its_id(
     with caplog.at_level(logging.WARNING):
         (feature,) = TASK.features([example], tokenizer("cased"), LengthSettings())
     assert feature.target.tolist() == [0, 0]
-    assert "no token covers a character of them: 1 (0)" in caplog.text
+    assert "no token covers any of their characters: 1 (0)" in caplog.text
     with pytest.raises(TextError, match=r"rows.tsv, line 1, id 0: no token covers"):
         TASK.features([example], tokenizer("cased"), LengthSettings(strict=True))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.tasks.answer.token_spans import characters_of, tokens_at
+from bertsmith.tasks.answer.features import characters_of, tokens_at
 
 
 @settings(max_examples=200, deadline=None)

@@ -18,7 +18,7 @@ from bertsmith.labeled.example import ChoiceIndex, Example, Label
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import answer
+from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
@@ -55,7 +55,7 @@ def test_a_batch_is_learned_by_heart_and_chosen(vector: VectorSettings, head: He
     model = tiny_task_model(TASK, vector=vector, head=head)
     assert (model.published == "sequence") is vector.is_published
     steps_to_learn(model, features)
-    found = answer(model, features, device=CPU, micro_tokens=40)
+    found = compute_logits(model, features, device=CPU, micro_tokens=40)
     said = TASK.decode(found.logits, features, rows)
     assert score(TASK, rows, said)["accuracy"] == 1.0
     assert found.loss is not None

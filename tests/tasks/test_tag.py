@@ -17,7 +17,7 @@ from bertsmith.labeled.example import Example, Label, Tagged
 from bertsmith.labeled.read.spans import tagged
 from bertsmith.nn.crf import FASTER, Crf
 from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.inference import answer
+from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings
 from bertsmith.tasks.model.head import HeadSettings
@@ -25,8 +25,7 @@ from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import PredictedSpan, Prediction
 from bertsmith.tasks.tag.tag import Tag, tag_from
-from bertsmith.tasks.task import score
-from bertsmith.tasks.task_settings import TaskOptions, TaskSettings
+from bertsmith.tasks.task import TaskOptions, TaskSettings, score
 
 WORDS = "john ##ny smith paul lives works in at new york old big bank for , .".split()  # noqa: SIM905
 CHARACTERS = list("张伟住在北京市中国银行工作，。李小明去上海")
@@ -84,7 +83,7 @@ def test_one_batch_is_learned_by_heart_and_its_spans_come_back(
     assert overfit(model, features) < 0.05
     plain = [replace(example, target=None) for example in examples]
     told = task.features(plain, TOKENIZER, lengths)
-    answered = answer(model, told, device=CPU)
+    answered = compute_logits(model, told, device=CPU)
     found = task.decode(answered.logits, told, plain)
     assert [entities(one) for one in found] == list(texts.values())
     assert all(one.confidence > 0.8 and one.cut == 0 for one in found)
@@ -120,7 +119,7 @@ def test_the_scores_of_a_crf_are_trained_stored_and_read_in_decoding() -> None:
     again = Tag.from_json(task.to_json())
     other = tiny_task_model(again, words=SIZE)
     other.load_state_dict(stored)
-    first, second = (answer(one, features, device=CPU) for one in (model, other))
+    first, second = (compute_logits(one, features, device=CPU) for one in (model, other))
     assert first.loss == second.loss
     assert task.decode(first.logits, features, examples) == again.decode(
         second.logits, features, examples
@@ -223,7 +222,7 @@ def test_a_text_without_units_goes_through_training_and_decoding() -> None:
     assert logits.shape == (0, 3)
     part = task.loss(logits, batch)
     assert (part.sum.item(), part.count) == (0.0, 0)
-    found = task.decode(answer(model, features, device=CPU).logits, features, examples)
+    found = task.decode(compute_logits(model, features, device=CPU).logits, features, examples)
     assert [one.tags for one in found] == [(), ("O",)]
     assert [one.confidence for one in found] == [None, None]
 
@@ -266,7 +265,7 @@ def test_rows_of_another_kind_are_named() -> None:
     with pytest.raises(TextError, match=r"rows\.tsv, line 4"):
         task.features([other], TOKENIZER, LengthSettings())
     with pytest.raises(TextError, match=r"rows\.tsv, line 4"):
-        task.compared([other], [Prediction(value=())])
+        task.truth([other])
 
 
 def test_json_brings_the_task_back() -> None:

@@ -162,7 +162,7 @@ def test_units_that_do_not_fit_the_text_are_named(units: tuple[tuple[int, int], 
 def test_tags_that_do_not_fit_are_named() -> None:
     with pytest.raises(TextError, match=r"line 1: no label is called 'B-Y'; known labels: O, B-X"):
         features("red", Tagged(((0, 3),), ("B-Y",)))
-    with pytest.raises(TextError, match="one tag a unit"):
+    with pytest.raises(TextError, match="one tag per unit"):
         features("red", Tagged(((0, 3),), ("O", "O")))
 
 

@@ -15,15 +15,14 @@ from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label, LabelSet, ScoreTarget
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify, classify_from
-from bertsmith.tasks.inference import answer, cut_up, predictions
+from bertsmith.tasks.inference import compute_logits, example_batches
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings, class_loss, labels_loss
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.multilabel import multilabel_from
 from bertsmith.tasks.regress import regress_from
-from bertsmith.tasks.task import Task, score
-from bertsmith.tasks.task_settings import TaskOptions
+from bertsmith.tasks.task import Task, TaskOptions, score
 
 LENGTHS = LengthSettings(max_length=24)
 VECTORS = [
@@ -95,7 +94,7 @@ def test_several_labels_and_their_thresholds() -> None:
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task)
     assert overfit(model, features, steps=150) < 0.2
-    said = predictions(model, answer(model, features, device=CPU), features, rows)
+    said = model.task.decode(compute_logits(model, features, device=CPU).logits, features, rows)
     assert score(task, rows, said)["f1_micro"] == 1.0
     # Logits that are all too low by one: one half finds nothing, tuned thresholds everything.
     low = [np.array([-1.0 if name in r.target.names else -3.0 for name in names]) for r in rows]
@@ -112,7 +111,7 @@ def test_numbers_are_learned_on_their_own_scale() -> None:
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task)
     overfit(model, features, steps=150)
-    said = predictions(model, answer(model, features, device=CPU), features, rows)
+    said = model.task.decode(compute_logits(model, features, device=CPU).logits, features, rows)
     assert score(task, rows, said)["spearman"] > 0.99
     assert abs(float(said[0].value) - 100.0) < 4.0
 
@@ -127,8 +126,8 @@ def test_answers_are_the_same_in_any_batch_and_in_order() -> None:
     task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task, vector=VectorSettings(pooling="mean"))
-    alone = answer(model, features, device=CPU, micro_tokens=1)
-    together = answer(model, features, device=CPU, micro_tokens=10_000)
+    alone = compute_logits(model, features, device=CPU, micro_tokens=1)
+    together = compute_logits(model, features, device=CPU, micro_tokens=10_000)
     assert len(alone.logits) == 13
     for one, other in zip(alone.logits, together.logits, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -177,7 +176,7 @@ def test_batches_hold_whole_examples_within_the_budget() -> None:
     rows = labeled(30)
     task: Task = classify_from(rows, TaskOptions(loss=CrossEntropySettings()))
     features = task.features(rows, word_tokenizer(), LENGTHS)
-    parts = list(cut_up(features, 20))
+    parts = list(example_batches(features, 20))
     assert sorted(number for part in parts for number in part) == list(range(30))
     sizes = [sum(len(features[number]) for number in part) for part in parts]
     assert all(size <= 20 or len(part) == 1 for size, part in zip(sizes, parts, strict=True))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.model.text_vector import TextVector, VectorSettings
-from bertsmith.tasks.model.vector_choices import choice_name, vector_choices
+from bertsmith.tasks.model.text_vector import (
+    TextVector,
+    VectorSettings,
+    choice_name,
+    vector_choices,
+)
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 4, 12])

@@ -21,9 +21,8 @@ from bertsmith.tasks.classify import classify_from
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.model.wide_features import FEWEST, LENGTH, WideFeatures
-from bertsmith.tasks.task_settings import TaskOptions
+from bertsmith.tasks.model.head import FEWEST, LENGTH, HeadSettings, WideFeatures
+from bertsmith.tasks.task import TaskOptions
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,

@@ -20,7 +20,7 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.auxiliary import (
+from bertsmith.tasks.model.columns import (
     Auxiliary,
     AuxiliarySettings,
     auxiliary_counts,

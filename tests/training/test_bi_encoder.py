@@ -18,9 +18,8 @@ from bertsmith.labeled.example import Example, ScoreTarget
 from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.predictor import answer_on, load_predictor
 from bertsmith.tasks.length import LengthSettings, pair_encodings
-from bertsmith.tasks.model.auxiliary import AuxiliarySettings
-from bertsmith.tasks.model.cosine_head import CosineHead
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.columns import AuxiliarySettings
+from bertsmith.tasks.model.head import CosineHead, HeadSettings
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
 from bertsmith.training.finetune.record import head

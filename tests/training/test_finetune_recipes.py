@@ -13,7 +13,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
 from bertsmith.labeled import Answers, ChoiceIndex, Example, Label, LabelSet, ScoreTarget, Tagged
 from bertsmith.tasks.kinds import task_from_data, task_kind
-from bertsmith.tasks.task_settings import TaskOptions
+from bertsmith.tasks.task import TaskOptions
 from bertsmith.training.finetune.recipe import (
     FINETUNE_RECIPES,
     AboutFinetune,

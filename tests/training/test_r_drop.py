@@ -21,7 +21,7 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.tasks.r_drop import RDrop
+from bertsmith.tasks.regularizers import RDrop
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,

@@ -17,8 +17,8 @@ from bertsmith.tasks.classify import Classify, classify_from
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.task_settings import TaskOptions
-from bertsmith.tasks.token_dropout import TokenDropout
+from bertsmith.tasks.regularizers import TokenDropout
+from bertsmith.tasks.task import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.execution.ranks import SingleRank
 from bertsmith.training.finetune.finetune import finetune

@@ -16,8 +16,7 @@ from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.tasks.model.vector_choices import vector_choices
+from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.finetune.model import vector_settings
 from bertsmith.training.finetune.record import head
 

@@ -13,8 +13,7 @@ from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
-from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.tasks.model.vector_choices import vector_choices
+from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.studies.store import TrialResult

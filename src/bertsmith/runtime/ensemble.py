@@ -11,7 +11,7 @@ from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row, load_pre
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import Answered
+from bertsmith.tasks.inference import TaskLogits
 from bertsmith.tasks.task import Task
 
 RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder
@@ -51,7 +51,7 @@ class Ensemble(Predictor):
         """The engine that each of the models has for about so many tokens, for good."""
         return "; ".join(one.settle(tokens) for one in self.members)
 
-    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
+    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], TaskLogits]:
         """All passages that the models read, and the mean of their logits."""
         answers = [one.answered(examples) for one in self.members]
         tasks = [one.task for one in self.members]
@@ -60,7 +60,7 @@ class Ensemble(Predictor):
         if self.task.reads == "text":
             # Decoding reads only what was cut from them: that of the model that reads least.
             features = [feature for some, _ in answers for feature in some]
-        return features, Answered(logits=logits, loss=None)
+        return features, TaskLogits(logits=logits, loss=None)
 
 
 def load_ensemble(

@@ -27,12 +27,17 @@ from bertsmith.runtime.host import Host
 from bertsmith.runtime.selection import Notice, Precision
 from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import Answered, answer, answer_auxiliary, cut_up, shared_out
+from bertsmith.tasks.inference import (
+    TaskLogits,
+    compute_logits,
+    example_batches,
+    predict_auxiliary,
+    split_logits,
+)
 from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.auxiliary import auxiliary_from_json
+from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes, with_meta
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.model.meta import MetaTables, meta_sizes, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
@@ -58,7 +63,7 @@ class Predictor(ABC):
         """Columns that are read in addition to the texts."""
 
     @abstractmethod
-    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
+    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], TaskLogits]:
         """The passages of examples and their logits, not yet decoded."""
 
     @abstractmethod
@@ -123,19 +128,19 @@ class ModelPredictor(Predictor):
             raise ConfigError("the model has learned no further columns; a recipe names them")
         predictions: list[dict[str, str | float]] = []
         for some in _chunks(_examples(rows), CHUNK):
-            predictions += answer_auxiliary(
+            predictions += predict_auxiliary(
                 self.model, self._features(some), device=self.host.device
             )
         return predictions
 
-    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], Answered]:
+    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], TaskLogits]:
         """The passages of examples and their logits, not yet decoded."""
         features = self._features(examples)
         engine = self._engine(features)
         if engine is not None:
             return features, answer_on(self.host, engine, self.model, features)
         device, turn = self.host.device, self.host.torch_turn
-        return features, answer(self.model, features, device=device, precision=turn)
+        return features, compute_logits(self.model, features, device=device, precision=turn)
 
     def settle(self, tokens: int) -> str:
         """Select the engine for about so many tokens, for good; its name."""
@@ -256,8 +261,8 @@ def _chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
 @torch.no_grad()
 def answer_on(
     host: Host, engine: Engine, model: TaskModel, features: Sequence[Feature]
-) -> Answered:
-    """The result of `tasks.inference.answer` by an engine that encodes the last layer; no loss."""
+) -> TaskLogits:
+    """`tasks.inference.compute_logits` by an engine that encodes the last layer; no loss."""
     budget = batch_budget(engine, sum(map(len, features)))
     segments = model.model.spec.reads_segments
     by_number: dict[int, Logits] = {}
@@ -267,17 +272,17 @@ def answer_on(
         passages = task_batch(chosen)
         logits = model.read_layers((hidden,), passages).float()
         by_rows = model.task.reads == "rows"
-        by_number.update(shared_out(logits.numpy(), passages, chosen, batch.texts, by_rows))
+        by_number.update(split_logits(logits.numpy(), passages, chosen, batch.texts, by_rows))
         return logits
 
     for _ in host.run(engine, _batches(features, budget, segments), read):
         pass
-    return Answered(logits=[by_number[key] for key in sorted(by_number)], loss=None)
+    return TaskLogits(logits=[by_number[key] for key in sorted(by_number)], loss=None)
 
 
 def _batches(features: Sequence[Feature], budget: int, segments: bool) -> Iterator[RowBatch]:
     """Whole examples together; segments only for a model that reads them."""
-    for numbers in cut_up(features, budget):
+    for numbers in example_batches(features, budget):
         chosen = [features[number] for number in numbers]
         starts = np.cumsum([0, *map(len, chosen)], dtype=np.int32)
         channels = channels_of(chosen)

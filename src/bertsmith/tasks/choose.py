@@ -22,8 +22,7 @@ from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import ClassPairs, Logits, ScoredRows, Task, TaskKind
-from bertsmith.tasks.whole_text import WholeText
+from bertsmith.tasks.task import ClassPairs, Logits, ScoredRows, Task, TaskKind, WholeText
 from bertsmith.text.tokenizer import Tokenizer
 
 
@@ -102,7 +101,7 @@ class Choose(WholeText):
 
     def predicted(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
         """(N,) numbers of choices."""
-        return np.array([_chosen(one) for one in predictions])
+        return np.array([one.value_as(int) for one in predictions])
 
     def to_json(self) -> Mapping[str, Any]:
         """Nothing but its name."""
@@ -127,12 +126,6 @@ def _index(example: Example) -> int:
     return target.index
 
 
-def _chosen(prediction: Prediction) -> int:
-    if not isinstance(prediction.value, int):
-        raise TypeError(f"not a predicted choice: {prediction.value!r}")
-    return prediction.value
-
-
 def _joint_logits(
     tasks: Sequence[Task], entry: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
@@ -140,11 +133,11 @@ def _joint_logits(
 
 
 def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
-    sides = (
+    first, second = (
         f"{index + 1}: {shortened(example.texts[index + 1], 120)}"
-        for index in (_index(example), _chosen(prediction))
+        for index in (_index(example), prediction.value_as(int))
     )
-    return next(sides), next(sides)
+    return first, second
 
 
 def _class_pairs(rows: ScoredRows, by_type: bool) -> ClassPairs:

@@ -33,12 +33,11 @@ from bertsmith.tasks.task import (
     ScoredRows,
     Task,
     TaskKind,
+    TaskOptions,
+    WholeText,
 )
-from bertsmith.tasks.task_settings import TaskOptions
-from bertsmith.tasks.whole_text import WholeText
 
 Real = TypeVar("Real", bound=np.floating[Any])
-FEWEST_CLASSES = 2
 LEAST = 1e-12  # probabilities are clipped to this before a logarithm
 
 
@@ -85,39 +84,37 @@ class Classify(WholeText):
 
     def truth(self, examples: Sequence[Example]) -> NDArray[np.int64]:
         """(N,) class numbers."""
-        place = self._places()
-        return np.array([number_of(example, place) for example in examples])
+        numbers = self._numbers()
+        return np.array([_class_number(example, numbers) for example in examples])
 
     def predicted(self, predictions: Sequence[Prediction]) -> NDArray[np.int64]:
         """(N,) class numbers."""
-        place = self._places()
-        return np.array([place[str(one.value)] for one in predictions])
+        numbers = self._numbers()
+        return np.array([numbers[str(one.value)] for one in predictions])
 
-    def _places(self) -> dict[str, int]:
+    def _numbers(self) -> dict[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
+
+
+def _class_number(example: Example, numbers: Mapping[str, int]) -> int:
+    target = example.target
+    if not isinstance(target, Label) or target.name not in numbers:
+        known = ", ".join(list(numbers)[:20])
+        raise TextError(f"{example.place}: the label is {target!r}; known labels: {known}")
+    return numbers[target.name]
 
 
 def classify_from(examples: Sequence[Example], options: TaskOptions) -> Classify:
     """Classes in the order of their names."""
     counts = Counter(e.target.name for e in examples if isinstance(e.target, Label))
     labels = tuple(sorted(counts))
-    if len(labels) < FEWEST_CLASSES:
+    if len(labels) < 2:
         raise ConfigError(
             f"the training rows have {'one label' if labels else 'no label'}"
             f"{f' ({labels[0]!r})' if labels else ''}; a classifier needs two or more"
         )
     weights = class_weights(options.loss, labels, [counts[label] for label in labels])
     return Classify(labels=labels, settings=options.loss, weights=weights)
-
-
-def number_of(example: Example, place: Mapping[str, int]) -> int:
-    """The number of an example's class, or an error with its place."""
-    target = example.target
-    if not isinstance(target, Label) or target.name not in place:
-        raise TextError(
-            f"{example.place}: the label is {target!r}; known labels: {', '.join(list(place)[:20])}"
-        )
-    return place[target.name]
 
 
 def softmax(logits: NDArray[Real]) -> NDArray[Real]:

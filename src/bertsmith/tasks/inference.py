@@ -1,4 +1,4 @@
-"""Features through a model, in batches of like length, back in order."""
+"""Runs features through a model in batches of similar length; results are in input order."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from bertsmith.labeled.example import Example
 from bertsmith.nn.packing import pack
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits, Loss
 
 MICRO_TOKENS = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class TaskLogits:
     """The logits of features, in their order, and the loss if all of them are labeled.
 
-    `logits` has an entry an example for tasks on texts and an entry a feature for tasks on rows.
+    `logits` has one entry per example for tasks on texts, one per feature for tasks on rows.
     """
 
     logits: list[Logits]
@@ -34,7 +32,7 @@ class Answered:
 
 
 @torch.no_grad()
-def answer(
+def compute_logits(
     model: TaskModel,
     features: Sequence[Feature],
     *,
@@ -42,19 +40,19 @@ def answer(
     precision: Callable[[], AbstractContextManager[Any]] = nullcontext,
     micro_tokens: int = MICRO_TOKENS,
     loss: Loss | None = None,
-) -> Answered:
+) -> TaskLogits:
     """Run features through a model in evaluation mode; examples stay whole in a batch.
 
-    `loss` takes the place of the task's own.
+    `loss` replaces the task's own.
     """
     loss = loss or model.task.loss
     was_training = model.training
     model.eval()
-    found: dict[int, Logits] = {}
+    by_number: dict[int, Logits] = {}
     total, count, labeled = 0.0, 0, True
     by_rows = model.task.reads == "rows"
     try:
-        for numbers in cut_up(features, micro_tokens):
+        for numbers in example_batches(features, micro_tokens):
             chosen = [features[number] for number in numbers]
             batch = task_batch(chosen).to(device)
             with precision():
@@ -64,42 +62,35 @@ def answer(
             else:
                 part = loss(logits, batch)
                 total, count = total + float(part.sum), count + part.count
-            found |= shared_out(logits.float().cpu().numpy(), batch, chosen, numbers, by_rows)
+            by_number |= split_logits(logits.float().cpu().numpy(), batch, chosen, numbers, by_rows)
     finally:
         model.train(was_training)
-    return Answered(
-        logits=[found[key] for key in sorted(found)],
+    return TaskLogits(
+        logits=[by_number[key] for key in sorted(by_number)],
         loss=total / count if labeled and count else None,
     )
 
 
 @torch.no_grad()
-def answer_auxiliary(
+def predict_auxiliary(
     model: TaskModel, features: Sequence[Feature], *, device: torch.device
 ) -> list[dict[str, str | float]]:
-    """What a model in evaluation mode says of its auxiliary targets, example by example."""
-    found: dict[int, dict[str, str | float]] = {}
-    for numbers in cut_up(features, MICRO_TOKENS):
+    """Predictions of the auxiliary targets, per example; the model is in evaluation mode."""
+    by_example: dict[int, dict[str, str | float]] = {}
+    for numbers in example_batches(features, MICRO_TOKENS):
         chosen = [features[number] for number in numbers]
         _, more = model.with_auxiliary(task_batch(chosen).to(device))
         columns = [rows.float().cpu().tolist() for rows in more]
         for place, example in enumerate(dict.fromkeys(feature.example for feature in chosen)):
-            found[example] = {
+            by_example[example] = {
                 one.column: one.decode(rows[place])
                 for one, rows in zip(model.columns, columns, strict=True)
             }
-    return [found[number] for number in sorted(found)]
+    return [by_example[number] for number in sorted(by_example)]
 
 
-def predictions(
-    model: TaskModel, answered: Answered, features: Sequence[Feature], examples: Sequence[Example]
-) -> list[Prediction]:
-    """What the logits say of each example."""
-    return model.task.decode(answered.logits, features, examples)
-
-
-def cut_up(features: Sequence[Feature], micro_tokens: int) -> Iterator[list[int]]:
-    """Numbers of features for each batch: whole examples, like lengths together, long ones first.
+def example_batches(features: Sequence[Feature], micro_tokens: int) -> Iterator[list[int]]:
+    """Feature numbers of each batch: whole examples, similar lengths together, long ones first.
 
     A batch holds at most `micro_tokens` tokens, or a single example.
     """
@@ -113,20 +104,20 @@ def cut_up(features: Sequence[Feature], micro_tokens: int) -> Iterator[list[int]
         yield [number for at in chosen for number in runs[at]]
 
 
-def shared_out(
+def split_logits(
     logits: Logits,
     batch: TaskBatch,
     features: Sequence[Feature],
     numbers: Sequence[int],
     by_rows: bool,
 ) -> dict[int, Logits]:
-    """Logits by number of feature, or of example."""
+    """Logits by feature number, or by example number."""
     if by_rows:
         ends = np.cumsum([0 if f.at is None else len(f.at) for f in features])[:-1]
         return dict(zip(numbers, np.split(logits, ends), strict=True))
     examples = [feature.example for feature in features]
     if len(logits) == batch.examples:
         return dict(zip(dict.fromkeys(examples), logits, strict=True))
-    # One entry a passage (choices): those of an example together.
+    # One row per passage (choices): those of an example together.
     owners = np.array(examples)
     return {number: logits[owners == number] for number in dict.fromkeys(examples)}

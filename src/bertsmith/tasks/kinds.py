@@ -11,8 +11,7 @@ from bertsmith.tasks import choose, classify, multilabel, regress
 from bertsmith.tasks.answer import answer
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.tag import tag
-from bertsmith.tasks.task import Task, TaskKind
-from bertsmith.tasks.task_settings import TaskOptions, TaskSettings
+from bertsmith.tasks.task import Task, TaskKind, TaskOptions, TaskSettings
 
 TASKS: dict[str, TaskKind] = {
     "classify": classify.KIND,

@@ -35,9 +35,9 @@ from bertsmith.tasks.task import (
     ScoredRows,
     Task,
     TaskKind,
+    TaskOptions,
+    WholeText,
 )
-from bertsmith.tasks.task_settings import TaskOptions
-from bertsmith.tasks.whole_text import WholeText
 
 HALF = 0.5
 LEAST = 1e-12  # a probability this close to 0 or 1 is clipped
@@ -91,7 +91,7 @@ class Multilabel(WholeText):
         return predictions
 
     def truth(self, examples: Sequence[Example]) -> NDArray[np.bool_]:
-        """(N, C) wanted."""
+        """(N, C) booleans."""
         return np.stack([self._row(example) for example in examples])
 
     def loss_targets(self, truth: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -100,7 +100,8 @@ class Multilabel(WholeText):
 
     def predicted(self, predictions: Sequence[Prediction]) -> Decisions:
         """Chosen labels and probabilities."""
-        given = np.array([[label in _names(one) for label in self.labels] for one in predictions])
+        chosen = [one.value_as(tuple) for one in predictions]
+        given = np.array([[label in names for label in self.labels] for names in chosen])
         return Decisions(self._odds(predictions), given)
 
     def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Self:
@@ -109,7 +110,7 @@ class Multilabel(WholeText):
         return replace(self, thresholds=tuple(float(limit) for limit in limits))
 
     def to_json(self) -> Mapping[str, Any]:
-        """Plain values."""
+        """JSON values."""
         return {"labels": list(self.labels), "thresholds": list(self.thresholds)}
 
     def _odds(self, predictions: Sequence[Prediction]) -> NDArray[np.float64]:
@@ -135,12 +136,6 @@ def multilabel_from(examples: Sequence[Example], options: TaskOptions) -> Multil
         raise ConfigError("no training row has a label")
     weights = class_weights(options.loss, labels, [counts[label] for label in labels])
     return Multilabel(labels=labels, settings=options.loss, weights=weights)
-
-
-def _names(prediction: Prediction) -> tuple[str, ...]:
-    if not isinstance(prediction.value, tuple):
-        raise TypeError(f"not a prediction of labels: {prediction.value!r}")
-    return tuple(str(name) for name in prediction.value)
 
 
 def _own(tasks: Sequence[Task]) -> list[Multilabel]:
@@ -188,7 +183,7 @@ def _row_score(truth: Any, predicted: Any) -> Floats:
 
 def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
     names = example.target.names if isinstance(example.target, LabelSet) else ()
-    return ", ".join(names) or NOTHING, ", ".join(_names(prediction)) or NOTHING
+    return ", ".join(names) or NOTHING, ", ".join(prediction.value_as(tuple)) or NOTHING
 
 
 def _class_rows(rows: ScoredRows) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PredictedSpan:
     confidence: float | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; a gold span has no confidence."""
+        """JSON values; a gold span has no confidence."""
         values = asdict(self)
         if self.confidence is None:
             del values["confidence"]
@@ -41,6 +41,7 @@ class PredictedAnswer:
     score: float
 
 
+Kind = TypeVar("Kind")
 Value = str | float | int | tuple[str, ...] | tuple[PredictedSpan, ...] | PredictedAnswer
 
 
@@ -60,8 +61,14 @@ class Prediction:
     tags: tuple[str, ...] = ()
     others: tuple[PredictedAnswer, ...] = ()
 
+    def value_as(self, kind: type[Kind]) -> Kind:
+        """The value, if it has this type."""
+        if not isinstance(self.value, kind):
+            raise TypeError(f"a prediction of {kind.__name__} expected, not {self.value!r}")
+        return self.value
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values; what a task does not have is left out."""
+        """JSON values; fields that the task does not use are left out."""
         value: Any = self.value
         if isinstance(value, PredictedAnswer):
             value = asdict(value)

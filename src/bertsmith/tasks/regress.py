@@ -25,13 +25,14 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import (
     Logits,
+    Pair,
     PublishedHead,
     ScoredRows,
     Task,
     TaskKind,
+    TaskOptions,
+    WholeText,
 )
-from bertsmith.tasks.task_settings import Pair, TaskOptions
-from bertsmith.tasks.whole_text import WholeText
 from bertsmith.text.tokenizer import Tokenizer
 
 
@@ -67,13 +68,8 @@ class Regress(WholeText):
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:
         """One passage per example, or its windows; of a bi-encoder one per text."""
-        return text_features(
-            examples,
-            tokenizer,
-            lengths,
-            self.targets(examples),
-            bi_encoder=self.bi_encoder,
-        )
+        targets = self.targets(examples)
+        return text_features(examples, tokenizer, lengths, targets, bi_encoder=self.bi_encoder)
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, 1) -> LossSum."""
@@ -99,10 +95,10 @@ class Regress(WholeText):
 
     def predicted(self, predictions: Sequence[Prediction]) -> NDArray[np.float64]:
         """(N,) numbers."""
-        return np.array([_number(one) for one in predictions])
+        return np.array([one.value_as(float) for one in predictions])
 
     def to_json(self) -> Mapping[str, Any]:
-        """Plain values."""
+        """JSON values."""
         return {"mean": self.mean, "spread": self.spread, "pair": self.pair}
 
 
@@ -124,12 +120,6 @@ def _value(example: Example) -> float:
     if not isinstance(example.target, ScoreTarget):
         raise TextError(f"{example.place}: {example.target!r} is no number to learn")
     return example.target.value
-
-
-def _number(prediction: Prediction) -> float:
-    if not isinstance(prediction.value, float):
-        raise TypeError(f"not a predicted number: {prediction.value!r}")
-    return prediction.value
 
 
 def _joint_logits(
@@ -159,7 +149,7 @@ def _row_score(truth: Any, predicted: Any) -> Floats:
 
 
 def _sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
-    return f"{_value(example):.4g}", f"{_number(prediction):.4g}"
+    return f"{_value(example):.4g}", f"{prediction.value_as(float):.4g}"
 
 
 KIND = TaskKind(

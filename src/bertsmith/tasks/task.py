@@ -1,16 +1,21 @@
-"""The interface of a task: `Task` for one trained model, `TaskKind` for all that share a name."""
+"""The interface of a task: `Task` for one trained model, `TaskKind` for all that share a name.
+
+`WholeText` has the defaults of tasks with one prediction per example.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 
+from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label
 from bertsmith.metrics.arrays import Bools, Floats, Ints
@@ -19,10 +24,10 @@ from bertsmith.metrics.metric import Metric
 from bertsmith.nn.crf import Crf
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.feature import Feature
+from bertsmith.tasks.feature import Feature, Targets, text_features
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task_settings import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 
 Logits = NDArray[np.float32]
@@ -31,9 +36,31 @@ Loss = Callable[[Tensor, TaskBatch], LossSum]
 
 SURE = 1e-9  # the least weight of an error whose confidence is 0
 
+Count = Annotated[int, Field(gt=0)]
+Pair = Literal["cross-encoder", "bi-encoder"]
+
+
+class TaskSettings(Settings):
+    """Section `task` of a recipe: `crf` for tagging, all others for question answering."""
+
+    crf: bool = False  # learn transition scores between neighboring tags
+    longest: Count | None = None  # tokens of an answer; None: 30, or 60 where characters are tokens
+    n_best: Count = 20  # candidate answers per question
+    question_limit: Count = 64  # tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """What a task is built from, apart from the training rows."""
+
+    loss: LossSettings = field(default_factory=CrossEntropySettings)
+    settings: TaskSettings = field(default_factory=TaskSettings)
+    pair: Pair = "cross-encoder"
+    language: str | None = None
+
 
 class Task(Protocol):
-    """What one model is trained for: rows to features, logits to a loss and to predictions."""
+    """What a model is trained for: examples to features, logits to a loss and to predictions."""
 
     __slots__ = ()
 
@@ -98,10 +125,12 @@ class Task(Protocol):
         """
 
     @abstractmethod
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """Targets and predictions of labeled examples, as `kind.metric` takes them."""
+    def truth(self, examples: Sequence[Example]) -> Any:
+        """Targets of labeled examples, as `kind.metric` takes them."""
+
+    @abstractmethod
+    def predicted(self, predictions: Sequence[Prediction]) -> Any:
+        """Predictions, as `kind.metric` takes them."""
 
     def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
         """The task with thresholds tuned on these examples, if it has any."""
@@ -112,9 +141,37 @@ class Task(Protocol):
         return {"labels": list(self.labels)}
 
 
+class WholeText(Task, Protocol):
+    """Defaults for one class, several, a number or a choice per example; `truth` is an array."""
+
+    __slots__ = ()
+
+    def loss_targets(self, truth: NDArray[Any]) -> NDArray[Any]:
+        """`truth` in the form that the loss takes: (N, ...) -> (N, ...)."""
+        return truth
+
+    def targets(self, examples: Sequence[Example]) -> Targets:
+        """The loss target of each example, None without a label."""
+        labeled = [example for example in examples if example.target is not None]
+        wanted = iter(self.loss_targets(self.truth(labeled)) if labeled else ())
+        return [
+            None if example.target is None else np.asarray(next(wanted)) for example in examples
+        ]
+
+    def features(
+        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+    ) -> list[Feature]:
+        """One passage per example, or its windows."""
+        return text_features(examples, tokenizer, lengths, self.targets(examples))
+
+    def count(self, batch: TaskBatch) -> int:
+        """One per example."""
+        return batch.examples
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredRows:
-    """Labeled examples with their predictions; `table` (N, S) is each row's part of the metric."""
+    """Labeled examples with their predictions; `table` (N, S) is `metric.rows` of both."""
 
     task: Task
     examples: Sequence[Example]
@@ -127,8 +184,8 @@ class ScoredRows:
     def of(
         cls, task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> ScoredRows:
-        """The rows of labeled examples."""
-        truth, predicted = task.compared(examples, predictions)
+        """Score labeled examples."""
+        truth, predicted = task.truth(examples), task.predicted(predictions)
         return cls(
             task=task,
             examples=examples,
@@ -199,7 +256,7 @@ def same_text_count(given: int, trained: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PublishedHead:
-    """The head of the model's own family that fits, and what config.json says of its outputs."""
+    """The matching head of the model's own family, and its entries in config.json."""
 
     kind: str = "sequence"
     problem: str | None = None
@@ -296,5 +353,5 @@ def score(
     task: Task, examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, float]:
     """The figures of labeled examples, the main one first."""
-    truth, predicted = task.compared(examples, predictions)
+    truth, predicted = task.truth(examples), task.predicted(predictions)
     return task.kind.metric.score(truth, predicted, task.labels)

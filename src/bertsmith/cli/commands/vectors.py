@@ -164,7 +164,7 @@ def _job(
 
 def _choices(job: FinetuneJob, choosing: Choosing) -> list[VectorSettings]:
     from bertsmith.folders.read import read_folder
-    from bertsmith.tasks.model.vector_choices import vector_choices
+    from bertsmith.tasks.model.text_vector import vector_choices
 
     blocks = read_folder(job.model).spec.layers
     found = vector_choices(blocks, choosing.pooling or (), choosing.layers or ())

@@ -20,23 +20,21 @@ from bertsmith.metrics.baselines.answer_window import answer_words
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.answer import evaluation
 from bertsmith.tasks.answer.decoding import Spans, best_spans
-from bertsmith.tasks.answer.features import WindowRule, answer_features, answers_of
-from bertsmith.tasks.answer.token_spans import characters_of
+from bertsmith.tasks.answer.features import WindowRule, answer_features, answers_of, characters_of
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.classify import softmax
 from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import PredictedAnswer, Prediction
-from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind
-from bertsmith.tasks.task_settings import TaskOptions
+from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 LONGEST = 30
 LONGEST_BY_LANGUAGE = {"zh": 60, "ja": 60}  # where a character is a token
-LOOKED_AT = 200  # contexts
+SAMPLED_CONTEXTS = 200  # for guessing the language
 STORED = ("no_answer", "threshold", "longest", "n_best", "question_limit")
 
 
@@ -107,24 +105,24 @@ class FindAnswer(Task):
         np.minimum.at(nulls, owners, [float(one[0].sum()) for one in logits])
         spans = best_spans(logits, features, longest=self.longest, count=self.n_best)
         texts = [example.texts[1] for example in examples]
-        found = _answers(spans, features, texts, self.n_best)
+        answers = _answers(spans, features, texts, self.n_best)
         cuts = tokens_cut(features, len(examples))
         return [
-            self._prediction(answers, float(null), cut)
-            for answers, null, cut in zip(found, nulls, cuts, strict=True)
+            self._prediction(ranked, float(null), cut)
+            for ranked, null, cut in zip(answers, nulls, cuts, strict=True)
         ]
 
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """N sequences of gold texts, and N texts."""
-        return [_golds(example) for example in examples], [
-            _answer_of(one).text for one in predictions
-        ]
+    def truth(self, examples: Sequence[Example]) -> list[tuple[str, ...]]:
+        """The gold answers of N questions."""
+        return [_golds(example) for example in examples]
+
+    def predicted(self, predictions: Sequence[Prediction]) -> list[str]:
+        """The predicted answers of N questions."""
+        return [one.value_as(PredictedAnswer).text for one in predictions]
 
     def tuned(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Task:
         """With the threshold of the best F1 on these examples, if they are of both kinds."""
-        golds = [_golds(example) for example in examples]
+        golds = self.truth(examples)
         if not self.no_answer or all(golds) or not any(golds):
             return self
         ranked = [_ranked(one) for one in predictions]
@@ -134,14 +132,14 @@ class FindAnswer(Task):
             return self
         spans = [span for span, _ in ranked if span is not None]
         rules = rules_for(golds)
-        asked = [golds[row] for row in rows]
-        given = answer_scores(asked, [span.text for span in spans], rules)[:, 1]
-        silent = answer_scores(asked, [""] * len(rows), rules)[:, 1]
+        targets = [golds[row] for row in rows]
+        given = answer_scores(targets, [span.text for span in spans], rules)[:, 1]
+        silent = answer_scores(targets, [""] * len(rows), rules)[:, 1]
         against = [ranked[row][1] - span.score for row, span in zip(rows, spans, strict=True)]
         return replace(self, threshold=tune_no_answer(given, silent, against))
 
     def to_json(self) -> Mapping[str, Any]:
-        """Plain values."""
+        """JSON values."""
         return {name: getattr(self, name) for name in STORED}
 
     def _prediction(self, answers: list[PredictedAnswer], null: float, cut: int) -> Prediction:
@@ -171,32 +169,26 @@ def _answers(
     """The `count` best spans of each example as characters, best first, none twice."""
     owners = np.array([feature.example for feature in features], dtype=np.int64)[spans.passages]
     order = np.lexsort((spans.ends, spans.starts, spans.passages, -spans.scores, owners))
-    found: list[dict[tuple[int, int], PredictedAnswer]] = [{} for _ in texts]
+    by_example: list[dict[tuple[int, int], PredictedAnswer]] = [{} for _ in texts]
     columns = (owners, spans.passages, spans.starts, spans.ends, spans.scores)
     for owner, passage, first, last, score in zip(
         *(column[order].tolist() for column in columns), strict=True
     ):
-        here, text = found[owner], texts[owner]
+        here, text = by_example[owner], texts[owner]
         if len(here) == count:
             continue
         offsets = features[passage].encoding.offsets
         place = characters_of(text, offsets, first, last)
         if place[0] < place[1] and place not in here:
             here[place] = PredictedAnswer(text[slice(*place)], *place, score)
-    return [list(answers.values()) for answers in found]
+    return [list(answers.values()) for answers in by_example]
 
 
 def _ranked(prediction: Prediction) -> tuple[PredictedAnswer | None, float]:
     """The best span, if there is one, and the score of having none."""
-    ranked = [_answer_of(prediction), *prediction.others]
+    ranked = [prediction.value_as(PredictedAnswer), *prediction.others]
     best = max((one for one in ranked if one.text), key=lambda one: one.score, default=None)
     return best, next(one.score for one in ranked if not one.text)
-
-
-def _answer_of(prediction: Prediction) -> PredictedAnswer:
-    if not isinstance(prediction.value, PredictedAnswer):
-        raise TypeError(f"not a predicted answer: {prediction.value!r}")
-    return prediction.value
 
 
 def _golds(example: Example) -> tuple[str, ...]:
@@ -204,21 +196,16 @@ def _golds(example: Example) -> tuple[str, ...]:
     return (*(text for text, _ in target.placed), *target.unplaced)
 
 
-def _is_impossible(example: Example) -> bool:
-    target = example.target
-    return isinstance(target, Answers) and not target.placed and not target.unplaced
-
-
 def answer_from(examples: Sequence[Example], options: TaskOptions) -> FindAnswer:
     """With `no_answer` if a training row has none, and answers as long as the language's are."""
     longest, language = options.settings.longest, options.language
     if longest is None:
         if language is None:
-            contexts = [example.texts[-1] for example in examples[:LOOKED_AT]]
+            contexts = [example.texts[-1] for example in examples[:SAMPLED_CONTEXTS]]
             language = (guess_language(contexts) or ("", ""))[0]
         longest = LONGEST_BY_LANGUAGE.get(language, LONGEST)
     return FindAnswer(
-        no_answer=any(_is_impossible(example) for example in examples),
+        no_answer=any(isinstance(e.target, Answers) and not _golds(e) for e in examples),
         longest=longest,
         n_best=options.settings.n_best,
         question_limit=options.settings.question_limit,

@@ -1,7 +1,8 @@
-"""Windows over the context of each question, and the tokens where its answer stands in them."""
+"""Windows over the context of each question, and the tokens of its answer in each of them."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, TextError, TooLongError
 from bertsmith.labeled.example import Answers, Example
-from bertsmith.tasks.answer.token_spans import tokens_at
 from bertsmith.tasks.feature import Feature, Numbers
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.text.encoding import Encoding, Ints
@@ -25,18 +25,21 @@ QUESTION, CONTEXT = 0, 1  # the fields
 
 @dataclass(frozen=True, slots=True)
 class AnswerAccount:
-    """What was not read, or cannot be learned: the ids of the questions."""
+    """Ids of questions that were truncated or whose answer cannot be learned."""
 
     cut: list[str] = field(default_factory=list)
     uncovered: list[str] = field(default_factory=list)
     divided: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """A sentence for each kind that was met."""
+        """A sentence for each kind that occurs."""
         kinds = (
-            (self.cut, "questions cut to the tokens a question may have"),
-            (self.uncovered, "answers taught as none, because no token covers a character of them"),
-            (self.divided, "answers taught as none, because no window holds them whole"),
+            (self.cut, "questions truncated to task.question_limit"),
+            (
+                self.uncovered,
+                "answers trained as 'no answer', because no token covers any of their characters",
+            ),
+            (self.divided, "answers trained as 'no answer', because no window holds them whole"),
         )
         return [f"{what}: {len(ids)} ({_named(ids)})" for ids, what in kinds if ids]
 
@@ -70,11 +73,11 @@ class WindowRule:
         if most < 1:
             raise ConfigError(
                 f"length.max_length {lengths.max_length} leaves no room for a question and a "
-                f"context beside {specials} special tokens; make it at least {specials + 2}"
+                f"context next to {specials} special tokens; make it at least {specials + 2}"
             )
         if lengths.step is not None and lengths.step > room - most:
             raise ConfigError(
-                f"length.stride {lengths.step} would skip tokens: beside a question of {most} "
+                f"length.stride {lengths.step} would skip tokens: after a question of {most} "
                 f"tokens a window of {lengths.max_length} holds {room - most} of the context; make "
                 f"the stride at most {room - most}, or length.max_length larger"
             )
@@ -87,7 +90,7 @@ class WindowRule:
         )
 
     def starts(self, total: int, question: int) -> tuple[int, list[int]]:
-        """Tokens of context a window holds, and the first of each window."""
+        """Context tokens per window, and the first of each window."""
         room = self.length - self.specials - min(question, self.question)
         stride = min(STRIDE, max(room // 2, 1)) if self.stride is None else self.stride
         return room, Windows(length=self.length, stride=stride).starts(total, room)
@@ -102,42 +105,42 @@ def answer_features(
     `target` (2,) is the first and the last token of the first answer that has tokens, if both stand
     in the window, else (0, 0), the first token.
     """
-    found: list[Feature] = []
+    features: list[Feature] = []
     account = AnswerAccount()
     for first in range(0, len(examples), AT_ONCE):
         some = examples[first : first + AT_ONCE]
         questions, contexts = zip(*(_fields(example) for example in some), strict=True)
         for number, whole in enumerate(tokenizer.encode_batch(questions, contexts), start=first):
-            found += _features(examples[number], number, whole, rule, account)
-    return found, account
+            features += _features(examples[number], number, whole, rule, account)
+    return features, account
 
 
 def _features(
     example: Example, number: int, whole: Encoding, rule: WindowRule, account: AnswerAccount
 ) -> list[Feature]:
-    asked = np.flatnonzero(whole.fields == QUESTION)
-    told = np.flatnonzero(whole.fields == CONTEXT)
-    over = len(asked) - rule.question
+    question = np.flatnonzero(whole.fields == QUESTION)
+    context = np.flatnonzero(whole.fields == CONTEXT)
+    over = len(question) - rule.question
     if over > 0:
         if rule.strict:
             raise TooLongError(
-                f"{_place(example)}: the question has {len(asked)} tokens and may have "
+                f"{_place(example)}: the question has {len(question)} tokens and may have "
                 f"{rule.question}; shorten it, raise the limit, or allow cutting"
             )
         account.cut.append(example.id)
-    gold = _gold(example, whole.offsets[told], rule, account)
-    kept = whole.fields != CONTEXT
-    kept[asked[rule.question :]] = False
-    frame = np.flatnonzero(kept)  # what every window repeats
-    before = int(np.searchsorted(frame, told[0])) if len(told) else len(frame)
-    room, starts = rule.starts(len(told), len(asked))
-    found = []
+    gold = _gold(example, whole.offsets[context], rule, account)
+    repeated = whole.fields != CONTEXT
+    repeated[question[rule.question :]] = False
+    frame = np.flatnonzero(repeated)  # rows of every window
+    before = int(np.searchsorted(frame, context[0])) if len(context) else len(frame)
+    room, starts = rule.starts(len(context), len(question))
+    windows = []
     for start in starts:
-        seen = told[start : start + room]
+        seen = context[start : start + room]
         rows = np.concatenate([frame[:before], seen, frame[before:]])
         units = np.full(len(rows), -1, dtype=np.int32)
         units[before : before + len(seen)] = np.arange(start, start + len(seen))
-        found.append(
+        windows.append(
             Feature(
                 encoding=_picked(whole, rows, cut=(max(over, 0), 0)),
                 example=number,
@@ -146,9 +149,9 @@ def _features(
                 units=units,
             )
         )
-    if gold is not None and not any(np.any(one.target) for one in found):
+    if gold is not None and not any(np.any(one.target) for one in windows):
         account.divided.append(example.id)
-    return found
+    return windows
 
 
 def _gold(
@@ -193,8 +196,42 @@ def _picked(whole: Encoding, rows: Numbers, *, cut: tuple[int, ...]) -> Encoding
     )
 
 
+def tokens_at(text: str, offsets: Ints, start: int, end: int) -> tuple[int, int] | None:
+    """The first and the last token with a character of text[start:end]: (N, 2) offsets.
+
+    None if the tokenizer drops these characters, or all of them but white space.
+    """
+    begins, ends = offsets[:, 0], offsets[:, 1]
+    touched = np.flatnonzero((ends > start) & (begins < end) & (begins < ends))
+    if not len(touched):
+        return None
+    first, last = int(touched[0]), int(touched[-1])
+    place = characters_of(text, offsets, first, last)
+    return (first, last) if place[0] < place[1] else None
+
+
+def characters_of(text: str, offsets: Ints, first: int, last: int) -> tuple[int, int]:
+    """Where the tokens `first` to `last` stand in their text, without white space around them.
+
+    Some tokenizers put the space before a word into its first token. Some drop accents, which then
+    belong to no token: the combining marks of the last letter are included.
+    """
+    start, end = int(offsets[first, 0]), int(offsets[last, 1])
+    while end < len(text) and not text[end].isascii() and _is_mark(text[end]):
+        end += 1
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
 def answers_of(example: Example) -> Answers:
-    """The answers of a labeled example, or an error that says where it stands."""
+    """The answers of a labeled example."""
     if not isinstance(example.target, Answers):
         raise TextError(f"{_place(example)}: {example.target!r} holds no answers to a question")
     return example.target

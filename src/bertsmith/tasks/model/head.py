@@ -1,10 +1,11 @@
-"""Layers between the vector of a text and the answers."""
+"""Heads on text vectors: dense layers, the cosine of a pair, wide features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -13,8 +14,14 @@ from torch.nn import functional as F
 from bertsmith.config import Settings
 from bertsmith.models.build import INIT_STD
 from bertsmith.nn.feed_forward import find_activation
+from bertsmith.tasks.batch import TaskBatch
+from bertsmith.tasks.feature import Feature
 
 Width = Annotated[int, Field(gt=0)]
+SCALE = 4.0  # standardized targets have spread 1, cosines of a sentence model about a quarter
+MIDDLE = 0.5  # the cosine that starts as the mean target
+FEWEST = 2  # documents that must contain a token before it counts
+LENGTH = 10.0  # the norm of every text's counts; enough to learn the weights at a head's rate
 
 
 class HeadSettings(Settings):
@@ -89,3 +96,64 @@ def draw_weights(head: nn.Module, generator: torch.Generator | None) -> None:
                 module.weight.normal_(0.0, INIT_STD, generator=generator)
             if isinstance(module, nn.Linear):
                 module.bias.zero_()
+
+
+class CosineHead(nn.Module):
+    """Bi-encoder head, scale * cosine + shift (Reimers and Gurevych 2019, arXiv:1908.10084)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor([SCALE]))
+        self.shift = nn.Parameter(torch.tensor([-SCALE * MIDDLE]))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Vectors (2E, W) of E pairs, those of a pair adjacent -> (E, 1)."""
+        first, second = vectors[0::2].float(), vectors[1::2].float()
+        cosine = F.cosine_similarity(first, second, dim=1, eps=1e-6)
+        return (self.scale * cosine + self.shift)[:, None]
+
+
+class WideFeatures(nn.Module):
+    """Linear bag-of-tokens term of the logits (wide and deep, Cheng et al. 2016, arXiv:1606.07792).
+
+    Weights (V, C), 0 at first, on TF-IDF features: a token that occurs n times counts 1 + log n
+    times its inverse document frequency, and each text's features have the same norm.
+    """
+
+    rarity: Tensor  # (V,) inverse document frequencies, 0: ignored
+
+    def __init__(self, tokens: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(tokens, outputs))
+        self.register_buffer("rarity", torch.zeros(tokens))
+
+    @torch.no_grad()
+    def learn_rarity(self, features: Sequence[Feature]) -> None:
+        """log((1 + N) / (1 + n)) + 1 for a token in n of the N examples; special ones count 0."""
+        seen: dict[int, set[int]] = {}
+        for feature in features:
+            encoding = feature.encoding
+            seen.setdefault(feature.example, set()).update(
+                encoding.ids[encoding.fields >= 0].tolist()
+            )
+        texts = np.zeros(len(self.rarity))
+        for tokens in seen.values():
+            texts[list(tokens)] += 1
+        rarity = np.log((1 + len(seen)) / (1 + texts)) + 1
+        rarity[texts < FEWEST] = 0.0
+        self.rarity.copy_(torch.from_numpy(rarity))
+
+    def forward(self, batch: TaskBatch, owners: Tensor, count: int) -> Tensor:
+        """(count, C); `owners` (B,) says which of the `count` texts a passage belongs to."""
+        lengths = torch.tensor(batch.layout.lengths, device=batch.ids.device)
+        rows = owners.repeat_interleave(lengths)
+        size = len(self.rarity)
+        pairs: Tensor
+        times: Tensor
+        pairs, times = torch.unique(rows * size + batch.ids, return_counts=True)
+        text, token = pairs.div(size, rounding_mode="floor"), pairs % size
+        counts = (1.0 + times.log()) * self.rarity[token]
+        squares = counts.new_zeros(count).index_add(0, text, counts.square())
+        counts = counts * (LENGTH * squares.clamp_min(1e-12).rsqrt())[text]
+        terms = counts[:, None] * self.weight[token]
+        return terms.new_zeros(count, terms.shape[1]).index_add(0, text, terms)

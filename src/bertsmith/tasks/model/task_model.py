@@ -13,11 +13,15 @@ from bertsmith.models.build import Model
 from bertsmith.nn.encoder import Want
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.auxiliary import Auxiliary
-from bertsmith.tasks.model.cosine_head import CosineHead
-from bertsmith.tasks.model.head import HeadSettings, TextHead, draw_weights
+from bertsmith.tasks.model.columns import Auxiliary
+from bertsmith.tasks.model.head import (
+    CosineHead,
+    HeadSettings,
+    TextHead,
+    WideFeatures,
+    draw_weights,
+)
 from bertsmith.tasks.model.text_vector import TextVector, VectorSettings
-from bertsmith.tasks.model.wide_features import WideFeatures
 from bertsmith.tasks.task import Task
 
 

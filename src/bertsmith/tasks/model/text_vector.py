@@ -10,12 +10,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertsmith.config import Settings
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, unknown
 from bertsmith.nn.pooling import pool
 
 Layers = Literal["last", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]
 Pooling = Literal["published", "first", "mean", "max", "attention"]
 LAST_FOUR = 4
+FOUR = ("sum4", "concat4")
+COMBINED = (*FOUR, "weighted", "all_first")
+POOLINGS = ("first", "mean", "max", "attention")
 
 
 class VectorSettings(Settings):
@@ -51,7 +54,7 @@ class TextVector(nn.Module):
             raise ConfigError("published pooling belongs to the model's own head")
         if isinstance(settings.layers, int) and settings.layers > layers:
             raise ConfigError(f"there is no layer {settings.layers}; the model has {layers}")
-        if settings.layers in ("sum4", "concat4") and layers < LAST_FOUR:
+        if settings.layers in FOUR and layers < LAST_FOUR:
             raise ConfigError(f"{settings.layers} reads four layers; the model has {layers}")
         self.settings = settings
         wide = {"concat4": LAST_FOUR, "all_first": layers + 1}
@@ -91,3 +94,57 @@ class TextVector(nn.Module):
         total = torch.segment_reduce(weights, "sum", lengths=sizes, unsafe=True)
         summed = torch.segment_reduce(rows * weights[:, None], "sum", lengths=sizes, unsafe=True)
         return summed / total[:, None]
+
+
+def vector_choices(
+    blocks: int, poolings: Sequence[str] = (), layers: Sequence[str | int] = ()
+) -> dict[str, VectorSettings]:
+    """Choices by name ("mean-last", "first-layer11") for a model of so many blocks.
+
+    () stands for all poolings, and for the last layer, the one below it and every combination.
+    Combinations of four layers need four blocks; the first tokens of all layers have no other
+    pooling.
+    """
+    wanted = poolings or POOLINGS
+    for name in wanted:
+        if name not in POOLINGS:
+            raise unknown("pooling", name, POOLINGS)
+    read = [_layers(name, blocks) for name in layers or _usual(blocks)]
+    choices: dict[str, VectorSettings] = {}
+    for which in read:
+        for pooling in wanted:
+            if which == "all_first" and pooling != "first":
+                continue
+            choice = VectorSettings(pooling=pooling, layers=which)  # type: ignore[arg-type]
+            choices[choice_name(choice)] = choice
+    if not choices:
+        raise ConfigError("all_first reads first tokens alone: give --pooling first with it")
+    return choices
+
+
+def choice_name(choice: VectorSettings) -> str:
+    """A short, unique name."""
+    if choice.layers == "all_first":
+        return "first-all"
+    which = f"layer{choice.layers}" if isinstance(choice.layers, int) else choice.layers
+    return f"{choice.pooling}-{which}"
+
+
+def _usual(blocks: int) -> list[str | int]:
+    below: list[str | int] = [blocks - 1] if blocks > 1 else []
+    return ["last", *below, *(n for n in COMBINED if blocks >= LAST_FOUR or n not in FOUR)]
+
+
+def _layers(name: str | int, blocks: int) -> Layers:
+    if isinstance(name, int) or name.isdecimal():
+        number = int(name)
+        if number > blocks:
+            raise ConfigError(
+                f"there is no layer {number}; the model has {blocks}, and 0 are the embeddings"
+            )
+        return number
+    if name not in ("last", *COMBINED):
+        raise unknown("choice of layers", name, ("last", *COMBINED, "a number"))
+    if name in FOUR and blocks < LAST_FOUR:
+        raise ConfigError(f"{name} reads four layers; the model has {blocks}")
+    return name  # type: ignore[return-value]

@@ -134,7 +134,7 @@ def _target(example: Example, units: int, place: Mapping[str, int]) -> NDArray[n
     if target is None or (isinstance(target, Tagged) and units and not target.tags):
         return None
     if not isinstance(target, Tagged) or len(target.tags) != units:
-        raise TextError(f"{example.place}: {target!r} is not one tag a unit")
+        raise TextError(f"{example.place}: {target!r} is not one tag per unit")
     odd = next((tag for tag in target.tags if tag not in place), None)
     if odd is not None:
         raise TextError(

@@ -33,8 +33,7 @@ from bertsmith.tasks.tag import evaluation
 from bertsmith.tasks.tag.features import example_units, tag_features
 from bertsmith.tasks.tag.paths import Steps, best_paths
 from bertsmith.tasks.tag.scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
-from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind
-from bertsmith.tasks.task_settings import TaskOptions
+from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 
 
@@ -82,12 +81,12 @@ class Tag(Task):
     def features(
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:
-        """One passage an example, or its windows; each unit is read in one of them."""
+        """One passage per example, or its windows; each unit is read in one of them."""
         place = {label: number for number, label in enumerate(self.labels)}
         return tag_features(examples, tokenizer, lengths, place)
 
     def count(self, batch: TaskBatch) -> int:
-        """One a unit that is read."""
+        """One per unit that is read."""
         return 0 if batch.at is None else len(batch.at)
 
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
@@ -109,34 +108,36 @@ class Tag(Task):
         borders = np.searchsorted(owners, np.arange(len(examples) + 1))
         cuts = tokens_cut(features, len(examples))
         bio = is_bio(self.labels)
-        found = []
+        predictions = []
         for number, example in enumerate(examples):
             here = slice(borders[number], borders[number + 1])
             places = example_units(example)
-            said, sure = [OUTSIDE] * len(places), [1.0] * len(places)
+            names, odds = [OUTSIDE] * len(places), [1.0] * len(places)
             read_here = (part[here].tolist() for part in (units, tags, chances))
             for unit, tag, chance in zip(*read_here, strict=True):
-                said[unit], sure[unit] = self.labels[tag], chance
+                names[unit], odds[unit] = self.labels[tag], chance
             read = here.stop - here.start
-            found.append(
+            predictions.append(
                 Prediction(
-                    value=tag_spans(example.texts[0], places, said, bio=bio, chances=sure),
-                    tags=tuple(said),
+                    value=tag_spans(example.texts[0], places, names, bio=bio, chances=odds),
+                    tags=tuple(names),
                     confidence=float(chances[here].mean()) if read else None,
                     # A unit of control characters has no token to count.
                     cut=max(cuts[number], int(len(places) - read)),
                 )
             )
-        return found
+        return predictions
 
-    def compared(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> tuple[Any, Any]:
-        """Tags of N texts and tags of N texts."""
-        return [list(_tags(example)) for example in examples], [list(p.tags) for p in predictions]
+    def truth(self, examples: Sequence[Example]) -> list[list[str]]:
+        """Gold tags of N texts."""
+        return [list(_tags(example)) for example in examples]
+
+    def predicted(self, predictions: Sequence[Prediction]) -> list[list[str]]:
+        """Predicted tags of N texts."""
+        return [list(one.tags) for one in predictions]
 
     def to_json(self) -> Mapping[str, Any]:
-        """Plain values; the scores of a CRF are stored with the weights."""
+        """JSON values; the scores of a CRF are stored with the weights."""
         return {"labels": list(self.labels), "crf": self.crf is not None}
 
     def _steps(self) -> Steps:
@@ -190,7 +191,7 @@ def _in_order(
 def _tags(example: Example) -> tuple[str, ...]:
     target = example.target
     if not isinstance(target, Tagged) or len(target.tags) != len(target.units):
-        raise TextError(f"{example.place}: {target!r} is not one tag a unit")
+        raise TextError(f"{example.place}: {target!r} is not one tag per unit")
     return target.tags
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import MICRO_TOKENS, cut_up
+from bertsmith.tasks.inference import MICRO_TOKENS, example_batches
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.progress import Progress, Watcher
@@ -70,7 +70,7 @@ def encode_passages(
     model.eval()
     vectors = np.empty((len(features), model.width), dtype=np.float32)
     try:
-        for numbers in cut_up(features, MICRO_TOKENS):
+        for numbers in example_batches(features, MICRO_TOKENS):
             batch = task_batch([features[number] for number in numbers]).to(execution.device)
             with execution.precision.context():
                 vectors[numbers] = model.passages(batch).float().cpu().numpy()

@@ -15,16 +15,21 @@ from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics import better
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import answer, predictions
+from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.kinds import task_from_data, task_kind
-from bertsmith.tasks.model.auxiliary import Auxiliary, auxiliary_from, with_auxiliary
-from bertsmith.tasks.model.meta import MetaTables, meta_sizes, meta_tables, with_meta
+from bertsmith.tasks.model.columns import (
+    Auxiliary,
+    MetaTables,
+    auxiliary_from,
+    meta_sizes,
+    meta_tables,
+    with_auxiliary,
+    with_meta,
+)
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.r_drop import RDrop
-from bertsmith.tasks.task import Loss, Task, score
-from bertsmith.tasks.task_settings import TaskOptions
-from bertsmith.tasks.token_dropout import TokenDropout
+from bertsmith.tasks.regularizers import RDrop, TokenDropout
+from bertsmith.tasks.task import Loss, Task, TaskOptions, score
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
@@ -278,15 +283,16 @@ def _evaluate(
     own_loss: Loss | None,
 ) -> Evaluation:
     """Loss and metrics of the development rows."""
-    answered = answer(
+    output = compute_logits(
         model,
         features,
         device=execution.device,
         precision=execution.precision.context,
         loss=own_loss,
     )
-    loss = answered.loss if answered.loss is not None else float("nan")
-    figures = score(model.task, examples, predictions(model, answered, features, examples))
+    loss = output.loss if output.loss is not None else float("nan")
+    predictions = model.task.decode(output.logits, features, examples)
+    figures = score(model.task, examples, predictions)
     return Evaluation(
         losses={PART: loss},
         accuracy={},
@@ -301,11 +307,12 @@ def _finished(
 ) -> FinetuneResult:
     """Tune thresholds on the development rows, and write the folder."""
     model, features = setup.model, setup.rows["dev"]
-    answered = answer(
+    output = compute_logits(
         model, features, device=execution.device, precision=execution.precision.context
     )
-    model.task = model.task.tuned(job.dev, predictions(model, answered, features, job.dev))
-    predicted = predictions(model, answered, features, job.dev)
+    untuned = model.task.decode(output.logits, features, job.dev)
+    model.task = model.task.tuned(job.dev, untuned)
+    predicted = model.task.decode(output.logits, features, job.dev)
     restore_embeddings(model.model)
     if job.out is not None:
         if execution.ranks.is_first:

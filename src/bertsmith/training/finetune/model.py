@@ -15,7 +15,7 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
-from bertsmith.tasks.model.auxiliary import Auxiliary
+from bertsmith.tasks.model.columns import Auxiliary
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Task

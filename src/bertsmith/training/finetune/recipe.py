@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 from bertsmith.config import Settings, validated
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
-from bertsmith.tasks.model.auxiliary import AuxiliarySettings
+from bertsmith.tasks.model.columns import AuxiliarySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
-from bertsmith.tasks.task_settings import Pair, TaskSettings
+from bertsmith.tasks.task import Pair, TaskSettings
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.loop.averaging import AveragingSettings

@@ -25,7 +25,7 @@ from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind
-from bertsmith.tasks.model.meta import meta_tables
+from bertsmith.tasks.model.columns import meta_tables
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution

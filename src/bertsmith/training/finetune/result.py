@@ -12,7 +12,7 @@ from bertsmith.folders.write import save_model
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels
-from bertsmith.tasks.model.meta import MetaTables
+from bertsmith.tasks.model.columns import MetaTables
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer

@@ -14,12 +14,11 @@ from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.inference import cut_up
-from bertsmith.tasks.model.auxiliary import Auxiliary, auxiliary_counts
+from bertsmith.tasks.inference import example_batches
+from bertsmith.tasks.model.columns import Auxiliary, auxiliary_counts
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.tasks.r_drop import RDrop
+from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task
-from bertsmith.tasks.token_dropout import TokenDropout
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.recipe import PlanSettings
 from bertsmith.training.loop.workload import Losses, Workload
@@ -97,7 +96,7 @@ class FinetuneWorkload(Workload):
         ]
         return [
             task_batch([features[at] for at in part])
-            for part in cut_up(features, self._micro_tokens)
+            for part in example_batches(features, self._micro_tokens)
         ]
 
     def counts(self, batch: TaskBatch) -> dict[str, int]:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from bertsmith.config import changed
-from bertsmith.tasks.model.text_vector import VectorSettings
-from bertsmith.tasks.model.vector_choices import choice_name
+from bertsmith.tasks.model.text_vector import VectorSettings, choice_name
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import (

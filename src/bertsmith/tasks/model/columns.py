@@ -1,9 +1,9 @@
-"""Auxiliary targets: further columns of the data, learned from the same vector of a text."""
+"""Further columns of the data: meta features that heads read, auxiliary targets they learn."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,35 @@ from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.task import Task
 
-TAKEN = ("task",)  # the name of the main part of the loss
+TASK = "task"  # the name of the main part of the loss
+MetaTables = Mapping[str, Mapping[str, int]]
+
+
+def meta_tables(examples: Sequence[Example], columns: Iterable[str]) -> dict[str, dict[str, int]]:
+    """An id for each value of each column, from 1 on; 0 is for unseen values."""
+    tables: dict[str, dict[str, int]] = {}
+    for column in columns:
+        values = sorted({_cell(example, column, "head.meta") for example in examples})
+        tables[column] = {value: number for number, value in enumerate(values, start=1)}
+    return tables
+
+
+def with_meta(
+    features: Sequence[Feature], examples: Sequence[Example], tables: MetaTables
+) -> list[Feature]:
+    """The features with the numbers of their examples' columns."""
+    if not tables:
+        return list(features)
+    rows = [
+        np.array([table.get(_cell(e, column, "head.meta"), 0) for column, table in tables.items()])
+        for e in examples
+    ]
+    return [replace(feature, meta=rows[feature.example]) for feature in features]
+
+
+def meta_sizes(tables: MetaTables) -> dict[str, int]:
+    """Rows of each embedding."""
+    return {column: len(table) + 1 for column, table in tables.items()}
 
 
 class AuxiliarySettings(Settings):
@@ -62,7 +90,7 @@ class Auxiliary:
         return float(logits[0]) * self.spread + self.mean
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """JSON values."""
         if self.labels:
             return {"labels": list(self.labels)}
         return {"mean": self.mean, "spread": self.spread}
@@ -116,7 +144,7 @@ def auxiliary_counts(columns: Sequence[Auxiliary], targets: Tensor) -> dict[str,
 def _from_column(
     examples: Sequence[Example], column: str, settings: AuxiliarySettings
 ) -> Auxiliary:
-    if column in TAKEN:
+    if column == TASK:
         raise ConfigError(
             f"auxiliary.{column}: the loss of the task itself is called {column!r}; rename the "
             "column"
@@ -150,11 +178,12 @@ def _target(example: Example, column: Auxiliary, place: Mapping[str, int]) -> fl
     return (_number(example, column.column, cell) - column.mean) / column.spread
 
 
-def _cell(example: Example, column: str) -> str:
+def _cell(example: Example, column: str, setting: str = "[auxiliary]") -> str:
     if column not in example.extra:
         raise ConfigError(
-            f"{example.place}: there is no column {column!r} for [auxiliary]; further columns of "
-            f"this row: {', '.join(example.extra) or 'none'}"
+            f"{example.place}: there is no column {column!r} for {setting}; further columns of "
+            f"this row: {', '.join(example.extra) or 'none'}. Give rows that have it: a file with "
+            "that column, or from Python an Example with `extra`"
         )
     return example.extra[column]
 
@@ -166,7 +195,7 @@ def _number(example: Example, column: str, cell: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise TextError(
-            f"{example.place}, column {column}: {cell!r} is no number; mend it, leave the cell "
+            f"{example.place}, column {column}: {cell!r} is no number; correct it, leave the cell "
             f"empty, or set auxiliary.{column}.kind = label"
         )
     return value
