@@ -6,14 +6,14 @@ import json
 
 import pytest
 from masking_cases import ENTITIES, rows, tokenizer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from bertsmith.config import to_toml, validated
 from bertsmith.errors import ConfigError
-from bertsmith.objectives import OBJECTIVES
+from bertsmith.objectives.masked import ObjectiveTable
 from bertsmith.objectives.masking.grouping import tokens, whole_words
 from bertsmith.objectives.masking.masking import Masking
-from bertsmith.objectives.masking.settings import MaskSettings, ObjectiveWeights
+from bertsmith.objectives.masking.settings import MaskSettings
 
 
 def settings(**tree: object) -> MaskSettings:
@@ -103,11 +103,19 @@ def test_static_masking_repeats_its_copies_and_dynamic_does_not() -> None:
 
 
 def test_weights_name_objectives_of_the_table() -> None:
-    check = TypeAdapter(ObjectiveWeights)
-    assert check.validate_python(dict.fromkeys(OBJECTIVES, 1.0)).keys() == OBJECTIVES.keys()
-    with pytest.raises(ValidationError, match="did you mean 'nsp'"):
-        check.validate_python({"nps": 1.0})
-    with pytest.raises(ValidationError, match="above 0"):
-        check.validate_python({"mlm": 0.0})
-    with pytest.raises(ValidationError, match="at least one"):
-        check.validate_python({})
+    check = ObjectiveTable.model_validate
+    assert [one.name for one in check({"mlm": 1.0, "nsp": {"weight": 2.0}}).chosen] == [
+        "mlm",
+        "nsp",
+    ]
+    assert [one.name for one in check({"mlm": 1.0, "nsp": 0.0}).chosen] == ["mlm"]
+    for wrong, message in (
+        ({"nps": 1.0}, "nps"),
+        ({"mlm": -1.0}, "greater than 0"),
+        ({"mlm": True}, "mlm"),
+        ({"mlm": 0.0}, "at least one"),
+        ({}, "at least one"),
+        ({"nsp": 1.0, "sop": 1.0}, "different ways"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            check(wrong)
