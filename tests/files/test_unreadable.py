@@ -10,7 +10,7 @@ from bertsmith.errors import InputFileError
 from bertsmith.files.streams import ByteStream, unreadable
 from bertsmith.files.texts import read_texts
 from bertsmith.labeled import read_examples
-from bertsmith.labeled.split.split_record import load_record
+from bertsmith.labeled.split.splits import load_record
 
 
 @pytest.mark.parametrize(

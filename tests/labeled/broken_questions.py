@@ -80,7 +80,9 @@ SQUAD_FAULTS = [
     question(
         "point", answer(answer_start=16.0), ".answers[0].answer_start", r"a number, .*; count"
     ),
-    question("words", put(answers=["London"]), ".answers[0]", r"it is a string; write \{.text"),
+    question(
+        "words", put(answers=["London"]), ".answers[0]", r"a string, not an object; write \{.text"
+    ),
     question(
         "one", put(answers={"text": "London"}), ".answers", r"an object, not a list; write a li"
     ),
@@ -89,10 +91,12 @@ SQUAD_FAULTS = [
     ),
     question("both", put(is_impossible=True), ".is_impossible", r"impossible but has 1.*; remove"),
     question(
-        "maybe", put(is_impossible="no"), ".is_impossible", r"it is a string; write true or fal"
+        "maybe", put(is_impossible="no"), ".is_impossible", r"a string, not true or false; write"
     ),
     question("no-question", drop("question"), ".question", r"it is missing; write a string"),
-    question("list", put(question=["Where?"]), ".question", r"it is a list; write a string"),
+    question(
+        "list", put(question=["Where?"]), ".question", r"a list, not a string; write a string"
+    ),
     question("asks-none", put(question=" "), ".question", r"white space only; fill it in"),
     question("no-id", drop("id"), ".id", r"the id is missing; write a string", marker=TITLE),
     question("empty-id", put(id=""), ".id", r"the id is a string; write a string", marker=TITLE),
@@ -105,7 +109,7 @@ SQUAD_FAULTS = [
         marker='"q1"',
     ),
     question("nul", put(question="Wh\0ere?"), ".question", r"NUL character.*; remove it"),
-    question("string", lambda own: "Where?", "", r"it is a string; write an object", marker=TITLE),
+    question("string", lambda own: "Where?", "", r"a string, not an object; write", marker=TITLE),
     article(
         "no-context",
         {"paragraphs": [{"qas": [{**QUESTIONS[0], "id": "bad"}]}]},

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from bertsmith.errors import BertsmithError
 from bertsmith.labeled import DataSpec, read_examples
+from bertsmith.labeled.example import BY_TASK as TASKS
 from bertsmith.labeled.spec import FORMS
-from bertsmith.labeled.targets import BY_TASK as TASKS
 
 pytestmark = pytest.mark.reliability
 CASES = 5_000 if os.environ.get("BERTSMITH_LONG") else 300

@@ -28,8 +28,8 @@ from bertsmith.labeled import (
     read_examples,
     write_examples,
 )
+from bertsmith.labeled.formats.spans import units_of
 from bertsmith.labeled.guess.guess_spec import guess_spec
-from bertsmith.labeled.read.spans import units_of
 
 pytestmark = pytest.mark.reliability
 CASES = 2_500 if os.environ.get("BERTSMITH_LONG") else 150

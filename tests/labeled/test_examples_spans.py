@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertsmith.labeled import Answers, DataSpec, Tagged, read_examples
-from bertsmith.labeled.account import RowAccount
-from bertsmith.labeled.read.reject import BadRowError
-from bertsmith.labeled.read.spans import Marking, nearest, units_of
+from bertsmith.labeled.formats.spans import Marking, nearest, units_of
+from bertsmith.labeled.read.reject import BadRowError, RowAccount
 from bertsmith.labeled.read.write import spans_of
 from bertsmith.text.tokenizer import Tokenizer
 

@@ -27,9 +27,9 @@ from bertsmith.labeled import (
     load_splits,
     read_examples,
 )
-from bertsmith.labeled.survey.rows import RowPlace, folded, text_key
+from bertsmith.labeled.survey.duplicates import RowPlace, folded, text_key
+from bertsmith.labeled.survey.labels import find_typos
 from bertsmith.labeled.survey.survey import survey
-from bertsmith.labeled.survey.typos import find_typos
 
 SEEDS = range(25) if os.environ.get("BERTSMITH_LONG") else range(2)
 

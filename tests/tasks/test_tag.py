@@ -14,7 +14,7 @@ from tiny_tasks import CPU, SPECIAL, overfit, row, tiny_task_model, word_tokeniz
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label, Tagged
-from bertsmith.labeled.read.spans import tagged
+from bertsmith.labeled.formats.spans import tagged
 from bertsmith.nn.crf import FASTER, Crf
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.inference import compute_logits

@@ -11,11 +11,10 @@ from bertsmith.api.observer import Observer
 from bertsmith.errors import InputFileError
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.labeled.example import Example
+from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.targets import TARGETS
 from bertsmith.runtime.predict_files import trained_spec, write_labeled
 from bertsmith.runtime.predictor import Predictor, load_predictor
 from bertsmith.tasks.prediction import Prediction

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.faults import shown
+from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import AS_WRITTEN, value_fault
 
 Element = tuple[int, int, object]  # start, end, value
@@ -24,6 +25,11 @@ class JsonDocument:
         self.text = text
         self.name = name
         self._counted = (0, first_line)  # a place and its line
+
+    @classmethod
+    def of(cls, lines: Lines) -> JsonDocument:
+        """The rest of a file as one document."""
+        return cls(lines.whole(LARGEST_DOCUMENT), lines.name, lines.number + 1)
 
     def line_at(self, place: int) -> int:
         """The line of a place; fastest for places in rising order."""

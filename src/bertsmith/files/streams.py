@@ -128,10 +128,10 @@ def _open(source: FileSource) -> tuple[BinaryIO, int | None]:
 
 def _unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
     if packing == ".gz":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+        return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
     if packing != ".zst":
         return raw
-    return cast(BinaryIO, _Zstandard(raw))
+    return cast("BinaryIO", _Zstandard(raw))
 
 
 class _Zstandard:
@@ -175,7 +175,7 @@ def _faults_of(packing: str) -> tuple[type[BaseException], ...]:
     if packing == ".gz":
         return (EOFError, gzip.BadGzipFile, zlib.error)
     if packing == ".zst":
-        return (EOFError, cast(type[BaseException], _zstandard().ZstdError))
+        return (EOFError, cast("type[BaseException]", _zstandard().ZstdError))
     return ()
 
 

@@ -176,6 +176,11 @@ def type_name(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
+def wrong_type(value: object, wanted: str, advice: str, column: int | str) -> BadRowError:
+    """The fault of a JSON value of another type than `wanted`."""
+    return BadRowError(f"it is {type_name(value)}, not {wanted}", advice, column=column)
+
+
 def json_values(value: Any) -> Any:
     """Any nest of mappings, sequences, arrays and numbers as JSON values; nan and inf are None."""
     if isinstance(value, Mapping):

@@ -78,7 +78,7 @@ def read_sentence(folder: Folder) -> SentenceFolder:
     dense = tuple(place or folder for kind, place in steps if kind == "Dense")
     pooling, pools_prompt = _read_pooling(by_kind["Pooling"] or folder)
     if by_kind.get("Normalize") is not None:
-        _check_normalize(cast(Folder, by_kind["Normalize"]))
+        _check_normalize(cast("Folder", by_kind["Normalize"]))
     length, lowercase = _read_transformer(transformer)
     settings = SentenceSettings(
         pooling=pooling,

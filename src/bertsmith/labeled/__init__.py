@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import (
     Answers,
     ChoiceIndex,
@@ -15,7 +14,7 @@ from bertsmith.labeled.example import (
 )
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import Examples, read_examples
-from bertsmith.labeled.read.reject import Reject
+from bertsmith.labeled.read.reject import Reject, RowAccount
 from bertsmith.labeled.read.write import write_examples
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bertsmith.config import Settings
 from bertsmith.files.faults import shown
-from bertsmith.labeled.targets import TargetKind, target_kind
+from bertsmith.labeled.example import TargetKind, target_kind
 
 Form = Literal[
     "delimited",

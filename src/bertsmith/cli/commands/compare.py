@@ -109,7 +109,7 @@ def _loaded(folders: list[str], computing: EvaluationOptions, *, quiet: bool) ->
 
 
 def _check(first: Predictor, second: Predictor, folders: list[str]) -> None:
-    from bertsmith.labeled.targets import TARGETS
+    from bertsmith.labeled.example import TARGETS
 
     one, two = first.task, second.task
     if one.name != two.name:

@@ -110,7 +110,7 @@ def _measured(
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.labeled.guess.guess_spec import guess_spec
     from bertsmith.labeled.read.reader import read_examples
-    from bertsmith.labeled.split.split_files import split_files
+    from bertsmith.labeled.split.splits import split_files
 
     tokenizer = load_tokenizer(model)
     files = split_files(data)[0] if data.is_dir() else {data.name: data}

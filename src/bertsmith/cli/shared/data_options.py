@@ -171,7 +171,7 @@ class DataOptions:
             values["format"] = None
         given = {name: _value(name, value) for name, value in values.items() if value is not None}
         if self.task is not None:
-            from bertsmith.labeled.targets import target_setting
+            from bertsmith.labeled.example import target_setting
             from bertsmith.tasks.kinds import task_kind
 
             given |= target_setting(self.task, task_kind(self.task).target)

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
 
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.formats import (
-    answers,
-    c3,
-    cluewsc,
-    conll,
-    delimited,
-    jsonl,
-    spans,
-    squad,
-    words,
-)
-from bertsmith.labeled.formats.objects import Build, read_objects
-from bertsmith.labeled.read.reject import Reject
+from bertsmith.labeled.formats import clue, delimited, objects, questions, spans, words
+from bertsmith.labeled.formats.objects import object_reader
+from bertsmith.labeled.read.reject import Reject, RowAccount
 from bertsmith.labeled.spec import DataSpec
 
 
@@ -33,43 +22,24 @@ class Reader(Protocol):
         """Every row as an example or a reject; `piece`: the lines are a part of a file."""
 
 
+class Format(NamedTuple):
+    """A format: its reader, and the kinds of target that its rows may have."""
+
+    read: Reader
+    targets: tuple[str, ...]
+
+
 COLUMNS = ("label", "labels", "number", "choice")
-TARGETS_OF: Mapping[str, tuple[str, ...]] = {
-    "delimited": COLUMNS,
-    "swag": ("choice",),
-    "jsonl": COLUMNS,
-    "spans": ("tags",),
-    "words": ("tags",),
-    "cluener": ("tags",),
-    "cluewsc": ("label",),
-    "answers": ("answers",),
-    "conll": ("tags",),
-    "squad": ("answers",),
-    "c3": ("choice",),
-}
-
-
-def _objects(builder: Callable[[str, DataSpec, RowAccount], Build]) -> Reader:
-    """The reader of a format whose rows are JSON objects."""
-
-    def read(
-        lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
-    ) -> Iterator[Example | Reject]:
-        return read_objects(lines, account, builder(lines.name, spec, account))
-
-    return read
-
-
-FORMATS: Mapping[str, Reader] = {
-    "delimited": delimited.read,
-    "swag": delimited.read_swag,
-    "jsonl": _objects(jsonl.builder),
-    "spans": _objects(spans.builder),
-    "words": _objects(words.builder),
-    "cluener": _objects(spans.cluener_builder),
-    "cluewsc": _objects(cluewsc.builder),
-    "answers": _objects(answers.builder),
-    "conll": conll.read,
-    "squad": squad.read,
-    "c3": c3.read,
+FORMATS: Mapping[str, Format] = {
+    "delimited": Format(delimited.read, COLUMNS),
+    "swag": Format(delimited.read_swag, ("choice",)),
+    "jsonl": Format(object_reader(objects.builder), COLUMNS),
+    "spans": Format(object_reader(spans.spans_builder), ("tags",)),
+    "words": Format(object_reader(words.words_builder), ("tags",)),
+    "cluener": Format(object_reader(spans.cluener_builder), ("tags",)),
+    "cluewsc": Format(object_reader(clue.cluewsc_builder), ("label",)),
+    "answers": Format(object_reader(questions.answers_builder), ("answers",)),
+    "conll": Format(words.read_conll, ("tags",)),
+    "squad": Format(questions.read_squad, ("answers",)),
+    "c3": Format(clue.read_c3, ("choice",)),
 }

@@ -9,9 +9,8 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.csv_records import Record, plain_records, quoted_records
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.account import RowAccount
 from bertsmith.labeled.example import Example, Target
-from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
+from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.read.targets import label_reader, marked_labels
 from bertsmith.labeled.read.write import unguarded
 from bertsmith.labeled.spec import Column, DataSpec

@@ -6,12 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from bertsmith.labeled.formats.conll import COMMENT, DOCUMENT, cells_of
+from bertsmith.labeled.formats.words import COMMENT, DOCUMENT, cells_of, joined
 from bertsmith.labeled.guess.json_rows import put_joiner
-from bertsmith.labeled.guess.sample import Sample
-from bertsmith.labeled.guess.spec_builder import SpecBuilder
+from bertsmith.labeled.guess.sample import Sample, SpecBuilder
 from bertsmith.labeled.read.tag_schemes import TAG, guess_scheme
-from bertsmith.labeled.read.word_sequences import joined
 
 ENDINGS = (".conll", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".conll03", ".ner")
 PREFIX = re.compile(r"([a-z]{2,3}(?:-[a-z]+)?:)\S")

@@ -10,6 +10,7 @@ from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.delimited import SWAG_COLUMNS
 from bertsmith.labeled.guess.column_names import called
+from bertsmith.labeled.guess.columns import guess_named, guess_numbered, profile
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
 from bertsmith.labeled.guess.json_rows import (
     document_format,
@@ -17,10 +18,7 @@ from bertsmith.labeled.guess.json_rows import (
     row_format,
     sample_rows,
 )
-from bertsmith.labeled.guess.profile import profile
-from bertsmith.labeled.guess.roles import guess_named, guess_numbered
-from bertsmith.labeled.guess.sample import Sample, take_sample
-from bertsmith.labeled.guess.spec_builder import SpecBuilder
+from bertsmith.labeled.guess.sample import Sample, SpecBuilder, take_sample
 from bertsmith.labeled.guess.table import guess_table
 from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.language import guess_language

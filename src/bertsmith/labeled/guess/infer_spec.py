@@ -6,11 +6,11 @@ from pathlib import Path
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.streams import format_suffix
+from bertsmith.labeled.example import TargetKind, target_kind, target_setting
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.targets import TargetKind, target_kind, target_setting
 
 WHOLE_LINES = {"format": "delimited", "delimiter": "\n", "quoting": "none", "header": False}
 WHOLE_LINES |= {"columns": 1, "text": (1,), "label": (), "empty": "keep"}

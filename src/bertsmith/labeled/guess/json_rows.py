@@ -13,10 +13,8 @@ from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
 from bertsmith.labeled.guess import column_names as usual
 from bertsmith.labeled.guess.column_names import called
-from bertsmith.labeled.guess.profile import profile
-from bertsmith.labeled.guess.roles import guess_named
-from bertsmith.labeled.guess.sample import ROWS, Sample
-from bertsmith.labeled.guess.spec_builder import SpecBuilder
+from bertsmith.labeled.guess.columns import guess_named, profile
+from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
 from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.read.tag_schemes import guess_scheme
 from bertsmith.text.segment import is_chinese

@@ -1,9 +1,10 @@
-"""A sample of a file to guess from: its first lines, decoded."""
+"""What guesses work on: a sample of the file, and a data spec in the making."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import likely_encodings
@@ -11,6 +12,7 @@ from bertsmith.files.faults import UnreadableLineError
 from bertsmith.files.lines import Lines
 from bertsmith.files.streams import format_suffix, read_start
 from bertsmith.labeled.read.reject import row_lines
+from bertsmith.labeled.spec import DataSpec
 
 ROWS = 200  # records that a guess looks at
 MOST_LINES = 5_000
@@ -91,3 +93,32 @@ def _refuse_mojibake(path: Path, start: bytes, encoding: str) -> None:
         f"{path}, line 1, byte 0: declared as {encoding}, but all of it is valid UTF-8, "
         f"{beyond:,} characters beyond ASCII among it; read it with --encoding utf-8"
     )
+
+
+class SpecBuilder:
+    """Settings given by the user, and guesses for the others."""
+
+    def __init__(self, given: DataSpec) -> None:
+        self._given = given
+        self._set = given.given
+        self._values: dict[str, Any] = {}
+        self._why: dict[str, str] = {}
+
+    def is_set(self, name: str) -> bool:
+        """Whether the user decided this setting."""
+        return name in self._set
+
+    def put(self, name: str, value: object, why: str) -> None:
+        """Guess a setting, unless the user decided it."""
+        if name not in self._set:
+            self._values[name] = value
+            self._why[name] = why
+
+    def get(self, name: str) -> Any:
+        """A setting as it stands."""
+        return getattr(self._given, name) if name in self._set else self._values.get(name)
+
+    def spec(self) -> DataSpec:
+        """The finished spec."""
+        given = {name: getattr(self._given, name) for name in self._set}
+        return DataSpec(**given, **self._values, why={**self._given.why, **self._why})

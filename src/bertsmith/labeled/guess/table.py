@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from bertsmith.files.csv_records import plain_records, quoted_records
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.guess.column_names import OWN_ID, known, plain
-from bertsmith.labeled.guess.profile import profile
-from bertsmith.labeled.guess.sample import ROWS, Sample
-from bertsmith.labeled.guess.spec_builder import SpecBuilder
+from bertsmith.labeled.guess.columns import profile
+from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
 from bertsmith.labeled.read.write import unguarded
 
 DELIMITERS = ("\t", ",", ";", "|")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bertsmith.labeled.guess.profile import profile
-from bertsmith.labeled.guess.spec_builder import SpecBuilder
-from bertsmith.labeled.targets import target_kind
+from bertsmith.labeled.example import target_kind
+from bertsmith.labeled.guess.columns import profile
+from bertsmith.labeled.guess.sample import SpecBuilder
 
 SEPARATORS = ("|", ";", ", ", ",")
 INFERENCE = {"entailment", "neutral", "contradiction"}

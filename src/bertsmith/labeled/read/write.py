@@ -13,6 +13,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import StagedFile
 from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
+    BY_TYPE,
     Answers,
     ChoiceIndex,
     Example,
@@ -24,7 +25,6 @@ from bertsmith.labeled.example import (
 )
 from bertsmith.labeled.guess.column_names import OWN_ID
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.targets import BY_TYPE
 
 _COMPUTED = re.compile(r"'*[=+\-@\t\r]")  # also what is guarded already, so that it comes back
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")

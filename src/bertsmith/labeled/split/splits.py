@@ -2,19 +2,189 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from bertsmith.config import Settings
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.labeled.account import RowAccount
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.digest import file_digest
+from bertsmith.files.streams import packing_of, unreadable
 from bertsmith.labeled.example import Example, Label, LabelSet, Tagged
+from bertsmith.labeled.guess.conll import ENDINGS as CONLL
 from bertsmith.labeled.guess.guess_spec import guess_spec
+from bertsmith.labeled.read.reader import ENDING as REJECTED
 from bertsmith.labeled.read.reader import OnError, read_examples
+from bertsmith.labeled.read.reject import RowAccount
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.split.split_files import SPLIT_RECORD, split_files
-from bertsmith.labeled.split.split_record import load_record, make_record, recalled
 from bertsmith.labeled.split.stratify import SPLITS, Shares, assign, check_shares, usual_group
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "train": ("train", "training"),
+    "dev": ("dev", "valid", "validation", "val", "development"),
+    "test": ("test", "testing"),
+}
+ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", *CONLL)
+SPLIT_RECORD = ".split.json"
+PARTS = re.compile(r"[-_. ]+")
+
+
+def split_files(folder: Path) -> tuple[dict[str, Path], list[str]]:
+    """Files by "train", "dev" and "test", and the names of those that are not used.
+
+    A folder with one data file gives it as "train" alone.
+    """
+    files = [path for path in sorted(folder.iterdir()) if _is_data(path)]
+    splits = {name: path for name in SPELLINGS if (path := _chosen(name, files, folder))}
+    if not splits and len(files) == 1:
+        splits = {"train": files[0]}
+    if "train" not in splits:
+        names = ", ".join(path.name for path in files[:10]) or "none"
+        raise InputFileError(
+            f"{folder}: no file is called train (with .tsv, .csv, .jsonl, .json, .txt, .conll); "
+            f"files that could hold rows: {names}; rename one, or give the file itself"
+        )
+    return splits, [path.name for path in files if path not in splits.values()]
+
+
+def _is_data(path: Path) -> bool:
+    name = path.name.lower()
+    if name.startswith(".") or name.endswith((REJECTED, SPLIT_RECORD)) or not path.is_file():
+        return False
+    return _stem(name) != name
+
+
+def _stem(name: str) -> str:
+    """A name without the endings of data files; the name itself if it has none."""
+    bare = name.removesuffix(packing_of(Path(name)))
+    for ending in sorted(ENDINGS, key=len, reverse=True):
+        if bare.endswith(ending) and bare != ending:
+            return bare.removesuffix(ending)
+    return name
+
+
+def _chosen(split: str, files: list[Path], folder: Path) -> Path | None:
+    """The one file of a split: named so and no more, or with the word among others."""
+    words = SPELLINGS[split]
+    exact = [path for path in files if _stem(path.name.lower()) in words]
+    named = exact or [path for path in files if _names(path) == {split}]
+    # MNLI has two of each: within the genres of the training rows, and outside.
+    if len(named) > 1:
+        matched = [path for path in named if "matched" in PARTS.split(_stem(path.name.lower()))]
+        named = matched if len(matched) == 1 else named
+    if len(named) > 1:
+        several = ", ".join(path.name for path in named)
+        raise InputFileError(
+            f"{folder}: {several} could all be the {split} file; keep one in the folder, or call "
+            f"it {split}{named[0].suffix}"
+        )
+    return named[0] if named else None
+
+
+def _names(path: Path) -> set[str]:
+    """The splits whose words stand in a file's name."""
+    parts = set(PARTS.split(_stem(path.name.lower())))
+    return {split for split, words in SPELLINGS.items() if parts & set(words)}
+
+
+LARGEST = 200_000_000  # bytes
+CHUNK = 1 << 20
+
+
+class SplitRecord(Settings):
+    """Which rows of a file are for development and testing; all others are for training."""
+
+    file: str
+    sha256: str
+    rows: int
+    seed: int
+    shares: Shares
+    key: str
+    """What the rows are named by: "line", "id", or "row", their number from 0."""
+    dev: tuple[int | str, ...]
+    test: tuple[int | str, ...]
+
+    def save(self, path: Path) -> None:
+        """Write the record, whole or not at all."""
+        text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
+        write_staged(path, text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def make_record(
+    path: Path, examples: Sequence[Example], whose: Sequence[int], *, seed: int, shares: Shares
+) -> SplitRecord:
+    """The record of a split; rows are named by what tells them apart."""
+    key = key_of(examples)
+    names = names_of(examples, key)
+    return SplitRecord(
+        file=path.name,
+        sha256=file_digest(path),
+        rows=len(examples),
+        seed=seed,
+        shares=shares,
+        key=key,
+        dev=tuple(name for name, part in zip(names, whose, strict=True) if part == 1),
+        test=tuple(name for name, part in zip(names, whose, strict=True) if part == 2),
+    )
+
+
+def key_of(examples: Sequence[Example]) -> str:
+    """Lines where each row has its own, else ids, else the numbers of rows."""
+    for key in ("line", "id"):
+        names = names_of(examples, key)
+        if len(set(names)) == len(names):
+            return key
+    return "row"
+
+
+def names_of(examples: Sequence[Example], key: str) -> list[int | str]:
+    """What the rows are called by a key."""
+    if key == "line":
+        return [example.line for example in examples]
+    return [example.id for example in examples] if key == "id" else list(range(len(examples)))
+
+
+def load_record(path: Path) -> SplitRecord:
+    """A saved split."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputFileError(f"{path} is no saved split: it has {path.stat().st_size:,} bytes")
+        return SplitRecord.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"]) or "the document"
+        raise InputFileError(
+            f"{path} is no saved split ({where}: {fault['msg']}); delete it to make a new one"
+        ) from None
+
+
+def recalled(
+    record: SplitRecord, saved: Path, path: Path, examples: Sequence[Example]
+) -> list[int]:
+    """0, 1 or 2 for each example as the record says; refused if the file is another one."""
+    if (digest := file_digest(path)) != record.sha256:
+        raise InputFileError(
+            f"{path} has changed since {saved} was made (sha256 {record.sha256[:12]}..., now "
+            f"{digest[:12]}...); bring the old file back, or delete {saved.name} to split anew: "
+            "results before and after are then not comparable"
+        )
+    names = names_of(examples, record.key)
+    dev, test = set(record.dev), set(record.test)
+    unknown = (dev | test) - set(names)
+    if unknown or len(names) != record.rows:
+        raise InputFileError(
+            f"{saved} was made from {record.rows:,} rows of {path}, now {len(names):,} are read; "
+            "read it with the settings of that time, or delete it to split anew"
+        )
+    return [1 if name in dev else 2 if name in test else 0 for name in names]
+
 
 USUAL: Shares = (0.8, 0.1, 0.1)
 

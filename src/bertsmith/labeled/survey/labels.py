@@ -1,9 +1,10 @@
-"""Labels of a data set: how often each occurs, where first, and what is odd about them."""
+"""Labels of a data set: how often each occurs, what is odd about them, which are misspelled."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +20,8 @@ from bertsmith.labeled.example import (
     Target,
     label_names,
 )
-from bertsmith.labeled.survey.rows import RowPlace
+from bertsmith.labeled.survey.duplicates import RowPlace, folded
+from bertsmith.text.segment import is_chinese
 
 UNEVEN = 10  # times as many rows of one label as of another
 FEW = 5  # training rows of a label, from which little can be learned
@@ -151,3 +153,151 @@ def _names(target: Target) -> tuple[str, ...]:
     if isinstance(target, Answers):
         return (ANSWERED if target.placed or target.unplaced else UNANSWERED,)
     return label_names(target)
+
+
+RARER = 20  # times fewer rows than the label it is taken for
+MOST_LABELS = 20_000  # beyond that they are no classes
+LONG = 8  # letters, from which two slips are likelier than another word
+LONGEST = 40  # letters of a label in which two slips are looked for
+DIGITS = re.compile(r"\d+")
+PARTS = re.compile(r"[\W_]+")
+NEGATIONS = ("un", "in", "im", "ir", "il", "non", "not", "no", "dis", "a", "anti")
+
+
+@dataclass(frozen=True, slots=True)
+class Typo:
+    """A label, the one it was probably meant to be, and the first row of each."""
+
+    label: str
+    rows: int
+    place: RowPlace
+    meant: str
+    meant_rows: int
+    meant_place: RowPlace
+
+    def __str__(self) -> str:
+        return (
+            f"{shown(self.label)} ({self.rows:,}, first at {self.place}): did you mean "
+            f"{shown(self.meant)} ({self.meant_rows:,}, first at {self.meant_place})?"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        places = {"place": self.place.to_json(), "meant_place": self.meant_place.to_json()}
+        return asdict(self) | places
+
+
+def find_typos(counts: Mapping[str, int], first: Mapping[str, RowPlace]) -> list[Typo]:
+    """Labels that differ from a more frequent one by case, spaces or signs, or by a slip or two."""
+    if len(counts) > MOST_LABELS:
+        return []
+    plain = {label: _plain(label) for label in counts}
+    spellings: dict[str, list[str]] = {}
+    near: dict[str, list[str]] = {}
+    least, most = min(counts.values(), default=0), max(counts.values(), default=0)
+    for label, rows in counts.items():
+        spellings.setdefault(plain[label], []).append(label)
+        if rows >= least * RARER:  # frequent enough to be what a rare one was meant to be
+            for key in _shortened(plain[label]):
+                near.setdefault(key, []).append(label)
+
+    def likely(label: str) -> list[str]:
+        """What the label was meant to be, the likeliest first."""
+        rank = (-counts[label], label)
+        same = [other for other in spellings[plain[label]] if (-counts[other], other) < rank]
+        slips = []
+        if not same and counts[label] * RARER <= most:
+            others = dict.fromkeys(o for key in _shortened(plain[label]) for o in near.get(key, ()))
+            slips = [
+                other
+                for other in others
+                if counts[label] * RARER <= counts[other] and _slip(label, other, plain)
+            ]
+        return sorted(same or slips, key=lambda other: (-counts[other], other))
+
+    typos = []
+    for label, rows in counts.items():
+        if meant := likely(label):
+            one = meant[0]
+            typos.append(Typo(label, rows, first[label], one, counts[one], first[one]))
+    return typos
+
+
+def _plain(label: str) -> str:
+    """A label without differences of case, width, spaces and signs between its letters."""
+    return PARTS.sub("", folded(label)) or label
+
+
+def _slip(label: str, other: str, plain: Mapping[str, str]) -> bool:
+    """Whether one could be the other misspelled, and not another label of the same kind."""
+    short, long = sorted((plain[label], plain[other]), key=len)
+    if DIGITS.findall(label) != DIGITS.findall(other):
+        return False  # level 1, level 2
+    if long.endswith(short) and long.removesuffix(short) in NEGATIONS:
+        return False
+    if _differ_in_a_letter(label, other):
+        return False  # type A, type B
+    size = len(short)
+    if any(map(is_chinese, long)):
+        size //= 2  # an ideograph says more than a letter
+    if _swapped(short, long) or _doubled(short, long):
+        return len(long) >= 3
+    edits = _distance(short, long)
+    if size < 3 or (size == 3 and len(short) == len(long)):
+        return False
+    return edits == 1 or (edits == 2 and size >= LONG)
+
+
+def _differ_in_a_letter(label: str, other: str) -> bool:
+    """Whether parts of one or two letters are all that differs."""
+    one, two = (PARTS.split(folded(text)) for text in (label, other))
+    if len(one) != len(two) or len(one) < 2:
+        return False
+    unlike = [part for pair in zip(one, two, strict=True) if len(set(pair)) > 1 for part in pair]
+    return all(len(part) <= 2 for part in unlike)
+
+
+def _swapped(one: str, two: str) -> bool:
+    """Whether two neighboring letters changed places."""
+    if len(one) != len(two):
+        return False
+    odd = [place for place in range(len(one)) if one[place] != two[place]]
+    if len(odd) != 2 or odd[1] != odd[0] + 1:
+        return False
+    return one[odd[0]] == two[odd[1]] and one[odd[1]] == two[odd[0]]
+
+
+def _doubled(short: str, long: str) -> bool:
+    """Whether a letter stands twice in one and once in the other."""
+    if len(long) != len(short) + 1:
+        return False
+    return any(
+        long[at] == long[at - 1] and long[:at] + long[at + 1 :] == short
+        for at in range(1, len(long))
+    )
+
+
+def _distance(one: str, two: str) -> int:
+    """Letters left out, put in, replaced, or swapped with their neighbor."""
+    before: list[int] = []
+    row = list(range(len(two) + 1))
+    for i, letter in enumerate(one, 1):
+        last, before, row = before, row, [i]
+        for j, other in enumerate(two, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == two[j - 2] and one[i - 2] == other:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def _shortened(text: str) -> Iterable[str]:
+    """The text with up to one letter left out, of longer ones two; close texts share one."""
+    shorter_texts = {text, *_without_one(text)}
+    if LONG - 2 <= len(text) <= LONGEST:
+        shorter_texts |= {shorter for some in _without_one(text) for shorter in _without_one(some)}
+    return shorter_texts
+
+
+def _without_one(text: str) -> list[str]:
+    return [text[:place] + text[place + 1 :] for place in range(len(text))]

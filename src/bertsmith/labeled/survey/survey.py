@@ -14,12 +14,13 @@ from bertsmith.labeled.survey.duplicates import Twins, find_twins
 from bertsmith.labeled.survey.labels import (
     Imbalance,
     LabelSurvey,
+    Typo,
     Unseen,
     count_labels,
+    find_typos,
     imbalance,
     unseen,
 )
-from bertsmith.labeled.survey.typos import Typo, find_typos
 
 SHOWN_LABELS = 20
 SHOWN_FINDINGS = 3

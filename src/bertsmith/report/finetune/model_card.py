@@ -6,7 +6,7 @@ import math
 from pathlib import PurePath
 from typing import Any
 
-from bertsmith.labeled.targets import TARGETS
+from bertsmith.labeled.example import TARGETS
 from bertsmith.report.elements.markdown import table, words
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.elements.yaml_text import yaml_lines

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bertsmith.errors import TextError
 from bertsmith.labeled.example import Example, Tagged
-from bertsmith.labeled.read.spans import units_of
+from bertsmith.labeled.formats.spans import units_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.text.encoding import Encoding, Ints

@@ -77,7 +77,7 @@ class PretrainWorkload(Workload):
         self, model: nn.Module, batch: ProgramBatch
     ) -> tuple[Mapping[str, LossSum], Mapping[str, Score]]:
         """The loss of each part as sum and count, and how many predictions were right."""
-        return cast(tuple[dict[str, LossSum], dict[str, Score]], model(batch))
+        return cast("tuple[dict[str, LossSum], dict[str, Score]]", model(batch))
 
     def tokens(self, batch: ProgramBatch) -> int:
         """The real tokens of a micro-batch."""

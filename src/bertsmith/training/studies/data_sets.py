@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
-from bertsmith.labeled.split.split_files import split_files
+from bertsmith.labeled.split.splits import split_files
 
 DEEPEST = 2  # folders below the one that was given
 ADDED = ("public", "dataset", "data")  # to the names of folders

@@ -12,8 +12,7 @@ from bertsmith.evaluation.proof import baselines
 from bertsmith.files.digest import json_digest
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.split.split_files import split_files
-from bertsmith.labeled.split.splits import Splits, load_splits
+from bertsmith.labeled.split.splits import Splits, load_splits, split_files
 from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind

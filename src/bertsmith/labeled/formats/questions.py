@@ -1,28 +1,130 @@
-"""SQuAD 1.1 and 2.0, CMRC 2018 and DRCD as published: articles, paragraphs, questions."""
+"""Questions with answers in a context: JSON objects, and SQuAD, CMRC 2018 and DRCD as published."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.files.json_documents import LARGEST_DOCUMENT, JsonDocument
+from bertsmith.files.json_documents import JsonDocument
 from bertsmith.files.lines import Lines
-from bertsmith.files.strict_json import may_hold_surrogates, refuse_surrogates, type_name
-from bertsmith.labeled.account import RowAccount
+from bertsmith.files.strict_json import (
+    may_hold_surrogates,
+    refuse_surrogates,
+    type_name,
+    wrong_type,
+)
 from bertsmith.labeled.example import Answers, Example
-from bertsmith.labeled.read.answers import answer_pair, placed
-from bertsmith.labeled.read.reject import Reject, check_texts, reject_of
+from bertsmith.labeled.formats.objects import (
+    Build,
+    Parts,
+    Row,
+    id_of,
+    plain,
+    text_of,
+    value_of,
+)
+from bertsmith.labeled.formats.spans import nearest
+from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.spec import DataSpec
+
+Given = Sequence[tuple[str, int | None]]
+"""Texts of answers with the places that the file gives, if it gives any."""
+
+
+def placed(context: str, given: Given, account: RowAccount, *, name: str, field: str) -> Answers:
+    """The answers where they stand; one that stands nowhere is for scoring only.
+
+    A question none of whose answers stands in the context cannot be used.
+    """
+    answers: list[tuple[str, int]] = []
+    unplaced: list[str] = []
+    for number, (text, start) in enumerate(given):
+        if not text.strip():
+            raise BadRowError("the answer is empty", "write it", column=f"{field}[{number}].text")
+        place = nearest(context, text, -1 if start is None else start)
+        if place is None:
+            unplaced.append(text)
+            continue
+        if start is not None and place != start:
+            account.note("repaired", name)
+        answers.append((text, place))
+    if given and not answers:
+        raise BadRowError(
+            f"{shown(given[0][0])} does not occur in the context",
+            "write the answer as the context has it, or mark the question as impossible",
+            column=f"{field}[0].text",
+        )
+    for _ in unplaced:
+        account.note("unplaced", name)
+    return Answers(tuple(answers), tuple(unplaced))
+
+
+def answer_pair(text: object, start: object, at: str) -> tuple[str, int | None]:
+    """An answer's text and place as JSON values, checked."""
+    if type(text) is not str:
+        raise wrong_type(text, "a string", "write a string", f"{at}.text")
+    if start is not None and type(start) is not int:
+        advice = "count the characters of the context from 0"
+        raise wrong_type(start, "a whole number", advice, f"{at}.answer_start")
+    return text, start
+
+
+def answers_builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
+    """Builds the examples of a file of questions; an empty list of answers means none."""
+    question, context = (str(field) for field in (spec.text or ("question", "context")))
+    field = str(spec.label[0]) if spec.label else None
+
+    group = spec.group if isinstance(spec.group, str) else "title"
+
+    def build(line: int, row: Row) -> Parts:
+        texts = text_of(row, question, spec), text_of(row, context, spec)
+        extra = {group: plain(row[group])} if group in row else {}
+        target: Answers | None = None
+        if field is not None:
+            given = _given(value_of(row, field), field)
+            name = id_of(row, spec.id, line)
+            target = placed(texts[1], given, account, name=name, field=field)
+        return texts, target, extra, ()
+
+    return build
+
+
+def _given(value: object, field: str) -> Given:
+    if isinstance(value, list):
+        return [
+            answer_pair(*_text_and_start(item), f"{field}[{number}]")
+            for number, item in enumerate(value)
+        ]
+    if not isinstance(value, dict):
+        advice = 'write {"text": [...], "answer_start": [...]}, both empty for no answer'
+        raise wrong_type(value, "an object", advice, field)
+    texts, starts = (members(value, key, field) for key in ("text", "answer_start"))
+    if len(texts) != len(starts):
+        raise BadRowError(
+            f"{len(texts)} texts and {len(starts)} places", "write as many of each", column=field
+        )
+    return [
+        answer_pair(text, start, f"{field}[{number}]")
+        for number, (text, start) in enumerate(zip(texts, starts, strict=True))
+    ]
+
+
+def _text_and_start(item: object) -> tuple[object, object]:
+    """An answer as JSON holds it: an object, or its text alone."""
+    if isinstance(item, dict):
+        return item.get("text"), item.get("answer_start", item.get("text_start"))
+    return item, None
+
 
 Object = Mapping[str, object]
 
 
-def read(
+def read_squad(
     lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The questions of a file, each with its context; `extra` holds the article's title."""
-    document = JsonDocument(lines.whole(LARGEST_DOCUMENT), lines.name, lines.number + 1)
+    document = JsonDocument.of(lines)
     reader = _Reader(document, spec, account)
     key = "data" if lines.first_character() == "{" else None
     for number, (start, _, article) in enumerate(document.elements(key)):
@@ -73,7 +175,7 @@ class _Reader:
     def article(self, article: object, where: str) -> Iterator[Example | Reject]:
         """The questions of one article."""
         try:
-            paragraphs = _list(article, "paragraphs", where)
+            paragraphs = members(article, "paragraphs", where)
         except BadRowError as fault:
             yield self._reject(fault, {"data": [article]})
             return
@@ -84,7 +186,7 @@ class _Reader:
 
     def _paragraph(self, paragraph: object, title: str, where: str) -> Iterator[Example | Reject]:
         try:
-            questions = _list(paragraph, "qas", where)
+            questions = members(paragraph, "qas", where)
         except BadRowError as fault:
             yield self._reject(fault, {"data": [{"title": title, "paragraphs": [paragraph]}]})
             return
@@ -102,7 +204,7 @@ class _Reader:
     ) -> Example:
         above, at = where
         if not isinstance(question, dict):
-            raise BadRowError(f"it is {type_name(question)}", "write an object", column=at)
+            raise wrong_type(question, "an object", "write an object", at)
         name = question.get("id")
         if not isinstance(name, str | int) or name == "":
             what = "is missing" if name is None else f"is {type_name(name)}"
@@ -134,23 +236,21 @@ class _Reader:
 
     def _text(self, value: object, field: str) -> str:
         if type(value) is not str:
-            what = "it is missing" if value is None else f"it is {type_name(value)}"
-            raise BadRowError(what, "write a string", column=field)
+            if value is None:
+                raise BadRowError("it is missing", "write a string", column=field)
+            raise wrong_type(value, "a string", "write a string", field)
         check_texts((value,), (field,), keep_empty=self._keep_empty)
         return value
 
     def _answers(self, question: Object, context: str, name: str, at: str) -> Answers | None:
         impossible = question.get("is_impossible", False)
         if type(impossible) is not bool:
-            raise BadRowError(
-                f"it is {type_name(impossible)}",
-                "write true or false",
-                column=f"{at}.is_impossible",
-            )
+            advice = "write true or false"
+            raise wrong_type(impossible, "true or false", advice, f"{at}.is_impossible")
         if "answers" not in question:
             self._account.unlabeled += 1
             return None
-        given = _list(question, "answers", at)
+        given = members(question, "answers", at)
         field = f"{at}.answers"
         if impossible and given:
             raise BadRowError(
@@ -167,13 +267,9 @@ class _Reader:
         pairs = []
         for number, item in enumerate(given):
             if not isinstance(item, dict):
-                raise BadRowError(
-                    f"it is {type_name(item)}",
-                    'write {"text": ..., "answer_start": ...}',
-                    column=f"{field}[{number}]",
-                )
-            start = item.get("answer_start", item.get("text_start"))
-            pairs.append(answer_pair(item.get("text"), start, f"{field}[{number}]"))
+                advice = 'write {"text": ..., "answer_start": ...}'
+                raise wrong_type(item, "an object", advice, f"{field}[{number}]")
+            pairs.append(answer_pair(*_text_and_start(item), f"{field}[{number}]"))
         return placed(context, pairs, self._account, name=name, field=field)
 
     def _line_of(self, name: str | int) -> int:
@@ -198,11 +294,10 @@ class _Reader:
         )
 
 
-def _list(value: object, key: str, where: str) -> list[object]:
+def members(value: object, key: str, where: str) -> list[object]:
+    """The list under a key of an object."""
     if not isinstance(value, dict):
-        raise BadRowError(
-            f"it is {type_name(value)}, not an object", "write an object", column=where
-        )
+        raise wrong_type(value, "an object", "write an object", where)
     items = value.get(key)
     if isinstance(items, list):
         return items
