@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bertsmith.corpus.documents import LineAccount, documents_of
-from bertsmith.corpus.reading import read_blocks
+from bertsmith.corpus.reading import documents_of, read_blocks
 from bertsmith.corpus.sources import find_sources
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
@@ -42,7 +41,7 @@ def of_corpus(path: Path) -> list[str]:
     return [
         sentence
         for block in read_blocks(source)
-        for sentence in documents_of(block, "stop", LineAccount()).sentences
+        for sentence in documents_of(block, "stop").sentences
     ]
 
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
-from bertsmith.corpus.manifest import make_manifest, report_from, source_entry
 from bertsmith.corpus.reading import BLOCK, CorpusReader, OnError
-from bertsmith.corpus.report import CorpusReport
+from bertsmith.corpus.report import CorpusReport, make_manifest, report_from, source_entry
 from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
 from bertsmith.corpus.sources import (
     CorpusSource,

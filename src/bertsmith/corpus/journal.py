@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bertsmith.corpus.documents import MOST_EXAMPLES
+from bertsmith.corpus.reading import MOST_EXAMPLES
 from bertsmith.corpus.worker import EncodedBlock
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import write_staged
@@ -40,8 +40,8 @@ class CorpusTally:
     last_start: int = -1
     text_bytes: int = 0
     characters: int = 0
-    empty: int = 0
-    skipped: int = 0
+    empty_sentences: int = 0
+    skipped_lines: int = 0
     surrogates: int = 0
     examples: list[str] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)
@@ -53,13 +53,10 @@ class GrowingCorpus:
     def __init__(self, folder: Path, journal: Path, key: str) -> None:
         """Take up what an earlier build of the same `key` left, or begin anew."""
         self.folder = folder
-        self.tally = CorpusTally()
-        self.mark = ""
         self._journal = journal
         self._key = key
-        self._hashes = {name: hashlib.sha256() for name in ARRAYS}
-        self._sizes = dict.fromkeys(ARRAYS, 0)
         self._files: dict[str, Any] = {}
+        self._forget()
         if not self._take_up():
             self.restart()
 
@@ -67,15 +64,18 @@ class GrowingCorpus:
         """Forget everything that was written."""
         self.close()
         self._journal.unlink(missing_ok=True)
-        self.tally = CorpusTally()
-        self.mark = ""
-        self._hashes = {name: hashlib.sha256() for name in ARRAYS}
-        self._sizes = dict.fromkeys(ARRAYS, 0)
+        self._forget()
         try:
             self._files = {name: (self.folder / name).open("wb") for name in ARRAYS}
         except OSError as error:
             self._fail(error)
         self._append("sentences.bin", ZERO)
+
+    def _forget(self) -> None:
+        self.tally = CorpusTally()
+        self.mark = ""
+        self._hashes = {name: hashlib.sha256() for name in ARRAYS}
+        self._sizes = dict.fromkeys(ARRAYS, 0)
 
     def append(self, block: EncodedBlock, text_bytes: int) -> None:
         """Put the arrays of the next block behind those that are there."""
@@ -94,11 +94,11 @@ class GrowingCorpus:
         tally.last_start = int(starts[-1]) if len(starts) else tally.last_start
         tally.text_bytes += text_bytes
         tally.characters += block.characters
-        tally.empty += block.empty
-        tally.skipped += block.account.skipped
-        tally.surrogates += block.account.surrogates
+        tally.empty_sentences += block.empty
+        tally.skipped_lines += block.skipped
+        tally.surrogates += block.surrogates
         room = max(0, MOST_EXAMPLES - len(tally.examples))
-        tally.examples += block.account.examples[:room]
+        tally.examples += block.examples[:room]
         self._count_unknown(block.unknown)
 
     def save(self, mark: str) -> None:
@@ -107,12 +107,7 @@ class GrowingCorpus:
         `mark` stands for the text that was encoded so far; the next start compares it.
         """
         self.mark = mark
-        try:
-            for file in self._files.values():
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            self._fail(error)
+        self._sync()
         if self.tally.tokens == 0:  # nothing worth resuming from
             return
         state = {
@@ -131,17 +126,20 @@ class GrowingCorpus:
             tally.documents -= 1  # is the border at the end already
         else:
             self._append("documents.bin", np.array([tally.sentences], dtype="<i8").tobytes())
+        self._sync()
+        self.close()
+        return {
+            name: {"size": self._sizes[name], "sha256": self._hashes[name].hexdigest()}
+            for name in ARRAYS
+        }
+
+    def _sync(self) -> None:
         try:
             for file in self._files.values():
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             self._fail(error)
-        self.close()
-        return {
-            name: {"size": self._sizes[name], "sha256": self._hashes[name].hexdigest()}
-            for name in ARRAYS
-        }
 
     def close(self) -> None:
         """Let go of the files."""

@@ -1,19 +1,21 @@
-"""The sources of a corpus as one stream of blocks, with a fingerprint of the text so far."""
+"""The sources of a corpus as one stream of blocks, and each block as documents of sentences."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from bertsmith.corpus.sources import TABLES, CorpusSource
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import splits_at_line_feeds
-from bertsmith.files.lines import LONGEST_LINE, transcoded
+from bertsmith.files.faults import BadRowError
+from bertsmith.files.lines import LONGEST_LINE, decode_lines, transcoded
 from bertsmith.files.streams import ByteStream
-from bertsmith.files.texts import read_texts
+from bertsmith.files.texts import json_text, read_texts, replace_surrogates
+from bertsmith.text.sentences import split_sentences
 
 log = logging.getLogger(__name__)
 
@@ -207,3 +209,83 @@ def _endless(source: CorpusSource, line: int) -> InputFileError:
         f"{source.path}, line {line}: more than {LONGEST_LINE:,} bytes without a line break; "
         "is this a file of texts?"
     )
+
+
+MOST_EXAMPLES = 5  # skipped lines of a block whose place and reason are recorded
+
+
+@dataclass(slots=True)
+class Documents:
+    """Sentences in order; `starts` are the numbers of those that begin a document.
+
+    `skipped` lines were left out, the first of them are in `examples`; `surrogates` were replaced.
+    """
+
+    sentences: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    skipped: int = 0
+    examples: list[str] = field(default_factory=list)
+    surrogates: int = 0
+
+
+def documents_of(block: TextBlock, on_error: OnError) -> Documents:
+    """The sentences of a block, each without surrounding space, and where documents begin."""
+    source = block.source
+    documents = Documents()
+    if block.texts or source.kind == "jsonl":
+        for text in block.texts or _json_texts(block, on_error, documents):
+            documents.starts.append(len(documents.sentences))
+            clean, replaced = replace_surrogates(text)
+            documents.surrogates += replaced
+            for line in clean.split("\n"):
+                documents.sentences.extend(split_sentences(line))
+        return documents
+    starting = not block.continued
+    for _, line in _lines(block, on_error, documents):
+        if not (stripped := line.strip()):
+            starting = True
+        elif source.form == "documents":
+            documents.starts.append(len(documents.sentences))
+            documents.sentences.extend(split_sentences(stripped))
+        else:
+            if starting:
+                documents.starts.append(len(documents.sentences))
+                starting = False
+            if source.form == "sentences":
+                documents.sentences.append(stripped)
+            else:
+                documents.sentences.extend(split_sentences(stripped))
+    return documents
+
+
+def _lines(block: TextBlock, on_error: OnError, documents: Documents) -> Iterator[tuple[int, str]]:
+    """Each line that can be decoded, with its number."""
+    lines = decode_lines(block.lines, block.encoding, block.first_byte)
+    for number, line in enumerate(lines, start=block.first_line):
+        if isinstance(line, str):
+            yield number, line
+        else:
+            _leave_out(line, block, number, on_error, documents)
+
+
+def _json_texts(block: TextBlock, on_error: OnError, documents: Documents) -> Iterator[str]:
+    for number, line in _lines(block, on_error, documents):
+        if not line.strip():
+            continue
+        try:
+            yield json_text(line, block.source.field)
+        except BadRowError as fault:
+            _leave_out(fault, block, number, on_error, documents)
+
+
+def _leave_out(
+    fault: BadRowError, block: TextBlock, number: int, on_error: OnError, documents: Documents
+) -> None:
+    """Skip a line, or end the build at it."""
+    error = fault.error(str(block.source.path), number)
+    if on_error == "stop":
+        way = "--on-error skip leaves such lines out and counts them"
+        raise InputFileError(f"{error}; {way}") from fault
+    documents.skipped += 1
+    if len(documents.examples) < MOST_EXAMPLES:
+        documents.examples.append(str(error))

@@ -1,4 +1,4 @@
-"""What a corpus holds, for people and for scripts: sizes, lengths, unknown words, speed."""
+"""What a corpus holds: its manifest, and a report of sizes, lengths, unknown words, speed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
+
+from bertsmith import __version__
+from bertsmith.corpus.journal import CorpusTally
+from bertsmith.corpus.shards import FORMAT, TOKEN_TYPES, VERSION
+from bertsmith.corpus.sources import CorpusSource
+from bertsmith.text.tokenizer import Tokenizer
 
 SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 TOP_UNKNOWN = 20
@@ -42,12 +49,12 @@ class CorpusReport:
         return self.unknown_tokens / max(1, self.tokens)
 
     @property
-    def characters_a_token(self) -> float:
+    def characters_per_token(self) -> float:
         """How much text a token holds."""
         return self.characters / max(1, self.tokens)
 
     @property
-    def megabytes_a_second(self) -> float:
+    def megabytes_per_second(self) -> float:
         """Text read in this run over its time."""
         return self.new_bytes / 1e6 / self.seconds if self.seconds else 0.0
 
@@ -55,8 +62,8 @@ class CorpusReport:
         """Everything, for JSON."""
         return asdict(self) | {
             "unknown_share": self.unknown_share,
-            "characters_a_token": self.characters_a_token,
-            "megabytes_a_second": self.megabytes_a_second,
+            "characters_per_token": self.characters_per_token,
+            "megabytes_per_second": self.megabytes_per_second,
         }
 
     def lines(self) -> list[str]:
@@ -65,8 +72,8 @@ class CorpusReport:
         shown = [
             f"{_count(self.files, 'file')}, {_count(self.documents, 'document')}, "
             f"{_count(self.sentences, 'sentence')}, {_count(self.tokens, 'token')} "
-            f"({self.characters_a_token:.2f} characters a token)",
-            f"tokens a sentence: half up to {lengths['p50']}, 95 % up to {lengths['p95']}, "
+            f"({self.characters_per_token:.2f} characters per token)",
+            f"tokens per sentence: half up to {lengths['p50']}, 95 % up to {lengths['p95']}, "
             f"99 % up to {lengths['p99']}, longest {lengths['longest']:,}",
             f"unknown tokens: {self.unknown_tokens:,} ({self.unknown_share:.3%})",
         ]
@@ -83,7 +90,7 @@ class CorpusReport:
         if self.seconds:
             shown.append(
                 f"{self.new_bytes / 1e6:,.3g} MB of text in {self.seconds:.1f} s, "
-                f"{self.megabytes_a_second:.1f} MB/s"
+                f"{self.megabytes_per_second:.1f} MB/s"
             )
         return shown
 
@@ -113,3 +120,70 @@ def count_unknown(path: Path, kind: str, unknown: int | None) -> int:
     tokens = np.memmap(path, dtype=kind, mode="r")
     steps = range(0, len(tokens), 8 * STEP)
     return sum(int(np.count_nonzero(tokens[at : at + 8 * STEP] == unknown)) for at in steps)
+
+
+COUNTS = (
+    *("documents", "sentences", "tokens", "characters", "text_bytes"),
+    *("empty_sentences", "skipped_lines", "surrogates"),
+)
+
+
+def source_entry(source: CorpusSource, digest: str, on_error: str) -> dict[str, Any]:
+    """How one file was read; `digest` is of its text, unpacked."""
+    return {
+        "name": source.path.name,
+        "kind": source.kind,
+        "form": source.form,
+        "field": source.field,
+        "encoding": source.encoding,
+        "on_error": on_error,
+        "sha256": digest,
+    }
+
+
+def make_manifest(
+    folder: Path,
+    *,
+    tokenizer: Tokenizer,
+    vocabulary: str,
+    segmenter: str,
+    sources: list[dict[str, Any]],
+    tally: CorpusTally,
+    files: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Everything a reader needs; no time and no place, so that equal input gives equal bytes."""
+    kind = "uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32"
+    unknown = sorted(tally.unknown.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": {"bertsmith": __version__, "tokenizers": tokenizers.__version__},
+        "vocabulary": vocabulary,
+        "vocab_size": tokenizer.vocab_size,
+        "special": asdict(tokenizer.special),
+        "token_type": kind,
+        "segmenter": segmenter,
+        "sources": sources,
+        "counts": {
+            **{name: getattr(tally, name) for name in COUNTS},
+            "unknown_tokens": count_unknown(
+                folder / "tokens.bin", TOKEN_TYPES[kind], tokenizer.special.unk
+            ),
+        },
+        "lengths": sentence_lengths(folder / "sentences.bin"),
+        "unknown": [[word, count] for word, count in unknown[:TOP_UNKNOWN]],
+        "files": files,
+    }
+
+
+def report_from(manifest: dict[str, Any], examples: list[str]) -> CorpusReport:
+    """The report of a corpus, without the time it took."""
+    return CorpusReport(
+        files=len(manifest["sources"]),
+        lengths=manifest["lengths"],
+        unknown=[(word, count) for word, count in manifest["unknown"]],
+        segmenter=manifest["segmenter"],
+        forms={entry["name"]: entry["form"] for entry in manifest["sources"]},
+        skipped_examples=examples,
+        **manifest["counts"],
+    )

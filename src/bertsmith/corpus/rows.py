@@ -116,3 +116,9 @@ def begins(values: NDArray[np.integer], rows: RowsBatch) -> Flags:
     marks = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=marks[1:])
     return (marks & rows.real) | rows.breaks
+
+
+def spread(starts: Longs, counts: Longs) -> Longs:
+    """Ranges written out: `counts[i]` numbers from `starts[i]` on, one range after another."""
+    shift = starts - (np.cumsum(counts) - counts)
+    return np.repeat(shift, counts) + np.arange(int(counts.sum()))

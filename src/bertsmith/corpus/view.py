@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.corpus.plans.plan import spread
-from bertsmith.corpus.rows import Longs
+from bertsmith.corpus.rows import Longs, spread
+from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
-from bertsmith.text.tokenizer import Tokenizer
 
 LONGEST_WORD = 32  # tokens to look back for the start of a word before cutting through it
-
-
-class TokenFiles(Protocol):
-    """The arrays of a corpus: tokens, where words begin, sentences and documents as offsets."""
-
-    @property
-    def tokens(self) -> NDArray[np.integer]:
-        """(N,) token ids."""
-
-    @property
-    def starts_word(self) -> NDArray[np.integer]:
-        """(N,) 1 where a token begins a word."""
-
-    @property
-    def sentences(self) -> NDArray[np.integer]:
-        """(S + 1,) token offsets."""
-
-    @property
-    def documents(self) -> NDArray[np.integer]:
-        """(M + 1,) sentence offsets."""
-
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer the tokens were made with."""
 
 
 class CorpusView:
     """Some documents of a corpus, as ranges of tokens."""
 
-    def __init__(self, files: TokenFiles, documents: NDArray[np.integer]) -> None:
+    def __init__(self, files: Corpus, documents: NDArray[np.integer]) -> None:
         self.files = files
         self.sentences: Longs = np.asarray(files.sentences, dtype=np.int64)
         chosen = np.asarray(documents, dtype=np.int64)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.corpus.documents import LineAccount, documents_of
-from bertsmith.corpus.reading import OnError, read_blocks
+from bertsmith.corpus.reading import OnError, documents_of, read_blocks
 from bertsmith.corpus.shards import Corpus
 from bertsmith.corpus.sources import CorpusSource
 from bertsmith.corpus.worker import encoder_of
@@ -87,7 +86,7 @@ def count_words_of_files(
     encoder = encoder_of(tokenizer.files(), "character")
     for source in sources:
         for block in read_blocks(source):
-            encoded = encoder.encode(documents_of(block, on_error, LineAccount()).sentences)
+            encoded = encoder.encode(documents_of(block, on_error).sentences)
             _count(encoded.ids, encoded.starts, continuing, words)
             tokens += len(encoded.ids)
     return WordCounts(words=words, tokens=tokens)

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.corpus.documents import LineAccount, documents_of
-from bertsmith.corpus.reading import CorpusBlock, OnError, TextBlock
+from bertsmith.corpus.reading import CorpusBlock, OnError, TextBlock, documents_of
 from bertsmith.errors import HardwareError
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
 from bertsmith.text.safe_tokenizer import SafeTokenizer
@@ -49,7 +48,9 @@ class EncodedBlock:
     starts: bytes
     characters: int
     empty: int
-    account: LineAccount
+    skipped: int
+    examples: list[str]
+    surrogates: int
     unknown: Counter[str] = field(default_factory=Counter)
 
 
@@ -65,8 +66,7 @@ class BlockEncoder:
 
     def encode(self, block: TextBlock) -> EncodedBlock:
         """The tokens of a block; sentences without any are left out and counted."""
-        account = LineAccount()
-        documents = documents_of(block, self._settings.on_error, account)
+        documents = documents_of(block, self._settings.on_error)
         encoded = self._encoder.encode(documents.sentences)
         filled = encoded.lengths > 0
         places = np.concatenate([[0], np.cumsum(filled)])  # number among those with tokens
@@ -77,7 +77,9 @@ class BlockEncoder:
             starts=places[np.array(documents.starts, dtype=np.int64)].astype("<i8").tobytes(),
             characters=sum(map(len, documents.sentences)),
             empty=int(len(filled) - filled.sum()),
-            account=account,
+            skipped=documents.skipped,
+            examples=documents.examples,
+            surrogates=documents.surrogates,
             unknown=encoded.unknown,
         )
 

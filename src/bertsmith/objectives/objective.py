@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from bertsmith.corpus.plans.pairs import PairTask
+from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum

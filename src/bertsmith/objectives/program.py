@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bertsmith.config import Settings
-from bertsmith.corpus.plans.pairs import PairTask
+from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bertsmith.config import Settings
-from bertsmith.corpus.plans.pairs import PairTask
+from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model

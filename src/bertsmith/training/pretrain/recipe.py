@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self, Union
 from pydantic import BeforeValidator, Discriminator, Field, InstanceOf, Tag, model_validator
 
 from bertsmith.config import Settings, changed, validated
-from bertsmith.corpus.plans.examples import PAIRED, InputSettings
+from bertsmith.corpus.examples import PAIRED, InputSettings
 from bertsmith.errors import unknown
 from bertsmith.objectives import PROGRAMS, ProgramSettings
 from bertsmith.objectives.masked import MaskedSettings

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from bertsmith.corpus.plans.examples import CorpusExamples
+from bertsmith.corpus.examples import CorpusExamples
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
@@ -45,10 +45,10 @@ class PretrainWorkload(Workload):
         train, held_out = split(recipe, corpus)
         seed = recipe.run.seed
         self._stages = [
-            CorpusExamples.of(corpus, train, inputs, seed=seed) for inputs in recipe.inputs
+            CorpusExamples(corpus, train, inputs, seed=seed) for inputs in recipe.inputs
         ]
         self._held_out = (
-            CorpusExamples.of(corpus, held_out, recipe.inputs[0], seed=seed + 1)
+            CorpusExamples(corpus, held_out, recipe.inputs[0], seed=seed + 1)
             if len(held_out)
             else None
         )

@@ -1,1 +1,0 @@
-"""Which stretches of a corpus make which pre-training example."""
