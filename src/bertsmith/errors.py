@@ -48,12 +48,6 @@ class ArgumentError(BertsmithError, ValueError):
     exit_code = 2
 
 
-class UnfittedError(BertsmithError, ValueError, AttributeError):
-    """An estimator that is asked before it was fitted."""
-
-    exit_code = 2
-
-
 class InputFileError(BertsmithError):
     """A file of texts that cannot be read as declared: names file, line and remedy."""
 

@@ -1,15 +1,10 @@
-"""TextClassifier, TextRegressor and TextTagger: fine-tuning as estimators of scikit-learn.
-
-scikit-learn itself is not imported: what it wants of its own classes, it has imported before.
-"""
+"""TextClassifier, TextRegressor and TextTagger: fine-tuning as estimators of scikit-learn."""
 
 # ruff: noqa: N803 - callers may name the rows X, as everywhere in scikit-learn
 
 from __future__ import annotations
 
-import inspect
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -17,9 +12,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
 
 from bertsmith.config import validated
-from bertsmith.errors import ArgumentError, UnfittedError
+from bertsmith.errors import ArgumentError, BertsmithError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder
 from bertsmith.labeled.example import Example, Label, ScoreTarget, Tagged, Target
@@ -34,13 +31,19 @@ Texts = Iterable[Any]
 ESTIMATOR = "estimator.json"  # in a saved folder, next to the files of the model
 
 
-@dataclass(eq=False, repr=False)
-class TextEstimator:
-    """What the estimators have in common, and their settings.
+class UnfittedError(BertsmithError, NotFittedError):  # type: ignore[misc]
+    """An estimator that predicts before it was fitted."""
 
-    `recipe` is given by name, path or as an object; what else is given is laid over it (without a
+    exit_code = 2
+
+
+@dataclass(eq=False, repr=False)
+class TextEstimator(BaseEstimator):  # type: ignore[misc]
+    """The settings, training and folders that all estimators share.
+
+    `recipe` is a name, a path or an object; the other settings override its values (without a
     `random_state`, its seed). A share `dev` of the rows is held out of training to choose the best
-    weights by. `device` and `precision` are those of training and prediction; unset, training takes
+    weights by. `device` and `precision` are those of training and prediction; unset, training uses
     a GPU if there is one and the precision of the recipe, and prediction is exact on the CPU.
     """
 
@@ -57,48 +60,20 @@ class TextEstimator:
     random_state: int | None = 0
 
     _task: ClassVar[str]
-    _figure: ClassVar[str | None] = None  # what chooses the weights, if not the main figure
-    _kind: ClassVar[str | None] = None  # of scikit-learn's estimators
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name."""
-        return {name: getattr(self, name) for name in self._names()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings by name."""
-        for name, value in params.items():
-            if name not in self._names():
-                raise ArgumentError(
-                    f"Invalid parameter {name!r} for estimator {self!r}. Valid parameters are: "
-                    f"{self._names()!r}."
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        plain = {
-            name: one.default for name, one in inspect.signature(type(self)).parameters.items()
-        }
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(plain[name])
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+    _figure: ClassVar[str | None] = None  # metric that chooses the weights, if not the main one
 
     def __getstate__(self) -> dict[str, Any]:
         """Settings and the files of the model, weights as safetensors; no live objects."""
         return {name: value for name, value in vars(self).items() if name != "_predictor"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         if "files_" in state:
             self._predictor = self._loaded()
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a model folder that `load` reads, and `bertsmith.load` and other libraries, too."""
-        if not hasattr(self, "files_"):
-            raise _not_fitted(type(self).__name__)
+        """Write a model folder for `load`, `bertsmith.load` and other libraries."""
+        self._fitted()
         settings = self.get_params()
         if isinstance(self.recipe, FinetuneRecipe):
             settings["recipe"] = self.recipe.model_dump(mode="json")
@@ -113,14 +88,14 @@ class TextEstimator:
     def load(
         cls, path: str | Path, *, device: str | None = None, precision: Precision | None = None
     ) -> Self:
-        """The estimator of a folder: one that `save` wrote, or any fine-tuned for the same task."""
+        """The estimator of a folder that `save` wrote, or of any fine-tuned for the same task."""
         folder = Folder.at(Path(path))
         stored = folder.json_object(ESTIMATOR) if folder.has(ESTIMATOR) else {}
         settings = dict(stored.get("settings", {}))
         if isinstance(settings.get("recipe"), dict):
             where = f"{folder.path / ESTIMATOR}, recipe"
             settings["recipe"] = validated(FinetuneRecipe, settings["recipe"], where)
-        made = cls().set_params(**settings)
+        made: Self = cls().set_params(**settings)
         made.device, made.precision = device or made.device, precision or made.precision
         made.files_ = files_of(folder)
         made._predictor = made._loaded()
@@ -133,11 +108,11 @@ class TextEstimator:
         return made
 
     def _state(self) -> dict[str, Any]:
-        """What `fit` learned besides the model, as JSON."""
+        """What `fit` learned in addition to the model, as JSON."""
         return {}
 
     def _restore(self, stored: dict[str, Any]) -> None:
-        """Take back what `_state` gave; nothing of a folder that was fine-tuned otherwise."""
+        """Restore what `_state` returned; empty for a folder that `save` did not write."""
 
     def _loaded(self) -> Predictor:
         return load_files(
@@ -145,19 +120,11 @@ class TextEstimator:
         )
 
     def __sklearn_tags__(self) -> Any:
-        tags = sys.modules["sklearn.utils"]  # who asks has imported it
-        return tags.Tags(
-            estimator_type=self._kind,
-            target_tags=tags.TargetTags(required=True),
-            transformer_tags=None,
-            classifier_tags=tags.ClassifierTags() if self._kind == "classifier" else None,
-            regressor_tags=tags.RegressorTags() if self._kind == "regressor" else None,
-            input_tags=tags.InputTags(one_d_array=True, two_d_array=False, string=True),
-        )
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return sorted(inspect.signature(cls.__init__).parameters.keys() - {"self"})
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        tags.input_tags.string = True
+        return tags
 
     def _fit(self, texts: Sequence[tuple[str, ...]], targets: Sequence[Target]) -> Self:
         rows = [
@@ -201,15 +168,17 @@ class TextEstimator:
     def _fitted(self) -> Predictor:
         predictor: Predictor | None = getattr(self, "_predictor", None)
         if predictor is None:
-            raise _not_fitted(type(self).__name__)
+            raise UnfittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' before using "
+                "this estimator."
+            )
         return predictor
 
 
-class TextClassifier(TextEstimator):
+class TextClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
     """One class for each text (or pair, or row of fields): fit, predict, predict_proba, score."""
 
     _task = "classify"
-    _kind = "classifier"
 
     def fit(self, X: Texts, y: Any) -> Self:
         """Learn the classes `y` of the texts `X`, from the model's own weights on every time."""
@@ -222,9 +191,9 @@ class TextClassifier(TextEstimator):
         classes = np.unique(labels)
         names = [str(one) for one in classes.tolist()]
         if len(set(names)) < len(names):
-            raise ArgumentError("two classes of y are written alike; give each a name of its own")
+            raise ArgumentError("two classes of y have the same name as text; give each its own")
         if len(names) < 2:
-            raise ArgumentError(f"y holds one class alone, {names[0]!r}; a classifier needs two")
+            raise ArgumentError(f"y holds one class only, {names[0]!r}; a classifier needs two")
         places = dict(zip(classes.tolist(), names, strict=True))
         self._fit(texts, [Label(places[one]) for one in labels.tolist()])
         self.classes_ = classes
@@ -243,10 +212,6 @@ class TextClassifier(TextEstimator):
         table = np.array([[one.probabilities[name] for name in names] for one in predictions])
         return table.reshape(len(predictions), len(names))
 
-    def score(self, X: Texts, y: Any) -> float:
-        """The share of texts whose class is right."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
-
     def _state(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
 
@@ -255,12 +220,11 @@ class TextClassifier(TextEstimator):
         self.classes_ = np.array(names, dtype=stored.get("dtype"))
 
 
-class TextRegressor(TextEstimator):
+class TextRegressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
     """A number for each text, pair or row of fields: fit, predict, score."""
 
     _task = "regress"
-    _kind = "regressor"
-    _figure = "mse"  # what `score` is made of
+    _figure = "mse"  # which `score` is computed from
 
     def fit(self, X: Texts, y: Any) -> Self:
         """Learn the numbers `y` of the texts `X`, from the model's own weights on every time."""
@@ -273,7 +237,7 @@ class TextRegressor(TextEstimator):
             raise ArgumentError("y contains NaN or infinity; leave those rows out")
         if (values == values[0]).all():
             raise ArgumentError(
-                f"y holds one number alone, {values[0]:g}, in {len(values)} sample(s); nothing can "
+                f"y holds one number only, {values[0]:g}, in {len(values)} sample(s); nothing can "
                 "be learned"
             )
         return self._fit(texts, [ScoreTarget(value) for value in values.tolist()])
@@ -281,13 +245,6 @@ class TextRegressor(TextEstimator):
     def predict(self, X: Texts) -> NDArray[np.float64]:
         """(N,) the number of each text."""
         return np.array([float(str(one.value)) for one in self._predictions(X)])
-
-    def score(self, X: Texts, y: Any) -> float:
-        """R squared: 1 less the squared errors over those of the mean."""
-        truth = np.asarray(y, dtype=np.float64)
-        spread = float(((truth - truth.mean()) ** 2).sum())
-        missed = float(((truth - self.predict(X)) ** 2).sum())
-        return 1.0 - missed / spread if spread else float(missed == 0.0)
 
 
 class TextTagger(TextEstimator):
@@ -388,11 +345,3 @@ def _checked(X: Texts, y: Any) -> tuple[list[tuple[str, ...]], NDArray[Any]]:
     if missing or (labels.dtype.kind == "O" and any(one is None or one != one for one in labels)):
         raise ArgumentError("Input y contains NaN or infinity; leave rows without a label out")
     return texts, labels
-
-
-def _not_fitted(name: str) -> Exception:
-    """As scikit-learn spells it, if that is there to notice."""
-    message = f"This {name} instance is not fitted yet. Call 'fit' before using this estimator."
-    known = sys.modules.get("sklearn.exceptions")
-    kind: type[Exception] = UnfittedError if known is None else known.NotFittedError
-    return kind(message)

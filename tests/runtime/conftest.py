@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from masked_models import masked_folder
 
+from bertsmith.runtime.loading import load
 from bertsmith.runtime.mask_filling import MaskedModel
 
 
@@ -17,4 +18,4 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> MaskedModel:
-    return MaskedModel.load(folder)
+    return load(folder, precision="fp32").masked

@@ -9,7 +9,7 @@ import torch
 from masked_models import masked_folder, tokenizer
 
 from bertsmith.errors import FolderError, TextError, TooLongError
-from bertsmith.runtime.mask_filling import MaskedModel
+from bertsmith.runtime.loading import load
 
 
 def test_guesses_equal_those_of_transformers(folder, model) -> None:
@@ -61,11 +61,11 @@ def test_a_text_without_a_mask_or_too_long_is_refused(model) -> None:
 def test_a_folder_without_the_head_says_where_one_is(tmp_path) -> None:
     outer = masked_folder(tmp_path / "electra", heads=("replaced_token",), variant="electra")
     with pytest.raises(FolderError, match="replaced_token"):
-        MaskedModel.load(outer)
+        load(outer, precision="fp32").fill("[MASK]")
     masked_folder(outer / "generator", variant="electra")
     with pytest.raises(FolderError, match="generator has one"):
-        MaskedModel.load(outer)
-    assert MaskedModel.load(outer / "generator").fill("[MASK]").guesses
+        load(outer, precision="fp32").fill("[MASK]")
+    assert load(outer / "generator", precision="fp32").masked.fill("[MASK]").guesses
 
 
 def test_the_command_shows_lines_and_json(folder, capsys) -> None:

@@ -102,9 +102,11 @@ def test_an_albert_model_gives_the_pieces_of_sentencepiece() -> None:
 
 
 def test_numbers_with_a_comma_are_split_as_published_albert_does() -> None:
-    from bertsmith.text.sentencepiece import Piece, SentencePieceModel, albert_state
+    from bertsmith.text.sentencepiece import ScoredPiece, SentencePieceModel, albert_state
 
-    model = SentencePieceModel((Piece("<unk>", 0.0, 2), Piece("9,", -1.0, 1)), 1, 0, b"")
+    model = SentencePieceModel(
+        (ScoredPiece("<unk>", 0.0, 2), ScoredPiece("9,", -1.0, 1)), 1, 0, b""
+    )
     vocab = albert_state(model, lowercase=True, keep_accents=False)["model"]["vocab"]
     assert vocab == [["<unk>", 0.0], ["9,", -101.0]]
 

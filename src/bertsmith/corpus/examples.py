@@ -23,7 +23,7 @@ from bertsmith.corpus.shards import Corpus
 from bertsmith.corpus.view import CorpusView
 from bertsmith.errors import ConfigError
 from bertsmith.random_keys import Words, hashes, key_of
-from bertsmith.text.template import Frame, Marks
+from bertsmith.text.special_tokens import Frame, Marks
 from bertsmith.text.tokenizer import Tokenizer
 
 

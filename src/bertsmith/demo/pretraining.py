@@ -11,7 +11,8 @@ from pathlib import Path
 from bertsmith.corpus.build import CorpusSettings, build_corpus
 from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
-from bertsmith.runtime.mask_filling import Filled, MaskedModel
+from bertsmith.runtime.loading import load
+from bertsmith.runtime.mask_filling import Filled
 from bertsmith.text.learn import learn_vocabulary
 from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.loop.progress import Watcher
@@ -80,7 +81,7 @@ def fill_hidden(
     folder: Path, material: Material, *, count: int = ASKED, top: int = 4
 ) -> list[tuple[HiddenWord, Filled]]:
     """What the model puts in place of words of sentences that it was not trained on."""
-    model = MaskedModel.load(folder)
+    model = load(folder, precision="fp32").masked
     seed = recipe(1.0).run.seed
     words = hidden_words(material.shards, held_out=HELD_OUT, seed=seed, count=count)
     return [(word, model.fill(word.text, top=top)) for word in words]

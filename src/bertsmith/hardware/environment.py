@@ -123,7 +123,7 @@ def _switch(name: str) -> bool:
 
 
 def _expanded(path: str) -> Path:
-    """The path with ~ filled in, or as it stands when nobody knows the home folder."""
+    """The path with ~ filled in, or unchanged when the home folder is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -133,7 +133,7 @@ def _expanded(path: str) -> Path:
 def _cache_homes() -> list[Path]:
     homes = []
     xdg = os.environ.get("XDG_CACHE_HOME", "")
-    if xdg and Path(xdg).is_absolute():  # the XDG rules say: ignore a relative path
+    if xdg and Path(xdg).is_absolute():  # the XDG rules ignore a relative path
         homes.append(Path(xdg))
     try:
         home = Path.home()

@@ -92,9 +92,9 @@ def able() -> bool:
 class _Tail:
     """Empties a pipe in a thread and keeps its last bytes, so that a flood costs no memory."""
 
-    def __init__(self, pipe: IO[bytes] | None, keep: int) -> None:
-        self._kept = b""
-        self._keep = keep
+    def __init__(self, pipe: IO[bytes] | None, size: int) -> None:
+        self._last = b""
+        self._size = size
         self._thread = threading.Thread(target=self._drain, args=(pipe,), daemon=True)
         self._thread.start()
 
@@ -103,12 +103,12 @@ class _Tail:
             return
         with pipe:
             while chunk := os.read(pipe.fileno(), 65536):
-                self._kept = (self._kept + chunk)[-self._keep :]
+                self._last = (self._last + chunk)[-self._size :]
 
     def text(self) -> str:
         """The last bytes as text; a process that left the group delays this by seconds at most."""
         self._thread.join(_GRACE)
-        return self._kept.decode("utf-8", errors="replace")
+        return self._last.decode("utf-8", errors="replace")
 
 
 def _variables(scratch: str, threads: int) -> dict[str, str]:

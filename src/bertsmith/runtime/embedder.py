@@ -19,6 +19,7 @@ from bertsmith.nn.sentence_head import similarity
 from bertsmith.runtime.engines.batches import pack_rows
 from bertsmith.runtime.engines.engine import batch_budget
 from bertsmith.runtime.host import Host
+from bertsmith.text.grouping import groups
 
 if TYPE_CHECKING:
     from bertsmith.models.build import Model
@@ -151,7 +152,7 @@ class Embedder:
     def similarity(
         self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
     ) -> Vectors:
-        """How alike each of `first` is to each of `second`, texts or vectors: -> (n, m)."""
+        """The similarity of each of `first` to each of `second`, texts or vectors: -> (n, m)."""
         both = [np.atleast_2d(self._vectors(side)) for side in (first, second)]
         return similarity(self.settings.similarity, both[0], both[1])
 
@@ -226,7 +227,7 @@ class Embedder:
 
 
 def _limit(model: Model, tokenizer: Tokenizer, settings: SentenceSettings) -> int | None:
-    """The longest text in tokens: what the folder says, within what the positions can hold."""
+    """The longest text in tokens: the limit of the folder, within the number of positions."""
     limits = [settings.max_length, model.spec.longest, tokenizer.model_max_length]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
@@ -239,17 +240,8 @@ def _text(text: object) -> str:
 
 
 def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Blocks of at most `CHUNK` texts and, unless one text alone is longer, 64 MB of characters."""
-    block: list[str] = []
-    characters = 0
-    for text in texts:
-        if block and (len(block) >= CHUNK or characters + len(text) > _CHUNK_CHARACTERS):
-            yield block
-            block, characters = [], 0
-        block.append(_text(text))
-        characters += len(text)
-    if block:
-        yield block
+    """Texts whose tokens are held at once."""
+    return groups(map(_text, texts), CHUNK, size=len, most_size=_CHUNK_CHARACTERS)
 
 
 def _shifted(progress: Progress, before: int) -> Progress:

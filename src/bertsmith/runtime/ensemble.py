@@ -21,7 +21,7 @@ FIGURES = "figures.json"  # in the folder of each of them that is finished
 class Ensemble(Predictor):
     """A predictor whose probabilities are the mean over several models.
 
-    Models that read rows (tags, answers) average logits, so they must divide texts alike; others
+    Models that read rows (tags, answers) average logits, so they must split texts equally; others
     may have different encoders, vocabularies and lengths.
     """
 
@@ -70,7 +70,7 @@ def load_ensemble(
     precision: Precision = "fp32",
     threads: int | None = None,
 ) -> Ensemble:
-    """The ensemble of fine-tuned folders; one folder stands for the runs below it."""
+    """The ensemble of fine-tuned folders; one folder means the runs below it."""
     folders = [Path(name) for name in names]
     if len(folders) == 1:
         folders = runs_below(folders[0])

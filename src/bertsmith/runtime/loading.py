@@ -32,7 +32,7 @@ class LoadedModel:
     """One model in memory: vectors, predictions, mask filling and scores, from any thread.
 
     `predict` needs a fine-tuned folder, `fill` and `score` one with a masked-LM head; others raise
-    an error that says so. `close`, or a `with` block, ends the worker threads at once.
+    FolderError. `close`, or a `with` block, ends the worker threads at once.
     """
 
     def __init__(self, host: Host, loaded: LoadedFolder) -> None:
@@ -158,7 +158,7 @@ def load(
     where = _device(device)
     loaded = read.load_model(name, device=str(where), dtype=weights_dtype(where, precision))
     if loaded.folder.sentence is None:
-        log.info("%s does not say how to pool; using the mean of its rows", loaded.folder.path)
+        log.info("%s has no pooling settings; using mean pooling", loaded.folder.path)
     host = Host(
         loaded.model,
         loaded.tokenizer,

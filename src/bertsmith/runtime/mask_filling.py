@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, FolderError, TextError
-from bertsmith.folders.read import ModelFolder, load_model
+from bertsmith.folders.read import ModelFolder
 from bertsmith.runtime.engines.batches import row_batch
 from bertsmith.runtime.host import Host
-from bertsmith.runtime.selection import Precision, weights_dtype
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.truncation import Truncation
 
@@ -49,16 +47,6 @@ class MaskedModel:
         self.longest = longest
         self.mask_id = mask
         self.mask = host.tokenizer.id_to_token(mask) or ""
-
-    @classmethod
-    def load(
-        cls, name: str | Path, *, device: str = "cpu", precision: Precision = "fp32"
-    ) -> MaskedModel:
-        """The masked LM of a model folder by path or name, exact unless set otherwise."""
-        dtype = weights_dtype(torch.device(device), precision)
-        loaded = load_model(name, device=device, dtype=dtype)
-        host = Host(loaded.model, loaded.tokenizer, device=device, precision=precision)
-        return cls.of(host, loaded.folder)
 
     @classmethod
     def of(cls, host: Host, folder: ModelFolder) -> MaskedModel:
@@ -115,6 +103,6 @@ class MaskedModel:
             number = self.tokenizer.token_to_id(token)
             if number in inside and number != self.tokenizer.special.unk:
                 raise TextError(
-                    f"the text writes the control token {token!r}; only {self.mask} may stand in it"
+                    f"the text contains the control token {token!r}; only {self.mask} is allowed"
                 )
         return encoding

@@ -92,9 +92,9 @@ def check_source(
     also = predictor.meta_columns
     rows = SourceRows(path, spec, on_error=on_error, also=also)
     columns: dict[str, None] = {}
-    for _, kept in rows:
-        if not columns or (kept.raw is not None and (every_column or _may_clash(kept.raw))):
-            columns |= dict.fromkeys(kept.columns)
+    for _, row in rows:
+        if not columns or (row.raw is not None and (every_column or _may_clash(row.raw))):
+            columns |= dict.fromkeys(row.columns)
         if len(columns) > MOST_COLUMNS:
             raise ConfigError(f"{path}: the rows have more than {MOST_COLUMNS:,} different keys")
     return PredictionSource(
@@ -165,8 +165,8 @@ def _answered(predictor: Predictor, rows: SourceRows) -> Iterator[list[Triple]]:
     waiting: deque[SourceRow] = deque()
 
     def examples() -> Iterator[Example]:
-        for example, kept in islice(rows, CHUNK):
-            waiting.append(kept)
+        for example, row in islice(rows, CHUNK):
+            waiting.append(row)
             yield example
 
     while True:
@@ -213,21 +213,20 @@ class PredictionLines:
     def lines(self, rows: Iterable[tuple[Example, SourceRow, Prediction]]) -> str:
         """The lines of some rows."""
         make = self._object if self.kind == "jsonl" else self._cells
-        return "".join(make(*row) for row in rows)
+        return "".join(make(*one) for one in rows)
 
-    def _object(self, example: Example, kept: SourceRow, prediction: Prediction) -> str:
+    def _object(self, example: Example, row: SourceRow, prediction: Prediction) -> str:
         values = {self._named[name]: value for name, value in _values(prediction).items()}
         added = json.dumps(values, ensure_ascii=False).translate(LINE_BREAKS)
-        start = kept.json_start()
+        start = row.json_start()
         return f"{start}{'' if start.endswith('{') else ', '}{added[1:]}\n"
 
-    def _cells(self, example: Example, kept: SourceRow, prediction: Prediction) -> str:
+    def _cells(self, example: Example, row: SourceRow, prediction: Prediction) -> str:
         values = _values(prediction)
         first = [example.id] if self._id else []
         own = [_cell(name, values.get(name), prediction) for name in self._own]
-        columns = kept.columns
-        given = SourceRow(columns)  # parsed once
-        return self._line([*first, *(given.cell(name) for name in self._columns), *own])
+        parsed = SourceRow(row.columns)  # parsed once
+        return self._line([*first, *(parsed.cell(name) for name in self._columns), *own])
 
 
 def _values(prediction: Prediction) -> dict[str, Any]:

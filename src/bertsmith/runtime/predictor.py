@@ -6,7 +6,6 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits, Task
+from bertsmith.text.grouping import groups
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Predictor(ABC):
         self, examples: Iterable[Example], *, chunk: int = CHUNK
     ) -> Iterator[tuple[Example, Prediction]]:
         """Examples with their predictions, in order, `chunk` of them in memory at a time."""
-        for some in _chunks(examples, chunk):
+        for some in groups(examples, chunk):
             features, answered = self.answered(some)
             yield from zip(some, self.task.decode(answered.logits, features, some), strict=True)
 
@@ -127,7 +127,7 @@ class ModelPredictor(Predictor):
         if not self.model.columns:
             raise ConfigError("the model has learned no further columns; a recipe names them")
         predictions: list[dict[str, str | float]] = []
-        for some in _chunks(_examples(rows), CHUNK):
+        for some in groups(_examples(rows), CHUNK):
             predictions += predict_auxiliary(
                 self.model, self._features(some), device=self.host.device
             )
@@ -250,12 +250,6 @@ def _example(row: Row, number: int) -> Example:
         return row
     texts = (row,) if isinstance(row, str) else tuple(row)
     return Example(source="input", line=number + 1, id=str(number + 1), texts=texts)
-
-
-def _chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
-    rows = iter(examples)
-    while chunk := list(islice(rows, size)):
-        yield chunk
 
 
 @torch.no_grad()

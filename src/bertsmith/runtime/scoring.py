@@ -23,6 +23,7 @@ from bertsmith.runtime.engines.batches import Ids, RowBatch, pack_rows
 from bertsmith.runtime.engines.engine import batch_budget
 from bertsmith.runtime.mask_filling import MaskedModel
 from bertsmith.text.encoding import Encoding
+from bertsmith.text.grouping import groups
 from bertsmith.text.truncation import Truncation
 
 # "token": one token is masked at a time. "word": with it the rest of its word, so that a long
@@ -64,7 +65,7 @@ def score_texts(
 ) -> Iterator[TextScore]:
     """A score for each text, in order, in bounded memory; equal neighbors score equal."""
     done = 0
-    for block in _blocks(texts):
+    for block in groups(texts, BLOCK):
         encodings = [_encoded(model, text, done + number) for number, text in enumerate(block)]
         distinct: dict[bytes, int] = {}
         for number, encoding in enumerate(encodings):
@@ -80,17 +81,6 @@ def score_texts(
         done += len(block)
         if progress is not None:
             progress(done)
-
-
-def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
-    block: list[str] = []
-    for text in texts:
-        block.append(text)
-        if len(block) == BLOCK:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 def _encoded(model: MaskedModel, text: str, number: int) -> Encoding:

@@ -26,7 +26,7 @@ class CharacterClasses:
     """
 
     def __init__(self, rust: RustTokenizer, separator: str = "") -> None:
-        """`separator` stands between texts; `words` matches it as a word."""
+        """`separator` separates texts; `words` matches it as a word."""
         self._normalizer = rust.normalizer
         self._pre_tokenizer = rust.pre_tokenizer
         self._classes = np.zeros(CODE_POINTS, dtype=np.uint8)  # 0: not seen yet

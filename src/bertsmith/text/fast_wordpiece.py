@@ -9,15 +9,16 @@ every sentence of other tokenizers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.text.assemble import with_segmenter_words
 from bertsmith.text.character_classes import CODE_POINTS, UNSURE, CharacterClasses
+from bertsmith.text.encoding import with_segmenter_words
+from bertsmith.text.grouping import groups
 from bertsmith.text.safe_tokenizer import SafeTokenizer, clean_texts, rust_errors
 from bertsmith.text.segment import (
     BREAK,
@@ -187,7 +188,8 @@ class WordPieceEncoder:
     def encode(self, sentences: Sequence[str]) -> EncodedSentences:
         """The tokens of all sentences, in order."""
         clean = clean_texts(sentences)
-        return _merged([self._group(group) for group in _groups(clean)])
+        joint = groups(clean, len(clean), size=len, most_size=GROUP)
+        return _merged([self._group(group) for group in joint])
 
     def _group(self, sentences: list[str]) -> EncodedSentences:
         """A group in runs: sentences whose words can be cached, sentences as a whole."""
@@ -259,19 +261,6 @@ class WordPieceEncoder:
             return Counter()
         counts = np.bincount(numbers, minlength=len(self._words.counts))
         return Counter({word: int(counts[n]) for n, word in unknown.items() if counts[n]})
-
-
-def _groups(sentences: list[str]) -> Iterator[list[str]]:
-    group: list[str] = []
-    size = 0
-    for sentence in sentences:
-        group.append(sentence)
-        size += len(sentence)
-        if size >= GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _merged(parts: list[EncodedSentences]) -> EncodedSentences:

@@ -134,29 +134,29 @@ def _wordpieces(
         for letter in word:
             letters[letter] += count
         inner.update(word[1:])
-    kept: list[str] = []
+    alphabet: list[str] = []
     room = size - len(specials)
     for letter in sorted(letters, key=lambda letter: (-letters[letter], letter)):
         room -= 1 + (letter in inner)
         if room < 0:
             break
-        kept.append(letter)
-    if len(kept) < len(letters):
+        alphabet.append(letter)
+    if len(alphabet) < len(letters):
         logger.warning(
-            "%d rare characters do not fit into the vocabulary", len(letters) - len(kept)
+            "%d rare characters do not fit into the vocabulary", len(letters) - len(alphabet)
         )
-        known = set(kept)
+        known = set(alphabet)
         words = {word: count for word, count in words.items() if known.issuperset(word)}
-    given = sorted(f"##{letter}" for letter in kept if letter in inner)
+    given = sorted(f"##{letter}" for letter in alphabet if letter in inner)
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=min_count,
         special_tokens=specials + given,
-        initial_alphabet=sorted(kept),
+        initial_alphabet=sorted(alphabet),
         show_progress=False,
     )
     rust = _train(RustTokenizer(models.WordPiece(unk_token=specials[1])), trainer, words)
-    first = [*specials, *sorted(kept), *given]
+    first = [*specials, *sorted(alphabet), *given]
     rest = sorted(set(rust["vocab"]) - set(first), key=rust["vocab"].__getitem__)
     return {token: number for number, token in enumerate([*first, *rest][:size])}
 

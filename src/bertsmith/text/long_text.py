@@ -21,7 +21,7 @@ from bertsmith.text.encoding import Ints
 
 LONG_TEXT = 1 << 16  # characters; a longer text is cut into chunks
 CHUNK = 1 << 14
-GROUP = 32  # chunks handed to Rust at once
+GROUP = 32  # chunks passed to Rust at once
 BLOCK = 1 << 20
 
 # Characters after which a space is a safe cut for models that look at neighboring characters.
@@ -155,23 +155,23 @@ class WordPieceChunker:
         cut = end if cut < 0 else cut
         if classes.find(UNSURE, start, cut) >= 0:
             return Chunk(text[start:cut], _shift(start)), cut
-        kept = self._skeleton(classes, start, cut)
-        shrunk = "".join([text[i] for i in kept])
+        positions = self._skeleton(classes, start, cut)
+        shrunk = "".join([text[i] for i in positions])
         if self._extra and self._extra.search(shrunk):  # leaving the middle out made a token
             return Chunk(text[start:cut], _shift(start)), cut
-        return Chunk(shrunk, _scatter(np.array(kept, dtype=np.int32))), cut
+        return Chunk(shrunk, _scatter(np.array(positions, dtype=np.int32))), cut
 
     def _skeleton(self, classes: bytes, start: int, end: int) -> list[int]:
         """Positions that decide the tokens of one endless word: its first ones and its last."""
-        kept = [start] if classes[start] == SPLITS else []
+        positions = [start] if classes[start] == SPLITS else []
         at = start - 1
         for _ in range(self._limit):
             at = classes.find(JOINS, at + 1, end)
             if at < 0:
-                return kept
-            kept.append(at)
+                return positions
+            positions.append(at)
         last = classes.rfind(JOINS, at + 1, end)
-        return kept if last < 0 else [*kept, last]
+        return positions if last < 0 else [*positions, last]
 
     def _classify(self, text: str) -> bytes:
         """The class of each character as one byte, SPACE as SPLITS: a cut may be at either."""
@@ -189,7 +189,7 @@ def _identity(offsets: Ints) -> Ints:
 
 
 def _shift(start: int, *, trim: bool = False) -> OffsetMap:
-    """Offsets of a chunk from `start` on; `trim` drops the space Rust kept on its first token."""
+    """Offsets of a chunk from `start` on; `trim` drops the space that Rust left on its first token."""
 
     def to_text(offsets: Ints) -> Ints:
         moved = offsets + np.int32(start)
@@ -201,12 +201,12 @@ def _shift(start: int, *, trim: bool = False) -> OffsetMap:
     return to_text
 
 
-def _scatter(kept: Ints) -> OffsetMap:
-    """Offsets of a chunk that holds only the characters at the positions `kept`."""
+def _scatter(positions: Ints) -> OffsetMap:
+    """Offsets of a chunk that holds only the characters at the positions `positions`."""
 
     def to_text(offsets: Ints) -> Ints:
         starts, stops = offsets[:, 0], offsets[:, 1]
-        return np.stack([kept[starts], kept[stops - 1] + 1], axis=1).astype(np.int32)
+        return np.stack([positions[starts], positions[stops - 1] + 1], axis=1).astype(np.int32)
 
     return to_text
 

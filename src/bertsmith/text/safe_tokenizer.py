@@ -18,6 +18,7 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bertsmith.errors import BertsmithError, FolderError, TextError
 from bertsmith.text.encoding import Pieces, renumber
+from bertsmith.text.grouping import groups
 from bertsmith.text.long_text import CHUNK, LONG_TEXT, OffsetMap, chunker_for
 from bertsmith.text.tokenizer_json import vocabulary
 
@@ -224,17 +225,11 @@ def clean_texts(texts: Sequence[str]) -> list[str]:
 
 def batches(texts: list[str], long_text: int = LONG_TEXT) -> Iterator[list[str]]:
     """Batches of bounded size; a text of more than `long_text` characters is alone in its batch."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        huge = len(text) > long_text
-        if batch and (huge or len(batch) == BATCH_TEXTS or size + len(text) > BATCH_CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size = BATCH_CHARACTERS if huge else size + len(text)
-    if batch:
-        yield batch
+
+    def size(text: str) -> int:
+        return BATCH_CHARACTERS + 1 if len(text) > long_text else len(text)
+
+    return groups(texts, BATCH_TEXTS, size=size, most_size=BATCH_CHARACTERS)
 
 
 def _pieces(encoded: RustEncoding) -> Pieces:
@@ -277,7 +272,7 @@ def _forgeable(rust: RustTokenizer, state: dict[str, Any], controls: frozenset[s
 
 
 def _hidden(rust: RustTokenizer, controls: frozenset[str], vocab: dict[str, int]) -> bool:
-    """Whether no control token stands at its own id in the model any more."""
+    """Whether no control token has its own id in the model any more."""
     return all(rust.token_to_id(token) != vocab[token] for token in controls if token in vocab)
 
 

@@ -46,8 +46,8 @@ def parse_sentencepiece(data: bytes, file: str) -> SentencePieceModel:
                 model_type = _integer(trainer.get(3, UNIGRAM))
                 unk_id = _integer(trainer.get(40, 0))
             elif field == 3 and isinstance(value, bytes):  # normalizer settings
-                found = dict(_fields(value)).get(2, b"")
-                charsmap = found if isinstance(found, bytes) else b""
+                stored = dict(_fields(value)).get(2, b"")
+                charsmap = stored if isinstance(stored, bytes) else b""
     except (ValueError, struct.error) as error:
         raise FolderError(f"{file} is not a whole sentencepiece model: {error}") from error
     if not pieces:

@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.errors import ConfigError, FolderError, TextError
-from bertsmith.text.assemble import assemble, with_segmenter_words
-from bertsmith.text.encoding import Encoding, Ints, Pieces
+from bertsmith.text.encoding import Encoding, Ints, Pieces, assemble, with_segmenter_words
 from bertsmith.text.safe_tokenizer import SafeTokenizer, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
-from bertsmith.text.special_tokens import SpecialTokens
-from bertsmith.text.template import read_template
+from bertsmith.text.special_tokens import SpecialTokens, read_template
 from bertsmith.text.tokenizer_files import (
     FILES,
     MAX_BYTES,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertsmith.errors import FolderError
-from bertsmith.text.template import template_state
+from bertsmith.text.special_tokens import template_state
 
 
 def added_token(

@@ -78,17 +78,19 @@ def _short_words(words: dict[str, int]) -> dict[str, int]:
         for start in range(0, len(word), LONGEST_WORD):
             counts[word[start : start + LONGEST_WORD]] += count
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    kept: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     room = MOST_CHARACTERS
     for word, count in ranked:
         room -= len(word)
         if room < 0:
             logger.warning(
-                "%d of %d different words, the most frequent ones, are used", len(kept), len(ranked)
+                "%d of %d different words, the most frequent ones, are used",
+                len(chosen),
+                len(ranked),
             )
             break
-        kept[word] = count
-    return kept
+        chosen[word] = count
+    return chosen
 
 
 def _letters(counts: dict[str, int], size: int) -> set[str]:
@@ -105,7 +107,7 @@ def _letters(counts: dict[str, int], size: int) -> set[str]:
 
 def _seeds(counts: dict[str, int], letters: set[str], most: int) -> dict[str, float]:
     """All characters, and the substrings that occur at least twice and cover most text."""
-    found: Counter[str] = Counter()
+    substrings: Counter[str] = Counter()
     for length in range(1, LONGEST_PIECE + 1):
         level: Counter[str] = Counter()
         for word, count in counts.items():
@@ -114,11 +116,11 @@ def _seeds(counts: dict[str, int], letters: set[str], most: int) -> dict[str, fl
         frequent = {p: n for p, n in level.items() if length == 1 or n > 1}
         if not frequent:
             break
-        found.update(frequent)
-        if len(found) > 4 * most:
-            found = Counter(dict(sorted(found.items(), key=_cover)[: 2 * most]))
-    ranked = [(p, float(n)) for p, n in sorted(found.items(), key=_cover) if len(p) > 1]
-    singles = [(letter, float(found.get(letter, 1))) for letter in sorted(letters)]
+        substrings.update(frequent)
+        if len(substrings) > 4 * most:
+            substrings = Counter(dict(sorted(substrings.items(), key=_cover)[: 2 * most]))
+    ranked = [(p, float(n)) for p, n in sorted(substrings.items(), key=_cover) if len(p) > 1]
+    singles = [(letter, float(substrings.get(letter, 1))) for letter in sorted(letters)]
     return dict(singles + ranked[: max(most - len(singles), 0)])
 
 
@@ -139,9 +141,9 @@ def _lattice(texts: list[str], pieces: dict[str, float]) -> tuple[_Lattice, NDAr
         word = texts[i]
         for first in range(len(word)):
             for length in range(1, min(LONGEST_PIECE, len(word) - first) + 1):
-                found = number.get(word[first : first + length])
-                if found is not None:
-                    fits[length - 1][start + first] = found
+                piece = number.get(word[first : first + length])
+                if piece is not None:
+                    fits[length - 1][start + first] = piece
     return _Lattice(fits, starts, lengths), order
 
 
@@ -170,8 +172,8 @@ def _forward(lattice: _Lattice, probabilities: Floats, whole: bool = True) -> Fl
     for end in range(1, longest + 1):
         rows = int(np.searchsorted(-lattice.lengths, -end, side="right"))  # words that long
         for length in range(1, min(LONGEST_PIECE, end) + 1):
-            found = lattice.pieces[length - 1][lattice.starts[:rows] + end - length]
-            gain = ahead[:rows, end - length] * padded[found]
+            piece = lattice.pieces[length - 1][lattice.starts[:rows] + end - length]
+            gain = ahead[:rows, end - length] * padded[piece]
             if not whole and length == end:
                 gain[lattice.lengths[:rows] == end] = 0.0
             ahead[:rows, end] += gain
@@ -194,11 +196,11 @@ def _expected(lattice: _Lattice, probabilities: Floats, weights: Floats) -> Floa
         rows = int(np.searchsorted(-lattice.lengths, -start, side="left"))  # words longer than that
         for length in range(1, min(LONGEST_PIECE, longest - start) + 1):
             fit = int(np.searchsorted(-lattice.lengths[:rows], -(start + length), side="right"))
-            found = lattice.pieces[length - 1][lattice.starts[:fit] + start]
-            gain = behind[:fit, start + length] * padded[found]
+            piece = lattice.pieces[length - 1][lattice.starts[:fit] + start]
+            gain = behind[:fit, start + length] * padded[piece]
             behind[:fit, start] += gain
             expected += np.bincount(
-                np.where(found < 0, len(probabilities), found),
+                np.where(piece < 0, len(probabilities), piece),
                 weights=gain * ahead[:fit, start],
                 minlength=len(padded),
             )

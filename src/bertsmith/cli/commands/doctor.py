@@ -120,7 +120,7 @@ def _description(report: MachineReport) -> list[tuple[str, str]]:
         ("Cores", f"{machine.threads} used of {machine.processors} available"),
         ("Memory", f"{machine.memory / 2**30:.1f} GiB" if machine.memory else "unknown"),
         ("System", f"{machine.kernel}, torch {machine.torch}"),
-        ("Compiler", report.compiler.version if report.compiler else "none found"),
+        ("Compiler", report.compiler.version if report.compiler else "none"),
         *settings,
     ]
 

@@ -31,9 +31,9 @@ def fill(model: MaskedModelArgument, text: Text, top: Top = 5, as_json: Json = F
 
         bertsmith fill my-bert "the man went to the [MASK] ."
     """
-    from bertsmith.runtime.mask_filling import MaskedModel
+    from bertsmith.runtime.loading import load
 
-    masked = MaskedModel.load(model)
+    masked = load(model, precision="fp32").masked
     if masked.mask != "[MASK]" and masked.mask not in text:
         text = text.replace("[MASK]", masked.mask)  # what everybody writes, whatever the family
     filled = masked.fill(text, top=top)

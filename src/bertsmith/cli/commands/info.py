@@ -27,47 +27,59 @@ def info(
     """Describe a model folder without loading its weights."""
     from bertsmith.folders.describe import describe
 
-    found = describe(name, hashes=hashes)
+    about = describe(name, hashes=hashes)
     if as_json:
         import json
         from dataclasses import asdict
 
-        sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
+        sys.stdout.write(json.dumps(asdict(about), indent=2) + "\n")
     elif sys.stdout.isatty():
-        _show(found)
+        _show(about)
     else:
-        sys.stdout.write("".join(f"{key}\t{value}\n" for key, value in _rows(found)))
-    for problem in found.problems:
+        sys.stdout.write("".join(f"{key}\t{value}\n" for key, value in _rows(about)))
+    for problem in about.problems:
         sys.stderr.write(f"note: {problem}\n")
 
 
-def _rows(found: Description) -> list[tuple[str, str]]:
+def _rows(about: Description) -> list[tuple[str, str]]:
     """What to show, one line each; what a folder does not have is left out."""
-    shape = found.shape
+    shape = about.shape
     rows: list[tuple[str, Any]] = [
-        ("folder", found.path),
-        ("variant", found.variant),
-        ("model type", found.model_type if found.model_type != found.variant else None),
-        ("architecture", found.architecture),
+        ("folder", about.path),
+        ("variant", about.variant),
+        (
+            "model type",
+            about.model_type if about.model_type != about.variant else None,
+        ),
+        ("architecture", about.architecture),
         ("layers", shape["layers"]),
         ("hidden size", shape["hidden"]),
         ("attention heads", shape["heads"]),
         ("feed-forward size", shape["feed_forward"]),
         ("embedding rows", f"{shape['vocab_size']:,}"),
-        ("parameters", None if found.parameters is None else f"{found.parameters:,}"),
-        ("tensors", found.tensors),
-        ("stored as", ", ".join(found.stored_as)),
-        ("vocabulary", None if found.vocabulary is None else f"{found.vocabulary:,}"),
-        ("longest text", "any" if found.longest_text is None else f"{found.longest_text} tokens"),
-        ("pooling", " + ".join(found.pooling or ())),
-        ("normalized", None if found.normalize is None else "yes" if found.normalize else "no"),
-        ("vector width", found.vector_width),
-        ("similarity", found.similarity),
-        ("prompts", ", ".join(found.prompts)),
-        ("labels", ", ".join(found.labels[:20]) + (" ..." if len(found.labels) > 20 else "")),
-        ("unknown keys", ", ".join(found.unknown_keys)),
+        ("parameters", None if about.parameters is None else f"{about.parameters:,}"),
+        ("tensors", about.tensors),
+        ("stored as", ", ".join(about.stored_as)),
+        ("vocabulary", None if about.vocabulary is None else f"{about.vocabulary:,}"),
+        (
+            "longest text",
+            "any" if about.longest_text is None else f"{about.longest_text} tokens",
+        ),
+        ("pooling", " + ".join(about.pooling or ())),
+        (
+            "normalized",
+            None if about.normalize is None else "yes" if about.normalize else "no",
+        ),
+        ("vector width", about.vector_width),
+        ("similarity", about.similarity),
+        ("prompts", ", ".join(about.prompts)),
+        (
+            "labels",
+            ", ".join(about.labels[:20]) + (" ..." if len(about.labels) > 20 else ""),
+        ),
+        ("unknown keys", ", ".join(about.unknown_keys)),
     ]
-    for file, entry in found.files.items():
+    for file, entry in about.files.items():
         size = f"{entry['bytes']:,} bytes" if "bytes" in entry else f"refused: {entry['refused']}"
         rows.append((f"file {file}", f"{size}  {entry.get('sha256', '')}".rstrip()))
     return [(key, _plain(str(value))) for key, value in rows if value not in (None, "")]
@@ -78,7 +90,7 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _show(found: Description) -> None:
+def _show(about: Description) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -86,6 +98,6 @@ def _show(found: Description) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for key, value in _rows(found):
+    for key, value in _rows(about):
         table.add_row(Text(key), Text(value))
     Console().print(table)

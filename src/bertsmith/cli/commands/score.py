@@ -82,30 +82,30 @@ def score(
 
         bertsmith score my-bert --blimp blimp/data --limit 100
     """
-    from bertsmith.runtime.mask_filling import MaskedModel
+    from bertsmith.runtime.loading import load
 
     if (texts is None) == (blimp is None):
         raise ConfigError("give a file or a text to score, or --blimp FOLDER, and not both")
-    masked = MaskedModel.load(model)
+    masked = load(model, precision="fp32").masked
     if blimp is not None:
         _compare(masked, blimp, limit, hide, as_json=as_json)
         return
     total, count = 0.0, 0
     from bertsmith.runtime.scoring import score_texts
 
-    for found in score_texts(masked, _texts(texts or "", field), hide=hide):
-        total, count = total + found.total, count + len(found.values)
+    for scored in score_texts(masked, _texts(texts or "", field), hide=hide):
+        total, count = total + scored.total, count + len(scored.values)
         if as_json:
-            row: dict[str, object] = {"score": found.total, "tokens": len(found.values)}
+            row: dict[str, object] = {"score": scored.total, "tokens": len(scored.values)}
             if tokens:
                 row |= {
-                    "values": [list(one) for one in zip(found.tokens, found.values, strict=True)]
+                    "values": [list(one) for one in zip(scored.tokens, scored.values, strict=True)]
                 }
             sys.stdout.write(json.dumps(row) + "\n")
             continue
-        sys.stdout.write(f"{found.total:.4f}\t{len(found.values)}\n")
+        sys.stdout.write(f"{scored.total:.4f}\t{len(scored.values)}\n")
         if tokens:
-            _show_tokens(found.tokens, found.values)
+            _show_tokens(scored.tokens, scored.values)
     if count:
         sys.stdout.flush()
         sys.stderr.write(
@@ -151,20 +151,20 @@ def _compare(
     if as_json:
         tree = {
             "overall": _row(report.overall),
-            "phenomena": [_row(found) for found in report.phenomena],
-            "paradigms": [_row(found) for found in report.paradigms],
+            "phenomena": [_row(one) for one in report.phenomena],
+            "paradigms": [_row(one) for one in report.paradigms],
         }
         sys.stdout.write(json.dumps(tree) + "\n")
     else:
         _show_report(report)
 
 
-def _row(found: PairAccuracy) -> dict[str, object]:
+def _row(one: PairAccuracy) -> dict[str, object]:
     return {
-        "name": found.name,
-        "pairs": found.pairs,
-        "ties": found.ties,
-        "accuracy": found.accuracy,
+        "name": one.name,
+        "pairs": one.pairs,
+        "ties": one.ties,
+        "accuracy": one.accuracy,
     }
 
 
@@ -172,7 +172,7 @@ def _show_report(report: PairReport) -> None:
     from bertsmith.cli.app import printable
 
     rows = [*report.phenomena, report.overall]
-    width = max(len(found.name) for found in rows)
+    width = max(len(one.name) for one in rows)
     lines = [f"{'phenomenon':<{width}}  {'pairs':>7}  {'ties':>5}  accuracy"]
     lines += [
         f"{printable(one.name):<{width}}  {one.pairs:>7,}  {one.ties:>5,}  {one.accuracy:.4f}"

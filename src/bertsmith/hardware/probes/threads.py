@@ -18,7 +18,7 @@ from bertsmith.hardware.probes.measuring import (
 
 
 def measure(job: ProbeJob) -> Measurement:
-    """Rates by number of threads, in the facts; the rate on one thread stands for fp32."""
+    """Rates by number of threads, in the facts; the rate of one thread is the reference."""
     rows, width, out = SHAPES[0]
     x, w = operands(rows, width, out)
     reference = exact(x, w)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from bertsmith.corpus.rows import RowsBatch, begins, rows_of
 from bertsmith.objectives.masking.masking import Masked, Masking
 from bertsmith.objectives.masking.replacement import FATES, SHOWN
 from bertsmith.text.encoding import Encoding
+from bertsmith.text.grouping import groups
 from bertsmith.text.tokenizer import Tokenizer
 
 BATCH = 256  # texts hidden at a time
@@ -71,8 +71,7 @@ def preview(
     """Hide tokens of texts as training would when `share` of it is done; show `count` of them."""
     samples: list[list[Piece]] = []
     tally = Tally()
-    source = iter(texts)
-    while batch := list(islice(source, BATCH)):
+    for batch in groups(texts, BATCH):
         encodings = [one for one in tokenizer.encode_batch(batch) if (one.words >= 0).any()]
         rows = rows_of(encodings, seed=seed, first=tally.texts)
         masked = masking(rows, share)

@@ -58,7 +58,7 @@ def is_built(tier: str) -> bool:
 
 
 def _place(tier: str) -> Path:
-    """The name of the library holds all that decides its code, so a stale one is never found."""
+    """The name of the library holds all that decides its code, so a stale one is never used."""
     seal = hashlib.sha256(repr(_flags(tier)).encode())
     for source in sorted(_SOURCES.iterdir()):
         if source.suffix in (".h", ".cpp"):

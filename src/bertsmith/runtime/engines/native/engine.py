@@ -89,7 +89,7 @@ class NativeEngine:
         self._hidden = spec.hidden
         self._kernel = load_kernel(library(tier))
         if not self._kernel.bertsmith_permitted():
-            raise HardwareError("this processor has no AMX, or the system does not hand it out")
+            raise HardwareError("this processor has no AMX, or the system does not permit it")
         self._local = threading.local()
         self._tables = [_plain(table) for table in _tables(encoder)]  # the kernel reads them
         self._handle = self._create(encoder, spec)
