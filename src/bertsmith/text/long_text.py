@@ -189,7 +189,7 @@ def _identity(offsets: Ints) -> Ints:
 
 
 def _shift(start: int, *, trim: bool = False) -> OffsetMap:
-    """Offsets of a chunk from `start` on; `trim` drops the space that Rust left on its first token."""
+    """Offsets of a chunk from `start` on; `trim` drops the space before its first token."""
 
     def to_text(offsets: Ints) -> Ints:
         moved = offsets + np.int32(start)

@@ -83,11 +83,7 @@ def _short_words(words: dict[str, int]) -> dict[str, int]:
     for word, count in ranked:
         room -= len(word)
         if room < 0:
-            logger.warning(
-                "%d of %d different words, the most frequent ones, are used",
-                len(chosen),
-                len(ranked),
-            )
+            logger.warning("%d of %d words, the most frequent, are used", len(chosen), len(ranked))
             break
         chosen[word] = count
     return chosen
