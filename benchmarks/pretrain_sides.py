@@ -226,7 +226,7 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     from bertsmith.folders.read import load_model
     from bertsmith.objectives.program import PretrainModule
     from bertsmith.training.execution.precision import FP32, PrecisionPath
-    from bertsmith.training.execution.ranks import SingleRank
+    from bertsmith.training.execution.ranks import Ranks
     from bertsmith.training.loop.evaluate import evaluate_losses
     from bertsmith.training.pretrain.workload import PretrainWorkload
 
@@ -238,7 +238,7 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     module = PretrainModule(work.program, load_model(folder).model)
     path = PrecisionPath(name=FP32, reason="the plain way")
     found = evaluate_losses(
-        module, work, SingleRank(), device=torch.device("cpu"), precision=path.context
+        module, work, Ranks(), device=torch.device("cpu"), precision=path.context
     )
     if found is None:
         raise SystemExit("there is no held-out text")

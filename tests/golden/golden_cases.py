@@ -50,8 +50,9 @@ WIDE = {"head.wide": "true"}  # features, bbc
 NOT_WIDE = {"head.wide": "false"}
 R_DROP = {"regularization.r_drop": "1.0"}  # sst2
 NO_R_DROP = {"regularization.r_drop": "0.0"}
-BI_ENCODER = {"encoder.pair": "bi-encoder"}  # stsb
-CROSS_ENCODER = {"encoder.pair": "cross-encoder"}
+STSB = {"head.dropout": "0.0", "optimizer.lr": "2e-5", "optimizer.head_lr": "1e-3"}
+BI_ENCODER = STSB | {"encoder.pair": "bi-encoder"}  # stsb
+CROSS_ENCODER = STSB | {"encoder.pair": "cross-encoder"}
 
 # --- settings of every case of a kind -----------------------------------------------------------
 TINY = {
@@ -62,7 +63,7 @@ TINY = {
 }
 MEAN = {"vector.pooling": "mean"}
 
-# What `vocab learn` is told, and what a corpus of it is built from.
+# Options of `vocab learn`.
 VOCABULARIES: dict[str, tuple[str, ...]] = {
     "english": ("--kind", "wordpiece", "--size", "220"),
     "bytes": ("--kind", "byte-bpe", "--size", "420"),

@@ -15,7 +15,7 @@ from bertsmith.models.build import Model, build
 from bertsmith.objectives.electra import ElectraProgram
 from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
 from bertsmith.objectives.masking.grouping import geometric, runs
-from bertsmith.objectives.masking.masking import Masking, Rate
+from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.masking.replacement import Replacement
 from bertsmith.objectives.program import PretrainModule, Program
 
@@ -69,7 +69,7 @@ def pairs(count: int = 8, seed: int = 0, segments: int = 2) -> RowsBatch:
 def masking(rate: float = 0.15, **more: float) -> Masking:
     make = Replacement(mask_id=4, ordinary=np.arange(5, VOCAB), **more)
     stages = [(1.0, runs(geometric(0.4, 4)))]
-    return Masking(stages=stages, replacement=make, rate=Rate(start=rate, end=rate))
+    return Masking(stages=stages, replacement=make, rate=rate)
 
 
 class Builder:

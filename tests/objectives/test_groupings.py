@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 import bertsmith.objectives.masking.grouping as module
 from bertsmith.corpus.rows import begins
-from bertsmith.objectives.masking.choosing import choose
 from bertsmith.objectives.masking.grouping import GROUPINGS, geometric, runs, tokens, whole_words
+from bertsmith.objectives.masking.masking import choose
 
 EACH = pytest.mark.parametrize("kind", GROUPINGS)
 BOTH = pytest.mark.parametrize("language", LANGUAGES)

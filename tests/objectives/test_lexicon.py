@@ -10,10 +10,9 @@ from masking_cases import plain_rows, tokenizer
 
 from bertsmith.corpus.rows import rows_of
 from bertsmith.errors import InputFileError
-from bertsmith.objectives.masking.choosing import choose
 from bertsmith.objectives.masking.grouping import phrases
-from bertsmith.objectives.masking.lexicon import Lexicon
-from bertsmith.objectives.masking.trie import Trie
+from bertsmith.objectives.masking.lexicon import Lexicon, Trie
+from bertsmith.objectives.masking.masking import choose
 
 
 def found(language: str, entries: list[str], text: str) -> list[str]:

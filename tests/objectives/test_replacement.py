@@ -9,8 +9,8 @@ from masking_cases import LANGUAGES, declared_kinds, picked, replacement, rows, 
 import bertsmith.objectives.masking.replacement as module
 from bertsmith.corpus.rows import rows_of
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.objectives.masking.choosing import choose
 from bertsmith.objectives.masking.grouping import geometric, runs, whole_words
+from bertsmith.objectives.masking.masking import choose
 from bertsmith.objectives.masking.replacement import (
     FATES,
     KEPT,

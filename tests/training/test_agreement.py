@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertsmith.errors import BertsmithError, DivergedError, MissingExtraError, WriteError
 from bertsmith.training.execution.rank_sync import gather_text, on_first, together
-from bertsmith.training.execution.ranks import SingleRank
+from bertsmith.training.execution.ranks import Ranks
 
 
 class Shared:
@@ -25,7 +25,7 @@ class Shared:
         self.given: list[Mapping[str, float]] = [{}] * world
 
 
-class ThreadRank(SingleRank):
+class ThreadRank(Ranks):
     """One of several threads that add up numbers as ranks do."""
 
     def __init__(self, shared: Shared, rank: int) -> None:
@@ -109,5 +109,5 @@ def test_a_fault_that_cannot_be_made_again_is_told_all_the_same(fault: Exception
 
 def test_one_process_raises_what_was_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        together(SingleRank(), lambda: 1 // 0)
-    assert gather_text(SingleRank(), "alone") == ["alone"]
+        together(Ranks(), lambda: 1 // 0)
+    assert gather_text(Ranks(), "alone") == ["alone"]

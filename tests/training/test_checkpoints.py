@@ -87,7 +87,7 @@ def test_every_flipped_bit_and_every_cut_is_found_and_the_file_named(tmp_path: P
         assert found is not None
         assert found.step == 1
         path.write_bytes(before)
-    assert checkpoints.at(2).manifest["settings"] == {"seed": 4}
+    assert verify(checkpoints.path(2))["settings"] == {"seed": 4}
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "model.safetensors", "state.json"])

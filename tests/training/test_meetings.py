@@ -11,12 +11,12 @@ from toy_corpus import short_recipe, toy_corpus
 from toy_training import ToyWork, toy_run
 
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.execution.ranks import SingleRank
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.step import compute_gradients
 from bertsmith.training.pretrain.pretrain import RECIPE, Job, pretrain
 
 
-class Busier(SingleRank):
+class Busier(Ranks):
     """One of two ranks: the other has two micro-batches more, and every pass is a meeting."""
 
     def __init__(self, events: list[str]) -> None:
@@ -48,7 +48,7 @@ def test_ranks_agree_on_their_passes_before_the_first_one(tmp_path) -> None:
 
 def test_idle_passes_add_nothing_to_the_gradient(tmp_path) -> None:
     found = []
-    for ranks in (SingleRank(), Busier([])):
+    for ranks in (Ranks(), Busier([])):
         run = replace(toy_run(tmp_path), ranks=ranks)
         compute_gradients(run, run.workload.micro_batches(1, 0.0), step=1, rate=0.1)
         found.append([p.grad.clone() for p in run.model.parameters() if p.grad is not None])
@@ -56,7 +56,7 @@ def test_idle_passes_add_nothing_to_the_gradient(tmp_path) -> None:
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
-class Counting(SingleRank):
+class Counting(Ranks):
     """Counts its meetings about flags, and stops the run before the loop."""
 
     def __init__(self) -> None:

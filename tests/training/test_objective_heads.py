@@ -19,9 +19,8 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.vocabulary_growth import extend_model
 from bertsmith.folders.write import save_model
 from bertsmith.objectives.program import PretrainModule
-from bertsmith.training.pretrain.model import build_module
+from bertsmith.training.pretrain.model import build_module, save_result
 from bertsmith.training.pretrain.pretrain import Job, pretrain
-from bertsmith.training.pretrain.result import save_result
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
 

@@ -14,7 +14,7 @@ from torch import nn
 from toy_corpus import short_recipe
 
 from bertsmith.errors import ConfigError
-from bertsmith.training.execution.ranks import RankSettings, SingleRank, join
+from bertsmith.training.execution.ranks import Ranks, RankSettings, join
 from bertsmith.training.pretrain.pretrain import check_shares
 
 STEPS = 20
@@ -95,7 +95,7 @@ def test_one_process_needs_no_group() -> None:
     ranks = join(RankSettings(sharding="fsdp"), device=torch.device("cpu"))
     model = nn.Linear(2, 2)
     ranks.prepare(model)
-    assert type(ranks) is SingleRank
+    assert type(ranks) is Ranks
     assert (ranks.world, ranks.rank, ranks.is_first) == (1, 0, True)
     assert ranks.passes(3) == 3
     with ranks.whole(model), ranks.watched():

@@ -19,9 +19,9 @@ from toy_training import final_state, saved_tensors
 from bertsmith.errors import FolderError, WriteError
 from bertsmith.training.checkpoints.checkpoint import Checkpoints, _check_arrived
 from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_document, verify
-from bertsmith.training.checkpoints.layouts import open_stored
-from bertsmith.training.checkpoints.sharded import Sharded
-from bertsmith.training.execution.ranks import SingleRank
+from bertsmith.training.checkpoints.sharded import ShardedLayout
+from bertsmith.training.checkpoints.tensor_layout import open_stored
+from bertsmith.training.execution.ranks import Ranks
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -264,7 +264,7 @@ def as_written(body: dict[str, Any]) -> bytes:
 
 def test_ranks_that_do_not_share_a_file_system_are_told_so(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="file system that all machines share"):
-        Sharded().write(tmp_path / "elsewhere", {}, SingleRank())
+        ShardedLayout().write(tmp_path / "elsewhere", {}, Ranks())
     with pytest.raises(WriteError, match="sees nothing; the run's folder must lie on"):
         _check_arrived(tmp_path, {"shard-00002": {"size": 7, "sha256": ""}})
 
@@ -281,7 +281,7 @@ def test_bytes_are_on_the_disk_before_a_shard_is_done(
         synced.append(os.fstat(descriptor).st_size)
 
     monkeypatch.setattr(os, "fsync", note)
-    files = Sharded().write(tmp_path, {"model": {"a": torch.ones(5)}}, SingleRank())
+    files = ShardedLayout().write(tmp_path, {"model": {"a": torch.ones(5)}}, Ranks())
     (path,) = tmp_path.iterdir()
     data = path.read_bytes()
     assert synced[-1] == len(data) == files[path.name]["size"]

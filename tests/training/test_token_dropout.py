@@ -20,7 +20,7 @@ from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.regularizers import TokenDropout
 from bertsmith.tasks.task import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.execution.ranks import SingleRank
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
 from bertsmith.training.finetune.record import regulariser
@@ -30,7 +30,7 @@ TOKENIZER = word_tokenizer()
 MASK = SPECIAL.index("[MASK]")
 
 
-class OneOf(SingleRank):
+class OneOf(Ranks):
     """A rank that never has to meet the others."""
 
     def __init__(self, rank: int, world: int) -> None:

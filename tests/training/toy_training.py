@@ -18,7 +18,7 @@ from bertsmith.folders.tensor_file import byte_view
 from bertsmith.nn.loss import LossSum, cross_entropy
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.checkpoints.checkpoint_files import verify
-from bertsmith.training.checkpoints.layouts import open_stored
+from bertsmith.training.checkpoints.tensor_layout import open_stored
 from bertsmith.training.execution.stop import StopSignals
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.evaluate import EvaluationSettings

@@ -20,7 +20,7 @@ from bertsmith.models.spec import Spec
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum, binary_cross_entropy
 from bertsmith.objectives.batch import Score, Targets, rows_inputs
-from bertsmith.objectives.masked_lm import MaskedLMObjective
+from bertsmith.objectives.masked_lm import MaskedLMObjective, masked_lm_head, masked_lm_rows
 from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.masking.settings import MaskSettings
 from bertsmith.objectives.program import (
@@ -30,7 +30,6 @@ from bertsmith.objectives.program import (
     ProgramSettings,
     Scores,
 )
-from bertsmith.objectives.vocabulary import masked_lm_head, masked_lm_rows
 from bertsmith.text.tokenizer import Tokenizer
 
 GENERATOR = "generator"  # the companion, and the folder it is saved in

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from bertsmith.config import Settings
 from bertsmith.corpus.rows import RowsBatch
+from bertsmith.errors import unknown
 from bertsmith.models.build import Model
+from bertsmith.nn.heads import MaskedLMHead
 from bertsmith.nn.loss import LossSum
+from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.objectives.batch import Score, Targets
 from bertsmith.objectives.masking.masking import Masked
-from bertsmith.objectives.vocabulary import masked_lm_head, masked_lm_rows, token_loss
+from bertsmith.objectives.objective import Objective
 
 
-class MaskedLMObjective(Settings):
+class MaskedLMObjective(Objective):
     """Predict every masked token from its own row."""
 
-    weight: Annotated[float, Field(gt=0)] = 1.0
     name: ClassVar[str] = "mlm"
-    head: ClassVar[str] = "masked_lm"
-    pair: ClassVar[None] = None
-
-    def own_head(self, model: Model) -> nn.Module | None:
-        """None: published models have this head."""
-        return None
+    head: ClassVar[str | None] = "masked_lm"
 
     def targets(self, rows: RowsBatch, masked: Masked) -> Targets:
         """Every masked row; its target is the token that stood there.
 
-        `uniform` is a random number for each, should somebody want to sample a prediction.
+        `uniform` is a random number for each, for programs that sample a prediction.
         """
         at = np.flatnonzero(masked.hidden)
         return Targets(
@@ -52,3 +47,26 @@ class MaskedLMObjective(Settings):
             masked_lm_head(model).bias,
             targets.of,
         )
+
+
+def token_loss(
+    rows: Tensor, weight: Tensor, bias: Tensor, targets: Tensor
+) -> tuple[LossSum, Score]:
+    """(P, E) rows, (V, E) embedding, (V,) bias, (P,) targets -> loss and right predictions."""
+    loss, correct = vocabulary_loss(rows, weight, bias, targets)
+    return loss, Score(correct, targets.numel())
+
+
+def masked_lm_rows(model: Model, hidden: Tensor) -> Tensor:
+    """What the masked-LM head multiplies with the embedding: (P, D) -> (P, E)."""
+    head = masked_lm_head(model)
+    rows: Tensor = head.norm(head.activation(head.dense(hidden)))
+    return rows
+
+
+def masked_lm_head(model: Model) -> MaskedLMHead:
+    """The masked-LM head of a model that must have one."""
+    head = model.heads["masked_lm"] if "masked_lm" in model.heads else None  # noqa: SIM401
+    if not isinstance(head, MaskedLMHead):
+        raise unknown("head of this model", "masked_lm", model.heads)
+    return head

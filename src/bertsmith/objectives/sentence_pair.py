@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from bertsmith.config import Settings
 from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
@@ -16,19 +14,11 @@ from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum, cross_entropy
 from bertsmith.objectives.batch import Score, Targets
 from bertsmith.objectives.masking.masking import Masked
+from bertsmith.objectives.objective import Objective
 
 
-class SentencePair(Settings):
+class SentencePair(Objective):
     """Two classes from the first row of a text: 0 as written, 1 made wrong on purpose."""
-
-    weight: Annotated[float, Field(gt=0)] = 1.0
-    name: ClassVar[str]
-    head: ClassVar[str]
-    pair: ClassVar[PairTask]
-
-    def own_head(self, model: Model) -> nn.Module | None:
-        """None: published models have this head."""
-        return None
 
     def targets(self, rows: RowsBatch, masked: Masked) -> Targets:
         """The first row of each text, and how its pair was made."""
@@ -42,7 +32,7 @@ class SentencePair(Settings):
         self, model: Model, own_head: nn.Module | None, hidden: Tensor, targets: Targets
     ) -> tuple[LossSum, Score]:
         """(rows, D) -> the loss over two classes."""
-        logits = model.logits(self.head, hidden[targets.at])
+        logits = model.logits(str(self.head), hidden[targets.at])
         correct = (logits.detach().argmax(-1) == targets.of).sum()
         return cross_entropy(logits, targets.of), Score(correct, targets.count)
 
@@ -51,13 +41,13 @@ class NextSentence(SentencePair):
     """Devlin et al. 2018: 0 when B followed A, as in published checkpoints."""
 
     name: ClassVar[str] = "nsp"
-    head: ClassVar[str] = "next_sentence"
-    pair: ClassVar[PairTask] = "next_sentence"
+    head: ClassVar[str | None] = "next_sentence"
+    pair: ClassVar[PairTask | None] = "next_sentence"
 
 
 class SentenceOrder(SentencePair):
     """Lan et al. 2019 (arXiv:1909.11942): 0 in order, 1 swapped."""
 
     name: ClassVar[str] = "sop"
-    head: ClassVar[str] = "sentence_order"
-    pair: ClassVar[PairTask] = "sentence_order"
+    head: ClassVar[str | None] = "sentence_order"
+    pair: ClassVar[PairTask | None] = "sentence_order"

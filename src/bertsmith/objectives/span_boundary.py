@@ -9,15 +9,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bertsmith.config import Settings
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model, initialize
 from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.loss import LossSum
 from bertsmith.objectives.batch import Score, Targets
+from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.objectives.masking.masking import Masked
-from bertsmith.objectives.vocabulary import token_loss
+from bertsmith.objectives.objective import Objective
 
 POSITION_WIDTH = 200
 
@@ -42,18 +42,15 @@ class SpanBoundaryHead(nn.Module):
         return self.second_norm(self.activation(self.second(rows)))  # type: ignore[no-any-return]
 
 
-class SpanBoundary(Settings):
+class SpanBoundary(Objective):
     """Predict each token of a hidden span from the visible tokens at its two ends.
 
     Units that touch are one span, so that a boundary is never hidden itself. Tokens beyond the
     first `places` of a span are not predicted.
     """
 
-    weight: Annotated[float, Field(gt=0)] = 1.0
     places: Annotated[int, Field(ge=1)] = 20
     name: ClassVar[str] = "sbo"
-    head: ClassVar[None] = None
-    pair: ClassVar[None] = None
 
     def own_head(self, model: Model) -> nn.Module | None:
         """The head, drawn as published models are."""

@@ -1,16 +1,16 @@
-"""A user's list of phrases or entities, found in rows of token ids."""
+"""A user's list of phrases or entities, matched in rows of token ids by a trie."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
-from bertsmith.objectives.masking.trie import Trie
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -26,11 +26,11 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path, tokenizer: Tokenizer) -> Lexicon:
-        """One phrase a line; what follows a tab (a part of speech, a count) is passed over."""
+        """One phrase per line; what follows a tab (a part of speech, a count) is ignored."""
         lines = (line.partition("\t")[0].strip() for line in read_texts(path, format="txt"))
         phrases = list(dict.fromkeys(line for line in lines if line))
         if not phrases:
-            raise InputFileError(f"{path} holds no phrase; write one a line")
+            raise InputFileError(f"{path} holds no phrase; write one per line")
         return cls(phrases, tokenizer)
 
     def find(self, rows: RowsBatch) -> tuple[Longs, Longs]:
@@ -42,15 +42,15 @@ class Lexicon:
         return _leftmost(starts[sizes > 0], sizes[sizes > 0])
 
     def _boundaries(self, rows: RowsBatch) -> Flags:
-        """(T + 1,) where a phrase may begin or end: between words, and beside an ideograph.
+        """(T + 1,) where a phrase may begin or end: between words, and next to an ideograph.
 
         The words of Chinese are a segmenter's opinion; a phrase may cut through them.
         """
         edge = np.ones(len(rows.ids) + 1, dtype=bool)
         edge[:-1] = begins(rows.words, rows) | ~rows.real
-        beside = self._ideographs[rows.ids]
-        edge[:-1] |= beside
-        edge[1:] |= beside
+        touching = self._ideographs[rows.ids]
+        edge[:-1] |= touching
+        edge[1:] |= touching
         return edge
 
 
@@ -91,3 +91,66 @@ def _leftmost(starts: Longs, sizes: Longs) -> tuple[Longs, Longs]:
     first, long = (np.concatenate(column) for column in zip(*kept, strict=True))
     order = np.argsort(first)
     return first[order], long[order]
+
+
+class Trie:
+    """Sequences of token ids; `entries` numbers them in the order they were given, first wins."""
+
+    def __init__(self, sequences: Iterable[Sequence[int]], vocab_size: int) -> None:
+        edges: dict[tuple[int, int], int] = {}
+        ends: dict[int, int] = {}
+        self.longest = 0
+        for number, sequence in enumerate(sequences):
+            state = 0
+            for token in sequence:
+                state = edges.setdefault((state, token), len(edges) + 1)
+            if state:
+                ends.setdefault(state, number)
+                self.longest = max(self.longest, len(sequence))
+        self._vocab = vocab_size
+        keys = np.fromiter((s * vocab_size + t for s, t in edges), np.int64, len(edges))
+        order = np.argsort(keys)
+        self._keys: Longs = np.append(keys[order], np.iinfo(np.int64).max)
+        self._states: Longs = np.append(np.fromiter(edges.values(), np.int64, len(edges))[order], 0)
+        self._entries = np.full(len(edges) + 1, -1, dtype=np.int64)
+        self._entries[list(ends)] = list(ends.values())
+        self._roots = np.zeros(vocab_size, dtype=np.int64)  # state after a first token, 0: none
+        for (state, token), target in edges.items():
+            if state == 0:
+                self._roots[token] = target
+
+    def exact(self, ids: NDArray[np.integer], starts: Longs, sizes: Longs) -> Longs:
+        """The entry that equals ids[start : start + size], for each start; -1 if there is none."""
+        states = self._roots[ids[starts]]
+        for depth in range(1, int(sizes.max(initial=1))):
+            going = np.flatnonzero((sizes > depth) & (states > 0))
+            states[going] = self._step(states[going], ids[starts[going] + depth])
+        found: Longs = self._entries[states]
+        return found
+
+    def longest_at(
+        self, ids: NDArray[np.integer], starts: Longs, stops: Longs, may_end: Flags
+    ) -> Longs:
+        """How many tokens the longest entry at each start has, 0 for none.
+
+        It stays before `stops` and ends only before rows where `may_end` (T + 1,) is True.
+        """
+        sizes = np.zeros(len(starts), dtype=np.int64)
+        going = np.flatnonzero(self._roots[ids[starts]])
+        states = self._roots[ids[starts[going]]]
+        depth = 1
+        while len(going):
+            ended = (self._entries[states] >= 0) & may_end[starts[going] + depth]
+            sizes[going[ended]] = depth
+            inside = starts[going] + depth < stops[going]
+            going, states = going[inside], states[inside]
+            states = self._step(states, ids[starts[going] + depth])
+            going, states = going[states > 0], states[states > 0]
+            depth += 1
+        return sizes
+
+    def _step(self, states: Longs, tokens: NDArray[np.integer]) -> Longs:
+        """The state after one more token, 0 where there is none."""
+        keys = states * self._vocab + tokens
+        at = np.searchsorted(self._keys, keys)
+        return np.where(self._keys[at] == keys, self._states[at], 0)

@@ -43,11 +43,16 @@ else:
 
 
 class FallingRate(Settings):
-    """A rate that goes from `start` to `end` in a line until a share of training is done."""
+    """A rate that changes linearly from `start` to `end` until a share of training is done."""
 
     start: Rate = 0.3
     end: Rate = 0.15
     until: Rate = 1.0
+
+    def at(self, share: float) -> float:
+        """The rate when `share` of training (0 to 1) is done."""
+        done = min(max(share / self.until, 0.0), 1.0)
+        return self.start + (self.end - self.start) * done
 
 
 class GroupingStage(Settings):

@@ -12,8 +12,7 @@ import numpy as np
 from bertsmith.corpus.rows import Ints, Longs
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
-from bertsmith.objectives.masking.lexicon import forms
-from bertsmith.objectives.masking.trie import Trie
+from bertsmith.objectives.masking.lexicon import Trie, forms
 from bertsmith.random_keys import Floats
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -99,7 +98,7 @@ def _json_synonyms(path: Path) -> dict[str, list[str]]:
 
 
 def read_neighbors(path: Path, *, words: int, neighbors: int) -> dict[str, list[str]]:
-    """The nearest neighbors among the first `words` vectors of a file, one word a line."""
+    """The nearest neighbors among the first `words` vectors of a file, one word per line."""
     names, matrix = _vectors(path, words)
     matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
     wanted = min(neighbors, len(names) - 1)

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: the newest whole one counts, old ones go after a new one verifies."""
+"""The checkpoints of a run: old ones are removed once a new one is verified."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from bertsmith.training.checkpoints.checkpoint_files import (
     write_documents,
     write_manifest,
 )
-from bertsmith.training.checkpoints.layouts import layout_for, layout_name
+from bertsmith.training.checkpoints.tensor_layout import layout_for, layout_name
 from bertsmith.training.execution.rank_sync import gather_text, on_first, together
-from bertsmith.training.execution.ranks import Ranks, SingleRank
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.schedule import Seconds
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class SaveSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class VerifiedCheckpoint:
     """A checkpoint that was verified byte by byte."""
 
     path: Path
@@ -69,14 +69,14 @@ class Checkpoints:
     def __init__(self, folder: Path, *, keep: int = 2, ranks: Ranks | None = None) -> None:
         self.folder = folder
         self.keep = max(2, keep)
-        self._ranks = ranks or SingleRank()
+        self._ranks = ranks or Ranks()
 
     def prepare(self) -> None:
         """Make the folder and remove what a killed process left half done."""
         on_first(self._ranks, self._prepare)
 
-    def newest(self) -> Found | None:
-        """The newest checkpoint that verifies; says what is wrong with each newer one."""
+    def newest(self) -> VerifiedCheckpoint | None:
+        """The newest checkpoint that verifies; logs what is wrong with each newer one."""
         # One rank looks: on a network's file system another may see an older list.
         steps = json.loads(gather_text(self._ranks, json.dumps(self.steps()))[0])
         for step in reversed(steps):
@@ -87,20 +87,16 @@ class Checkpoints:
             except (BertsmithError, OSError) as fault:
                 log.warning("checkpoint %s is not used: %s", path.name, fault)
             if not self._ranks.any(manifest is None) and manifest is not None:
-                return Found(path, step, manifest)
+                return VerifiedCheckpoint(path, step, manifest)
         if steps:
             raise FolderError(
-                f"none of the {len(steps)} checkpoints in {self.folder} is whole (the log says "
-                "why); copy one back, or remove that folder to begin again from step 0"
+                f"none of the {len(steps)} checkpoints in {self.folder} is whole (the log has "
+                "the reasons); copy one back, or remove that folder to begin again from step 0"
             )
         return None
 
-    def at(self, step: int) -> Found:
-        """The checkpoint of a step, verified by this rank alone."""
-        return Found(self.path(step), step, verify(self.path(step)))
-
     def save(self, step: int, content: Content, *, rotate: bool = True) -> Path:
-        """Write the checkpoint of a step, verify it, then let the oldest go.
+        """Write the checkpoint of a step, verify it, then remove the oldest.
 
         A whole checkpoint of the same step stays as it is; a damaged one makes room first.
         """
@@ -120,7 +116,7 @@ class Checkpoints:
         return path
 
     def keep_newest(self) -> None:
-        """Let all others go: of a run whose result is written, one is enough."""
+        """Remove all but the newest: of a run whose result is written, one is enough."""
         on_first(self._ranks, self._keep_newest)
 
     def _keep_newest(self) -> None:
@@ -133,8 +129,8 @@ class Checkpoints:
         """The steps of all checkpoints, whole or not, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted(int(match.group(1)) for match in found if match)
+        names = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted(int(match.group(1)) for match in names if match)
 
     def path(self, step: int) -> Path:
         """Where the checkpoint of a step lies."""
@@ -154,17 +150,17 @@ class Checkpoints:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _write(self, path: Path, content: Content) -> None:
-        """Staged beside its place, each rank its files; then manifest, sync, rename, sync."""
+        """Each rank writes its files into a staging folder; then manifest, sync, rename, sync."""
         ranks = self._ranks
         layout = layout_for(content.tensors)
         own = {"bytes": layout.size(content.tensors, ranks)}
         needed = int(ranks.sum_counts(own)["bytes"]) + _OTHER
         with ExitStack() as held:
-            made = on_first(
+            created = on_first(
                 ranks,
                 lambda: held.enter_context(staged_folder(path, needed=needed, overwrite=False)),
             )
-            staging = path.with_name(gather_text(ranks, made.name if made else "")[0])
+            staging = path.with_name(gather_text(ranks, created.name if created else "")[0])
 
             def own_files() -> Files:
                 with _failing_as_write(path):
@@ -234,7 +230,7 @@ class Checkpoints:
 
 @contextmanager
 def _failing_as_write(path: Path) -> Iterator[None]:
-    """An error of the system becomes one that every rank can be told."""
+    """An error of the system becomes one that is raised on every rank."""
     try:
         yield
     except OSError as fault:
@@ -246,7 +242,7 @@ def _failing_as_write(path: Path) -> Iterator[None]:
 
 
 def _check_arrived(staging: Path, files: Files) -> None:
-    """The first rank must see what the others say they wrote."""
+    """The first rank must see what the others wrote."""
     for name, expected in files.items():
         path = staging / name
         size = path.stat().st_size if path.exists() else None

@@ -84,7 +84,7 @@ def read_manifest(folder: Folder) -> dict[str, Any]:
     if manifest.get("format") != FORMAT:
         raise FolderError(
             f"{where} has format {manifest.get('format')}, this version reads {FORMAT}; "
-            "go on with the version of bertsmith that wrote it"
+            "resume with the version of bertsmith that wrote it"
         )
     return manifest
 

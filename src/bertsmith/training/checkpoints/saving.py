@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 from bertsmith.errors import DivergedError, FolderError, TensorMismatchError
 from bertsmith.files.digest import json_digest
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints, Found
+from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints, VerifiedCheckpoint
 from bertsmith.training.checkpoints.checkpoint_files import Content, Groups, read_document
-from bertsmith.training.checkpoints.layouts import Stored, layout_for, open_stored
 from bertsmith.training.checkpoints.resume import (
     Fact,
     check_changes,
     flatten,
     machine_facts,
 )
+from bertsmith.training.checkpoints.tensor_layout import StoredCheckpoint, layout_for, open_stored
 from bertsmith.training.execution.rank_sync import on_first, together
 from bertsmith.training.loop.averaging import TailAverage
 from bertsmith.training.loop.best import BestWeights
@@ -99,7 +99,7 @@ class Saver:
         for path in self._run.folder.glob(f".{RESULT}.*.partial"):
             path.unlink(missing_ok=True)  # a process was killed between two system calls
 
-    def _load(self, checkpoint: Found) -> TrainState:
+    def _load(self, checkpoint: VerifiedCheckpoint) -> TrainState:
         """Fill model, optimizer and mean; no rank needs another for it."""
         path = checkpoint.path
         before = checkpoint.manifest.get("settings")
@@ -149,7 +149,9 @@ def _refuse_broken(tensors: Groups, step: int) -> None:
             )
 
 
-def _read_like(stored: Stored, group: str, owners: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _read_like(
+    stored: StoredCheckpoint, group: str, owners: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """A group whose tensors lie, and are sharded, as the parameters at the end of their names."""
     targets = {}
     for name, shape in stored.shapes(group).items():
@@ -162,7 +164,7 @@ def _read_like(stored: Stored, group: str, owners: Mapping[str, Tensor]) -> dict
     return targets
 
 
-def _check_fit(stored: Stored, group: str, targets: Mapping[str, Tensor]) -> None:
+def _check_fit(stored: StoredCheckpoint, group: str, targets: Mapping[str, Tensor]) -> None:
     shapes, where = stored.shapes(group), stored.where(group)
     if set(targets) != set(shapes):
         odd = sorted(set(targets) ^ set(shapes))

@@ -1,4 +1,4 @@
-"""Checkpoints of sharded tensors: every rank writes its own shards, nobody gathers the model.
+"""Checkpoints of sharded tensors: every rank writes its own shards, no rank gathers the model.
 
 Planning, writing and reading are those of torch.distributed.checkpoint, in its safetensors form: no
 pickle is written or read. Its own `save` and `load` are not used, since they send pickled objects
@@ -31,12 +31,11 @@ from torch.distributed.checkpoint.planner import WriteItem
 from bertsmith.errors import FolderError, WriteError
 from bertsmith.folders.tensor_file import data_size
 from bertsmith.training.checkpoints.checkpoint_files import SHARDED, Files, Groups
+from bertsmith.training.checkpoints.tensor_layout import SUFFIX, StoredCheckpoint, TensorLayout
 from bertsmith.training.execution.ranks import Ranks
 
-_SUFFIX = ".safetensors"
 
-
-class Sharded:
+class ShardedLayout(TensorLayout):
     """Every rank writes the rows it holds; what all hold, such as step counters, the first."""
 
     name = SHARDED
@@ -66,14 +65,14 @@ class Sharded:
 
     def open(self, path: Path, files: Files) -> StoredShards:
         """The tensors of a checkpoint that was verified."""
-        return StoredShards(path, sorted(name for name in files if name.endswith(_SUFFIX)))
+        return StoredShards(path, sorted(name for name in files if name.endswith(SUFFIX)))
 
 
-class StoredShards:
+class StoredShards(StoredCheckpoint):
     """Shards of any number of ranks, read by any number."""
 
     def __init__(self, path: Path, names: list[str]) -> None:
-        self._path = path
+        super().__init__(path)
         self._reader = HuggingFaceStorageReader(str(path))
         self._reader.fs = _NamedFiles(names)
         self._metadata = self._reader.read_metadata()

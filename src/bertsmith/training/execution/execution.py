@@ -16,7 +16,7 @@ from bertsmith.nn.block import Block
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_manifest
 from bertsmith.training.execution.precision import FP32, PrecisionPath, Wanted, choose_precision
-from bertsmith.training.execution.ranks import Ranks, RankSettings, SingleRank, join
+from bertsmith.training.execution.ranks import Ranks, RankSettings, join
 from bertsmith.training.execution.stop import NeverStop, StopRequest
 
 Count = Annotated[int, Field(ge=1)]
@@ -36,7 +36,7 @@ class Execution:
     """Device, processes, how numbers are multiplied, and what may ask a run to stop."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    ranks: Ranks = field(default_factory=SingleRank)
+    ranks: Ranks = field(default_factory=Ranks)
     stop: StopRequest = field(default_factory=NeverStop)
     precision: PrecisionPath = field(
         default_factory=lambda: PrecisionPath(name=FP32, reason="the plain way")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import torch
 from pydantic import Field
@@ -39,38 +39,38 @@ class RankSettings(Settings):
     timeout: Annotated[float, Field(gt=0)] = 600.0  # seconds to wait for the slowest rank
 
 
-class Ranks(Protocol):
-    """The processes that train together; every method but the properties is called by all."""
+class Ranks:
+    """The processes that train together, here one on its own; `DataParallel` has several.
 
-    @property
-    def world(self) -> int:
-        """How many processes there are."""
+    Every method is called by all of them.
+    """
 
-    @property
-    def rank(self) -> int:
-        """Which of them this is."""
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this one writes files."""
+    world = 1  # how many processes there are
+    rank = 0  # which of them this is
+    is_first = True  # the one that writes files
 
     def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """Each number added over all ranks in float64, hence exact for counts."""
+        """Each number summed over all ranks in float64, hence exact for counts."""
+        return dict(counts)
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Replace each gradient by its sum (not its mean) over all ranks."""
 
     def passes(self, own: int) -> int:
         """How many micro-batches this rank must run in a step, given how many it has."""
+        return own
 
     def whole(self, model: nn.Module) -> AbstractContextManager[None]:
         """While entered, passes without gradients need no other rank."""
+        return nullcontext()
 
     def watched(self) -> AbstractContextManager[None]:
-        """While entered, a meeting that fails anywhere says which rank was not there."""
+        """While entered, a collective call that fails anywhere names the rank that is missing."""
+        return nullcontext()
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
+        return flag
 
     def barrier(self) -> None:
         """Wait for all."""
@@ -82,47 +82,7 @@ class Ranks(Protocol):
         """Leave the group."""
 
 
-class SingleRank:
-    """One process on its own."""
-
-    world = 1
-    rank = 0
-    is_first = True
-
-    def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
-        """The numbers as they are."""
-        return dict(counts)
-
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Nothing to add."""
-
-    def passes(self, own: int) -> int:
-        """As many as there are."""
-        return own
-
-    def whole(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Nothing to gather."""
-        return nullcontext()
-
-    def watched(self) -> AbstractContextManager[None]:
-        """Nobody can be missing."""
-        return nullcontext()
-
-    def any(self, flag: bool) -> bool:
-        """The flag as it is."""
-        return flag
-
-    def barrier(self) -> None:
-        """Nobody to wait for."""
-
-    def prepare(self, model: nn.Module) -> None:
-        """Nobody to share weights with."""
-
-    def close(self) -> None:
-        """No group to leave."""
-
-
-class DataParallel(SingleRank):
+class DataParallel(Ranks):
     """Every rank holds all weights; gradients are summed after a step's last backward pass."""
 
     def __init__(self, *, device: torch.device, timeout: float) -> None:
@@ -252,7 +212,7 @@ def join(
     if not dist.is_available() or not dist.is_torchelastic_launched():
         if settings.sharding == "fsdp":
             log.info("one process has nothing to shard: sharding fsdp changes nothing")
-        return SingleRank()
+        return Ranks()
     _end_with_launcher()
     backend = "nccl" if device.type == "cuda" else "gloo"
     try:

@@ -37,9 +37,8 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.default_rate import default_rate
 from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
 from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors
-from bertsmith.training.finetune.model import build_task_model
+from bertsmith.training.finetune.model import build_task_model, save_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe
-from bertsmith.training.finetune.result import save_task_model
 from bertsmith.training.finetune.workload import PART, FinetuneWorkload, Regularizers
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.loop.loop import train

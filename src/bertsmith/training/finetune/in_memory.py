@@ -16,8 +16,8 @@ from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.finetune.model import save_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe
-from bertsmith.training.finetune.result import save_task_model
 
 log = logging.getLogger(__name__)
 

@@ -1,21 +1,28 @@
-"""The model to fine-tune: an encoder from a folder, with the head that a task needs."""
+"""The model to fine-tune: an encoder with the head of a task, and the folder of the result."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.atomic_folder import result_folder
+from bertsmith.folders.extras import HEAD, task_extras
 from bertsmith.folders.read import LoadedFolder
 from bertsmith.folders.vocabulary_growth import grow_model
+from bertsmith.folders.write import save_model
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.models.build import Model, build
+from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.models.spec import Spec
+from bertsmith.models.surgery import copy_weights, whole_model
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
-from bertsmith.tasks.model.columns import Auxiliary
+from bertsmith.tasks.model.columns import Auxiliary, MetaTables
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Task
@@ -63,7 +70,8 @@ def build_task_model(
     random = torch.Generator().manual_seed(recipe.run.seed)
     tokenizer, source = loaded.tokenizer, loaded.model
     if recipe.encoder.special_tokens:
-        tokenizer, source = _grown(recipe, loaded)
+        tokenizer = tokenizer.add_tokens(recipe.encoder.special_tokens)
+        source = grow_model(source, loaded.tokenizer, tokenizer)
     vector = vector_settings(recipe, loaded)
     kind = published_head(task, vector, recipe.head)
     heads = []
@@ -86,12 +94,6 @@ def build_task_model(
     return whole, tokenizer
 
 
-def _grown(recipe: FinetuneRecipe, loaded: LoadedFolder) -> tuple[Tokenizer, Model]:
-    """Further tokens that stand for themselves in texts, with rows of their own."""
-    tokenizer = loaded.tokenizer.add_tokens(recipe.encoder.special_tokens)
-    return tokenizer, grow_model(loaded.model, loaded.tokenizer, tokenizer)
-
-
 def _encoder(
     recipe: FinetuneRecipe,
     source: Model,
@@ -103,19 +105,13 @@ def _encoder(
     shapes = find(source.variant).heads
     pooled = any(shapes[head.kind].reads == "pooled" for head in heads)
     model = build(source.variant, replace(spec, pooler=pooled), heads=heads, generator=random)
-    stored = dict(source.named_parameters())
-    begun = []
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name in stored and stored[name].shape == parameter.shape:
-                parameter.copy_(stored[name])
-            else:
-                begun.append(name)
-    odd = [name for name in begun if name.startswith("encoder.") and "pooler" not in name]
+    copied = copy_weights(source, model)
+    fresh = [name for name, _ in model.named_parameters() if name not in copied]
+    odd = [name for name in fresh if name.startswith("encoder.") and "pooler" not in name]
     if odd:
         raise ConfigError(f"the model has no {odd[0]}; it cannot be fine-tuned")
-    if any("pooler" in name for name in begun):
-        log.info("the model has no pooler: it begins at random, like the head")
+    if any("pooler" in name for name in fresh):
+        log.info("the model has no pooler: it is initialized at random, like the head")
     return model
 
 
@@ -127,7 +123,52 @@ def _spec(recipe: FinetuneRecipe, spec: Spec, device: str) -> Spec:
         attention = 0.0 if device == "cpu" else spec.attention_dropout
     dropout = settings.dropout
     if dropout is None:
-        # Pre-training that reads its text once needs none; a few thousand rows would be learned
-        # by heart.
+        # Pre-training that reads its text once needs none; a few thousand rows would be overfitted.
         dropout = spec.dropout or USUAL_DROPOUT
     return replace(spec, dropout=dropout, attention_dropout=attention)
+
+
+def save_task_model(
+    model: TaskModel,
+    tokenizer: Tokenizer,
+    out: Path,
+    *,
+    recipe: FinetuneRecipe,
+    tables: MetaTables,
+    spec: DataSpec | None = None,
+) -> None:
+    """Put the model folder into `out`, with all that prediction needs to know."""
+    head = {
+        name: tensor.detach().float().cpu()
+        for name, tensor in model.state_dict().items()
+        if not name.startswith("model.")
+    }
+    section = {
+        "name": model.task.name,
+        **model.task.to_json(),
+        "length": recipe.length.model_dump(mode="json"),
+        "vector": model.settings.model_dump(mode="json"),
+        "head_settings": recipe.head.model_dump(mode="json"),
+        "meta": {column: dict(table) for column, table in tables.items()},
+        "auxiliary": {one.column: one.to_json() for one in model.columns},
+    }
+    with result_folder(out) as staging:
+        save_model(
+            whole_model(model.model),
+            tokenizer,
+            staging,
+            labels=labels_of(model.task),
+            extras=task_extras(section, head, spec.to_values() if spec else None),
+        )
+    if not head:
+        (out / HEAD).unlink(missing_ok=True)  # of a run with other settings
+
+
+def labels_of(task: Task) -> Labels:
+    """Labels and kind of problem as config.json spells them."""
+    head = task.kind.head
+    if not head.labeled:
+        return NO_LABELS
+    plain = tuple(f"LABEL_{number}" for number in range(task.outputs))
+    names = task.labels if len(task.labels) == task.outputs else plain
+    return Labels(names=names, problem=head.problem)

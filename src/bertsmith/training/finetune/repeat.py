@@ -32,8 +32,8 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.finetune.encoder_cache import EncoderCache
 from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, facts, finetune
+from bertsmith.training.finetune.model import save_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe
-from bertsmith.training.finetune.result import save_task_model
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 

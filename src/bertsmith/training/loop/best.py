@@ -42,8 +42,8 @@ class BestWeights:
         self._settings = settings
         self._kept: dict[str, Tensor] = {}
         self.facts: dict[str, Any] = {}
-        """{}, or of the best one: step, whose weights, figure, value, evaluation; evaluations
-        `waited` since, and the step of the last one `offered`."""
+        """{}, or of the best one: step, which weights, figure, evaluation; how many evaluations
+        were `waited` since, and the step of the last one `offered`."""
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -69,23 +69,25 @@ class BestWeights:
         name = self._settings.figure or next(iter(evaluation.figures))
         if name not in evaluation.figures:
             raise unknown("figure of this task", name, evaluation.figures)
-        value = evaluation.figures[name]
-        if not self._is_better(name, value, evaluation.total):
+        if not self._is_better(name, evaluation):
             self.facts = {**self.facts, "waited": self.facts["waited"] + 1, "offered": step}
             return
         self._kept = {name: w.detach().clone() for name, w in self._weights().items()}
-        self.facts = {"step": step, "weights": weights, "figure": name, "value": value}
+        self.facts = {"step": step, "weights": weights, "figure": name}
         self.facts |= {"waited": 0, "offered": step}
         # Perplexities follow from losses, and may be infinite, which JSON does not know.
         self.facts["evaluation"] = {
             key: part for key, part in evaluation.to_json().items() if key != "perplexity"
         }
 
-    def _is_better(self, name: str, value: float, loss: float) -> bool:
+    def _is_better(self, name: str, evaluation: Evaluation) -> bool:
         best = self.evaluation
-        if best is None or self._better(name, value, best.figures[name]):
+        if best is None:
             return True
-        return value == best.figures[name] and loss < best.total
+        value, before = evaluation.figures[name], best.figures[name]
+        if self._better(name, value, before):
+            return True
+        return value == before and evaluation.total < best.total
 
     @torch.no_grad()
     def apply(self) -> None:

@@ -156,12 +156,12 @@ class _Loop:
         if evaluation is None:
             return
         self.journal.evaluated("eval", evaluation)
-        self._best.offer(self._state.step, evaluation)
         if not math.isfinite(evaluation.total):
             fault = DivergedError(
                 f"the held-out loss is {evaluation.total} at step {self._state.step:,}"
             )
             raise self._rescued(fault)
+        self._best.offer(self._state.step, evaluation)
 
     def _save(self, reason: str) -> None:
         began = time.monotonic()

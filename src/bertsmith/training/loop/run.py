@@ -13,7 +13,7 @@ from torch import nn
 
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.checkpoints.resume import Fact
-from bertsmith.training.execution.ranks import Ranks, SingleRank
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.execution.stop import NeverStop, StopRequest
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings, Better, larger
@@ -48,7 +48,7 @@ class Run:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     accept: frozenset[str] = frozenset()
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    ranks: Ranks = field(default_factory=SingleRank)
+    ranks: Ranks = field(default_factory=Ranks)
     precision: Precision = nullcontext
     watch: Watcher | None = None
     stop: StopRequest = field(default_factory=NeverStop)

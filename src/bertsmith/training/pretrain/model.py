@@ -1,4 +1,4 @@
-"""The model to pre-train, fresh or from a folder."""
+"""The model to pre-train, fresh or from a folder, and the folder of the result."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from torch import nn
 
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.extras import (
     HEADS_KEY,
     OBJECTIVE_HEADS,
+    objective_heads,
     read_objective_heads,
 )
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.tensors import listed
+from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model, build
 from bertsmith.models.init import look_at_neighbors
 from bertsmith.models.spec import Spec
+from bertsmith.models.surgery import copy_weights, whole_model, whole_tensor
 from bertsmith.models.variant import Variant
 from bertsmith.models.variants import find
 from bertsmith.objectives.program import PretrainModule, Program
+from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.pretrain.model_settings import attention_dropout, spec_of
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
@@ -70,7 +75,10 @@ class RecipeBuilder:
         if self._recipe.model.init == "local_attention":
             log.warning("the weights come from a model folder: model.init does not change them")
         model = self._built(self.spec, heads)
-        _copy(self._loaded.model, model)
+        copied = copy_weights(self._loaded.model, model)
+        _warn_fresh(_part(name) for name, _ in model.named_parameters() if name not in copied)
+        stored = self._loaded.model.named_parameters()
+        _warn_left_out(_part(name) for name, _ in stored if name not in copied)
         return model
 
     def companion(self, spec: Spec, heads: Sequence[str]) -> Model:
@@ -97,36 +105,24 @@ class RecipeBuilder:
 
 
 def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: str) -> LoadedFolder:
-    """The model to go on from; its vocabulary must be that of the corpus."""
+    """The model to continue from; its vocabulary must be that of the corpus."""
     loaded = load_model(init)
     corpus.require_vocabulary(loaded.tokenizer, str(init))
     model = loaded.model
     if model.variant.name != recipe.model.variant:
         raise ConfigError(
-            f"{init} is a {model.variant.name} model and the recipe asks for "
+            f"{init} is a {model.variant.name} model and the recipe is for "
             f"{recipe.model.variant}; set model.variant={model.variant.name} or take another recipe"
         )
     changed = [n for n in ("layers", "hidden", "heads", "embedding") if getattr(recipe.model, n)]
     if changed:
-        raise ConfigError(f"with a model to go on from, model.{changed[0]} cannot be chosen")
+        raise ConfigError(f"with a model to continue from, model.{changed[0]} cannot be chosen")
     model.spec = replace(
         model.spec,
         dropout=model.spec.dropout if recipe.model.dropout is None else recipe.model.dropout,
         attention_dropout=attention_dropout(recipe.model, model.spec, device),
     )
     return loaded
-
-
-def _copy(source: Model, target: Model) -> None:
-    """Weights of the same name; says what has to begin anew and what is left behind."""
-    stored = dict(source.named_parameters())
-    ours = dict(target.named_parameters())
-    both = ours.keys() & stored.keys()
-    with torch.no_grad():
-        for name in both:
-            ours[name].copy_(stored[name])
-    _tell_begun(".".join(name.split(".")[:2]) for name in ours.keys() - both)
-    _tell_left(".".join(name.split(".")[:2]) for name in stored.keys() - both)
 
 
 def _fill_own_heads(heads: nn.ModuleDict, loaded: LoadedFolder) -> None:
@@ -144,8 +140,8 @@ def _fill_own_heads(heads: nn.ModuleDict, loaded: LoadedFolder) -> None:
     with torch.no_grad():
         for name in wanted:
             ours[name].copy_(stored[name])
-    _tell_begun(f"{name} head" for name in _objectives(ours) - both)
-    _tell_left(f"{name} head" for name in _objectives(stored) - both)
+    _warn_fresh(f"{name} head" for name in _objectives(ours) - both)
+    _warn_left_out(f"{name} head" for name in _objectives(stored) - both)
 
 
 def _objectives(names: Iterable[str]) -> set[str]:
@@ -157,12 +153,17 @@ def _objective(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _tell_begun(parts: Iterable[str]) -> None:
+def _part(name: str) -> str:
+    """The part of a model that a parameter belongs to: "heads.masked_lm"."""
+    return ".".join(name.split(".")[:2])
+
+
+def _warn_fresh(parts: Iterable[str]) -> None:
     if named := sorted(set(parts)):
         log.warning("the model has no %s yet: these begin at random", ", ".join(named))
 
 
-def _tell_left(parts: Iterable[str]) -> None:
+def _warn_left_out(parts: Iterable[str]) -> None:
     if named := sorted(set(parts)):
         log.warning("nothing trains the %s of the model: left out", ", ".join(named))
 
@@ -174,3 +175,24 @@ def _check_length(recipe: PretrainRecipe, spec: Spec) -> None:
             f"texts of {longest} tokens do not fit the {spec.longest} positions of the "
             "model; set model.positions, or a shorter input.max_length"
         )
+
+
+def save_result(module: PretrainModule, tokenizer: Tokenizer, out: Path, *, write: bool) -> None:
+    """Put the model folder into `out`, companions (ELECTRA's generator) into folders inside.
+
+    Heads that published models do not have get a file of their own. With sharded weights
+    every rank must call this; only the one with `write` touches the disk.
+    """
+    model = whole_model(module.model)
+    companions = {
+        name: whole_model(one) for name, one in module.companions.items() if isinstance(one, Model)
+    }
+    own = {name: whole_tensor(tensor) for name, tensor in module.own_heads.named_parameters()}
+    if not write:
+        return
+    for name, companion in companions.items():
+        save_model(companion, tokenizer, out / name, overwrite=True)
+    with result_folder(out) as staging:
+        save_model(model, tokenizer, staging, extras=objective_heads(own))
+    if not own:
+        (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives

@@ -19,9 +19,8 @@ from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome, Run
-from bertsmith.training.pretrain.model import build_module
+from bertsmith.training.pretrain.model import build_module, save_result
 from bertsmith.training.pretrain.recipe import PretrainRecipe
-from bertsmith.training.pretrain.result import save_result
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
 log = logging.getLogger(__name__)
