@@ -10,7 +10,7 @@ from finetune_record import finetune_record
 from html_tree import Tree
 from proof_cases import CASES, classify_case
 
-from bertsmith.cli.views.finetune import result_lines
+from bertsmith.cli.views.results import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
 from bertsmith.report.finetune.figures import percent, plural, said
 from bertsmith.report.finetune.overfitting import overfitting
@@ -120,7 +120,7 @@ def test_the_page_shows_the_figures_of_the_record(record) -> None:
     assert worst["texts"][0] in words
     assert worst["place"] in words
     assert percent(record["test"]["calibration"]["ece"]) in words
-    assert "83 s" in words
+    assert "1 min 23 s" in words
     assert "the mean of all tokens, last layer" in words
     assert "/home/a" not in words
 

@@ -74,7 +74,7 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
         "% on 100 test rows",
         "3 labels: neg, neutral, pos",
         "## Intended use",
-        "120 steps (4 epochs) in 83 s",
+        "120 steps (4 epochs) in 1 min 23 s",
         "rows stand in two splits",
         "calibration error",
         'bertsmith.load("DIR")',

@@ -159,8 +159,8 @@ def _executed(
             f"only the head is trained (encoder.frozen), and a learning rate of {rate:g} is low "
             "for that; without one it is chosen by the size of the vectors"
         )
-    splits = _rows(request, recipe, observer)
-    job = _job(request, splits)
+    splits = read_rows(request, recipe, observer)
+    job = finetune_job(request, splits)
     sections = _survey(job, splits, observer)
     with observer.training() as watch:
         trained = _trained(request, job, execution, observer, watch)
@@ -181,7 +181,7 @@ def _executed(
     return FinetunedModel(folder=job.folder, outcome=trained.outcome, record=record, report=report)
 
 
-def _rows(request: FinetuneRequest, recipe: FinetuneRecipe, observer: Observer) -> Splits:
+def read_rows(request: FinetuneRequest, recipe: FinetuneRecipe, observer: Observer) -> Splits:
     """The rows of each split; a folder made for nothing is removed again."""
     new = not request.out.exists()
     request.out.mkdir(parents=True, exist_ok=True)
@@ -206,7 +206,8 @@ def _rows(request: FinetuneRequest, recipe: FinetuneRecipe, observer: Observer) 
     return splits
 
 
-def _job(request: FinetuneRequest, splits: Splits) -> FinetuneJob:
+def finetune_job(request: FinetuneRequest, splits: Splits) -> FinetuneJob:
+    """The job on all rows, with the recipe of their task."""
     spec = splits.specs["train"]
     if spec.task is None:
         raise ConfigError(f"{request.data}: the task of these rows is not clear; set --task")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from bertsmith.cli.shared.console import printable
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -224,12 +225,6 @@ def _report(message: str, error: Exception, *, debug: bool, exit_code: int) -> i
         traceback.print_exception(error, file=sys.stderr)
     sys.stderr.write(f"error: {printable(message)}\n")
     return exit_code
-
-
-def printable(message: str) -> str:
-    """The message with control characters, which could drive a terminal, escaped."""
-    kept = (c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in message)
-    return "".join(kept).encode("utf-8", "backslashreplace").decode()
 
 
 def _interrupted() -> int:

@@ -12,7 +12,7 @@ import typer
 
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
-from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, spread
+from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,17 +26,14 @@ What = Annotated[
 ]
 Figure = Annotated[
     str | None,
-    typer.Option(
+    option(
+        OUTPUT,
         "--figure",
+        "Metric to compare; the main metric of the task if unset.",
         metavar="METRIC",
-        help="Metric to compare; the main metric of the task if unset.",
-        rich_help_panel=OUTPUT,
     ),
 ]
-Samples = Annotated[
-    int,
-    typer.Option("--samples", min=100, help="Number of bootstrap samples.", rich_help_panel=OUTPUT),
-]
+Samples = Annotated[int, option(OUTPUT, "--samples", "Number of bootstrap samples.", min=100)]
 
 
 @spread
@@ -85,7 +82,7 @@ def compare(
         record = {"first_model": folders[0], "second_model": folders[1], "file": str(path)}
         text = json.dumps(record | comparison.to_json(), ensure_ascii=False, indent=2)
     else:
-        from bertsmith.cli.app import printable
+        from bertsmith.cli.shared.console import printable
 
         text = printable("\n".join(comparison.words(*_short(folders))))
     sys.stdout.write(text + "\n")

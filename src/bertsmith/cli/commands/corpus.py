@@ -22,6 +22,7 @@ from bertsmith.cli.shared.options import (
     TextEncoding,
     TextFormat,
     column,
+    option,
     spread,
 )
 from bertsmith.errors import ConfigError, InputFileError, WriteError
@@ -43,61 +44,39 @@ Files = Annotated[
 ]
 TokenizerModel = Annotated[
     str | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Model folder or name whose tokenizer is used.",
-        rich_help_panel=MODEL,
-    ),
+    option(MODEL, "--model", "Model folder or name whose tokenizer is used.", metavar="MODEL"),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
-    typer.Option(
+    option(
+        DATA,
         "--on-error",
-        help="Unreadable lines of .txt and .jsonl, and empty files: stop with their place, or skip "
+        "Unreadable lines of .txt and .jsonl, and empty files: stop with their place, or skip "
         "and count them (tables always stop).",
-        rich_help_panel=DATA,
     ),
 ]
 Shards = Annotated[
     Path, typer.Argument(metavar="SHARDS", help="Corpus folder made by `bertsmith corpus build`.")
 ]
 
-CorpusFolder = Annotated[
-    Path,
-    typer.Option("--out", metavar="DIR", help="Corpus folder to write.", rich_help_panel=OUTPUT),
-]
+CorpusFolder = Annotated[Path, option(OUTPUT, "--out", "Corpus folder to write.", metavar="DIR")]
 CorpusSegmenter = Annotated[
     Literal["auto", "character", "jieba"],
-    typer.Option(
+    option(
+        DATA,
         "--segmenter",
-        help="Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
+        "Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
         "is Chinese; character: every character is a word, much faster.",
-        rich_help_panel=DATA,
     ),
 ]
 Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="Processes; one per core if unset.", rich_help_panel=COMPUTE
-    ),
+    int | None, option(COMPUTE, "--workers", "Processes; one per core if unset.", min=1)
 ]
-Top = Annotated[
-    int,
-    typer.Option("--top", min=1, help="Maximum number of words.", rich_help_panel=OUTPUT),
-]
-MinCount = Annotated[
-    int,
-    typer.Option("--min-count", min=1, help="Minimum frequency of a word.", rich_help_panel=OUTPUT),
-]
+Top = Annotated[int, option(OUTPUT, "--top", "Maximum number of words.", min=1)]
+MinCount = Annotated[int, option(OUTPUT, "--min-count", "Minimum frequency of a word.", min=1)]
 WordsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write the words, one per line, for `extend`.",
-        rich_help_panel=OUTPUT,
-    ),
+    option(OUTPUT, "--out", "Write the words, one per line, for `extend`.", metavar="FILE"),
 ]
 
 
@@ -107,12 +86,12 @@ class TextReading:
 
     form: Annotated[
         Literal["sentences", "paragraphs", "documents"] | None,
-        typer.Option(
+        option(
+            DATA,
             "--form",
-            help="What a line of a .txt file is. sentences: one sentence, blank lines between "
+            "What a line of a .txt file is. sentences: one sentence, blank lines between "
             "documents; paragraphs: the same, but lines are split into sentences; documents: a "
             "whole document. Detected and printed if unset.",
-            rich_help_panel=DATA,
         ),
     ] = None
     field: Field = None
@@ -125,10 +104,9 @@ class TextReading:
 class TokenizerChoice:
     """Which tokenizer; one of the two."""
 
-    vocab: Annotated[
-        Path | None,
-        typer.Option("--vocab", metavar="DIR", help="Tokenizer folder.", rich_help_panel=MODEL),
-    ] = None
+    vocab: Annotated[Path | None, option(MODEL, "--vocab", "Tokenizer folder.", metavar="DIR")] = (
+        None
+    )
     model: TokenizerModel = None
 
     def load(self) -> Tokenizer:
@@ -163,7 +141,8 @@ def build(
 
         bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
     """
-    from bertsmith.cli.shared.console import meter, note
+    from bertsmith.cli.shared.console import note, write_json, write_lines
+    from bertsmith.cli.views.progress import meter
     from bertsmith.corpus.build import CorpusSettings, build_corpus
 
     settings = CorpusSettings(
@@ -182,13 +161,13 @@ def build(
             out,
             settings,
             workers=workers,
-            progress=lambda documents, share: shown.update(documents, share),
+            progress=shown,
             notice=lambda message: note(message, quiet=quiet),
         )
     if as_json:
-        typer.echo(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
+        write_json(report.as_dict())
     else:
-        typer.echo("\n".join([f"{out}:", *(f"  {line}" for line in report.lines())]))
+        write_lines([f"{out}:", *(f"  {line}" for line in report.lines())])
 
 
 @app.command()

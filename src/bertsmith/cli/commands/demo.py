@@ -82,7 +82,7 @@ def _loaded(console: Console, model: str) -> Embedder:
 
 
 def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
-    from bertsmith.cli.shared.console import meter
+    from bertsmith.cli.views.progress import meter
     from bertsmith.files.vectors import VectorWriter
     from bertsmith.runtime.embedder import EncodingAccount
 
@@ -90,7 +90,7 @@ def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: P
     with meter("embed", quiet=not sys.stderr.isatty()) as shown:
         vectors = embedder.encode(
             [passage.text for passage in found],
-            progress=lambda done: shown.update(done, done / len(found)),
+            progress=lambda done: shown(done, done / len(found)),
             account=account,
         )
     out.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     """A classifier of docstrings: rows, training, accuracy, its report."""
     from rich.markup import escape
 
-    from bertsmith.cli.views.finetune import watching
+    from bertsmith.cli.views.progress import watch_training
     from bertsmith.demo import finetuning
     from bertsmith.demo.library_parts import PARTS, write_parts
     from bertsmith.runtime.predictor import load_predictor
@@ -147,7 +147,7 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     console.print(f"rows    {rows:,} docstrings of {len(set(PARTS.values()))} parts")
     folder = out / "classifier"
     start = time.perf_counter()
-    with watching(folder, quiet=not sys.stderr.isatty()) as watch:
+    with watch_training(folder, quiet=not sys.stderr.isatty()) as watch:
         result = finetuning.train(out / "docstrings.csv", model, folder, watch)
     record = result.record or {}
     training = record["training"]
@@ -172,7 +172,7 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
     """A vocabulary, shards, a minute of training, its curve, and three masks filled."""
     from rich.markup import escape
 
-    from bertsmith.cli.views.pretrain import watching
+    from bertsmith.cli.views.progress import watch_training
     from bertsmith.demo import pretraining
     from bertsmith.report.curves import write_report
 
@@ -185,7 +185,7 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
         f"{material.vocabulary:,}, in {time.perf_counter() - start:.1f} s"
     )
     folder = out / "bert"
-    with watching(quiet=not sys.stderr.isatty()) as watch:
+    with watch_training(quiet=not sys.stderr.isatty()) as watch:
         outcome = pretraining.train(material, folder, seconds, watch)
     rate = outcome.tokens / max(outcome.seconds, 1e-9)
     console.print(

@@ -24,6 +24,7 @@ from bertsmith.cli.shared.options import (
     TextFormat,
     Threads,
     column,
+    option,
     spread,
 )
 from bertsmith.errors import ConfigError, WriteError
@@ -41,21 +42,15 @@ File = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option(
+    option(
+        OUTPUT,
         "--out",
+        "Vectors as .npy (float32), .tsv or .jsonl; replaced only when the new file is complete.",
         metavar="FILE",
-        help="Vectors as .npy (float32), .tsv or .jsonl; replaced only when the new file is "
-        "complete.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 Prompt = Annotated[
-    str | None,
-    typer.Option(
-        "--prompt",
-        help="Name of a prompt of the model, prepended to each text.",
-        rich_help_panel=MODEL,
-    ),
+    str | None, option(MODEL, "--prompt", "Name of a prompt of the model, prepended to each text.")
 ]
 
 
@@ -95,7 +90,8 @@ def embed(
 
         bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
     """
-    from bertsmith.cli.shared.console import meter, note
+    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.views.progress import meter
     from bertsmith.files.vectors import check_target
 
     check_target(out)
@@ -111,7 +107,7 @@ def embed(
         def progress(done: int) -> None:
             # The reader runs ahead of the encoder by a block: scale its place in the file back.
             ahead = texts.account.texts
-            shown.update(done, texts.share and texts.share * min(1.0, done / max(1, ahead)))
+            shown(done, texts.share and texts.share * min(1.0, done / max(1, ahead)))
 
         rows = _write(embedder, texts, out, computing.prompt, progress, account)
     for remark in texts.account.notes():
@@ -122,7 +118,7 @@ def embed(
 
 def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds: float) -> str:
     """What was done, in a few lines for people."""
-    from bertsmith.cli.shared.console import duration
+    from bertsmith.report.elements.values import duration
 
     rate = account.texts / max(seconds, 1e-9)
     lines = [

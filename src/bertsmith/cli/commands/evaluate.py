@@ -11,7 +11,7 @@ import typer
 
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
-from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, spread
+from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError
 
 What = Annotated[
@@ -19,21 +19,16 @@ What = Annotated[
 ]
 AnswersFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        MODEL,
         "--answers",
+        "Evaluate a file of SQuAD predictions (id to answer) instead of a model.",
         metavar="PRED.json",
-        help="Evaluate a file of SQuAD predictions (id to answer) instead of a model.",
-        rich_help_panel=MODEL,
     ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        metavar="DIR",
-        help="Also write evaluation.json and predictions.jsonl.",
-        rich_help_panel=OUTPUT,
-    ),
+    option(OUTPUT, "--out", "Also write evaluation.json and predictions.jsonl.", metavar="DIR"),
 ]
 SHOWN_CLASSES = 40
 
@@ -65,7 +60,7 @@ def evaluate(
     if as_json:
         text = json.dumps(record, ensure_ascii=False, indent=2)
     else:
-        from bertsmith.cli.views.evaluate import proof_lines
+        from bertsmith.cli.views.results import proof_lines
 
         text = "\n".join(proof_lines(record, most=SHOWN_CLASSES))
     sys.stdout.write(text + "\n")

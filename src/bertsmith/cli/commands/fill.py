@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.options import OUTPUT, Json, MaskedModelArgument, spread
+from bertsmith.cli.shared.options import OUTPUT, Json, MaskedModelArgument, option, spread
 
 if TYPE_CHECKING:
     from bertsmith.runtime.mask_filling import Filled
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="Text with [MASK] (or the mask token of the model).")
 ]
-Top = Annotated[
-    int,
-    typer.Option("--top", min=1, help="Number of candidates per mask.", rich_help_panel=OUTPUT),
-]
+Top = Annotated[int, option(OUTPUT, "--top", "Number of candidates per mask.", min=1)]
 
 
 @spread
@@ -45,7 +42,7 @@ def fill(model: MaskedModelArgument, text: Text, top: Top = 5, as_json: Json = F
 
 def _show(filled: Filled) -> None:
     """Guesses as lines: mask number, probability, token."""
-    from bertsmith.cli.app import printable
+    from bertsmith.cli.shared.console import printable
 
     several = len(filled.guesses) > 1
     lines = []

@@ -13,58 +13,37 @@ from bertsmith.cli.shared.options import (
     DATA,
     TRAINING,
     Accept,
-    BatchSize,
     DataArgument,
     DevFile,
-    Epochs,
-    LearningRate,
-    MaxLength,
     ModelOption,
     Quiet,
-    RecipeOption,
     RunFolder,
-    Seed,
-    Set,
     TestFile,
-    Threads,
-    TrainingDevice,
-    TrainingPrecision,
     TruncationSide,
-    overrides,
+    option,
     spread,
 )
+from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.api.finetune import FinetuneRequest
 
 SplitShares = Annotated[
-    str,
-    typer.Option(
-        "--split",
-        metavar="TRAIN/DEV/TEST",
-        help="Split of a single file, in percent.",
-        rich_help_panel=DATA,
-    ),
+    str, option(DATA, "--split", "Split of a single file, in percent.", metavar="TRAIN/DEV/TEST")
 ]
-SplitSeed = Annotated[
-    int,
-    typer.Option("--split-seed", min=0, help="Random seed of the split.", rich_help_panel=DATA),
-]
+SplitSeed = Annotated[int, option(DATA, "--split-seed", "Random seed of the split.", min=0)]
 Seeds = Annotated[
     int,
-    typer.Option(
+    option(
+        TRAINING,
         "--seeds",
+        "Train with this many consecutive seeds; report mean and interval.",
         min=1,
-        help="Train with this many consecutive seeds; report mean and interval.",
-        rich_help_panel=TRAINING,
     ),
 ]
 Folds = Annotated[
-    int | None,
-    typer.Option(
-        "--folds", min=2, help="Number of cross-validation folds.", rich_help_panel=TRAINING
-    ),
+    int | None, option(TRAINING, "--folds", "Number of cross-validation folds.", min=2)
 ]
 
 
@@ -79,45 +58,18 @@ class SplitOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinetuneOptions:
-    """The recipe, and its most used settings by short names."""
+class FinetuneOptions(RecipeOptions):
+    """The recipe, and what only a whole fine-tuning has."""
 
-    recipe: RecipeOption = None
-    epochs: Epochs = None
-    lr: LearningRate = None
-    batch: BatchSize = None
-    max_length: MaxLength = None
     keep: TruncationSide = None
-    seed: Seed = None
     seeds: Seeds = 1
     folds: Folds = None
-    set: Set = None
     accept: Accept = None
 
-    def overrides(self) -> list[str]:
+    def settings(self) -> list[str]:
         """The settings that were given, as --set would take them."""
-        short = {
-            "length.max_length": self.max_length,
-            "length.keep": f'"{self.keep}"' if self.keep else None,
-            "plan.epochs": self.epochs,
-            "optimizer.lr": self.lr,
-            "plan.batch": self.batch,
-            "run.seed": self.seed,
-        }
-        return [*(self.set or []), *overrides(short)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinetuneCompute:
-    """Device, threads and precision: short names for the section `run` of the recipe."""
-
-    device: TrainingDevice = None
-    precision: TrainingPrecision = None
-    threads: Threads = None
-
-    def overrides(self) -> list[str]:
-        """The settings that were given, as --set would take them."""
-        return overrides({"run.precision": self.precision, "run.threads": self.threads})
+        keep = [f'length.keep="{self.keep}"'] if self.keep else []
+        return [*self.overrides(), *keep]
 
 
 @spread
@@ -128,7 +80,6 @@ def finetune(
     reading: DataOptions,
     rows: SplitOptions,
     plan: FinetuneOptions,
-    place: FinetuneCompute,
     quiet: Quiet = False,
 ) -> None:
     """Fine-tune a model on labeled rows and report what it is worth; the same command resumes.
@@ -151,7 +102,7 @@ def finetune(
         model=model,
         out=out,
         recipe=plan.recipe,
-        overrides=[*plan.overrides(), *place.overrides()],
+        overrides=plan.settings(),
         accept=plan.accept or [],
         spec=reading.labeled(),
         on_error=reading.on_error,
@@ -160,7 +111,7 @@ def finetune(
         split_seed=rows.split_seed,
         seeds=plan.seeds,
         folds=plan.folds,
-        device=place.device,
+        device=plan.device,
     )
     code = _run(request, quiet=quiet)
     sys.stdout.flush()
@@ -172,10 +123,13 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
     """Fine-tune, print what came out, and give the exit code."""
     from bertsmith.api.finetune import run_finetune
     from bertsmith.cli.shared.training_process import training_process
-    from bertsmith.cli.views.finetune import result_lines, stopped_line, watching
     from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.cli.views.progress import watch_training
+    from bertsmith.cli.views.results import result_lines, stopped_line
 
-    observer = ConsoleObserver(quiet=quiet, watching=lambda: watching(request.out, quiet=quiet))
+    observer = ConsoleObserver(
+        quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
+    )
     with training_process(request.read_recipe(request.spec.task).run) as stop:
         result = run_finetune(request, observer, stop=stop)
     if result.record is not None and result.report is not None:

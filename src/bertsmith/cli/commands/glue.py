@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.console import note
-from bertsmith.cli.shared.options import DATA, Epochs, Json, Quiet, StudyFolder, spread
-from bertsmith.cli.shared.trials_run import TrialOptions
+from bertsmith.cli.shared.options import DATA, Json, Quiet, StudyFolder, option, spread
+from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
     from bertsmith.training.studies.data_sets import FoundSets
-    from bertsmith.training.studies.glue import DataSetRun
     from bertsmith.training.studies.trials import Trials
 
 What = Annotated[
@@ -25,35 +23,24 @@ What = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="SET",
-        help="Data set: cola, sst2, tnews, squad, ...; repeatable.",
-        rich_help_panel=DATA,
-    ),
+    option(DATA, "--only", "Data set: cola, sst2, tnews, squad, ...; repeatable.", metavar="SET"),
 ]
 RowCount = Annotated[
-    int | None,
-    typer.Option(
-        "--rows", min=2, help="Maximum number of training and of dev rows.", rich_help_panel=DATA
-    ),
+    int | None, option(DATA, "--rows", "Maximum number of training and of dev rows.", min=2)
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
-    """Which data sets, and how much of them."""
+class Which(RecipeOptions):
+    """Which data sets, how much of them, and how they are trained on."""
 
     only: Only = None
     rows: RowCount = None
-    epochs: Epochs = None
     out: StudyFolder = None
 
 
 @spread
-def glue(
-    what: What, which: Which, settings: TrialOptions, as_json: Json = False, quiet: Quiet = False
-) -> None:
+def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) -> None:
     """Fine-tune a model on every available data set of GLUE and CLUE, and print a table.
 
     DATA holds folders (or files) named as published: CoLA, SST-2, tnews_public, ...; each is
@@ -66,16 +53,11 @@ def glue(
 
         bertsmith glue my-bert glue_data/ --only cola --only sst2 --rows 2000
     """
-    from bertsmith.cli.shared.trials_run import (
-        computing,
-        kept_in,
-        run_shown,
-        weights_mark,
-        write_json,
-        write_lines,
-    )
-    from bertsmith.training.studies.data_sets import find_sets
-    from bertsmith.training.studies.glue import glue_trial
+    from bertsmith.api.studies import weights_mark
+    from bertsmith.cli.shared.console import note, write_json, write_lines
+    from bertsmith.cli.shared.studies import run_study
+    from bertsmith.training.studies.data_sets import SETS, find_sets
+    from bertsmith.training.studies.glue import DataSetRun, glue_trial
 
     if len(what) != 2:
         raise ConfigError(
@@ -83,15 +65,30 @@ def glue(
         )
     model, data = what[0], Path(what[1])
     mark = weights_mark(model)
-    shelf = find_sets(data)
-    names = _wanted(shelf, which.only or (), data)
+    sets = find_sets(data)
     out = which.out or Path(f"{Path(model).resolve().name}-glue")
+    runs = [
+        DataSetRun(
+            one=SETS[name],
+            path=sets.found[name],
+            recipe=which.read(name),
+            model=model,
+            out=out / name,
+            rows=which.rows,
+            mark=mark,
+        )
+        for name in _wanted(sets, which.only or (), data)
+    ]
     note(f"models and finished runs are stored in {out}", quiet=quiet)
-    runs = [_run(name, shelf, model, which, settings, out, mark) for name in names]
-    with kept_in(out) as folder, computing(runs[0].recipe, folder, settings.device) as execution:
-        trials = [glue_trial(run, execution) for run in runs]
-        done = run_shown(trials, folder, quiet=quiet, go_on=True)
-    record = _record(model, data, done, shelf)
+    done = run_study(
+        lambda execution: [glue_trial(run, execution) for run in runs],
+        runs[0].recipe.run,
+        out,
+        device=which.device,
+        quiet=quiet,
+        keep_going=True,
+    )
+    record = _record(model, data, done, sets)
     if as_json:
         write_json(record)
     else:
@@ -100,17 +97,17 @@ def glue(
         raise typer.Exit(1)
 
 
-def _wanted(shelf: FoundSets, only: Sequence[str], data: Path) -> list[str]:
+def _wanted(sets: FoundSets, only: Sequence[str], data: Path) -> list[str]:
     """The data sets to run: those of GLUE and CLUE that are available, or those named."""
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     for name in only:
         if name not in SETS:
             raise unknown("data set", name, SETS)
-        if name not in shelf.found:
-            why = shelf.unusable.get(name, f"{data} holds no folder or file of that name")
+        if name not in sets.found:
+            why = sets.unusable.get(name, f"{data} holds no folder or file of that name")
             raise InputFileError(f"{name}: {why}")
-    names = list(only) or [name for name in shelf.found if SETS[name].suite in SUITES]
+    names = list(only) or [name for name in sets.found if SETS[name].suite in SUITES]
     if not names:
         known = ", ".join(name for name, one in SETS.items() if one.suite in SUITES)
         raise InputFileError(
@@ -119,31 +116,7 @@ def _wanted(shelf: FoundSets, only: Sequence[str], data: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _run(
-    name: str,
-    shelf: FoundSets,
-    model: str,
-    which: Which,
-    settings: TrialOptions,
-    out: Path,
-    mark: str,
-) -> DataSetRun:
-    from bertsmith.training.studies.data_sets import SETS
-    from bertsmith.training.studies.glue import DataSetRun
-
-    one = SETS[name]
-    return DataSetRun(
-        one=one,
-        path=shelf.found[name],
-        recipe=settings.read(None, named=name, epochs=which.epochs),
-        model=model,
-        out=out / name,
-        rows=which.rows,
-        mark=mark,
-    )
-
-
-def _record(model: str, data: Path, done: Trials, shelf: FoundSets) -> dict[str, Any]:
+def _record(model: str, data: Path, done: Trials, sets: FoundSets) -> dict[str, Any]:
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     ran = {one.name for one in done.rows}
@@ -152,16 +125,17 @@ def _record(model: str, data: Path, done: Trials, shelf: FoundSets) -> dict[str,
         "data": str(data),
         "sets": [{"suite": SETS[one.name].suite, **one.to_json()} for one in done.rows],
         "failed": dict(done.failed),
-        "absent": {suite: shelf.absent(suite) for suite in SUITES},
-        "unusable": dict(shelf.unusable),
-        "not_run": [name for name in shelf.found if name not in ran and name not in done.failed],
+        "absent": {suite: sets.absent(suite) for suite in SUITES},
+        "unusable": dict(sets.unusable),
+        "not_run": [name for name in sets.found if name not in ran and name not in done.failed],
     }
 
 
 def _lines(record: Mapping[str, Any]) -> list[str]:
     """The table, a line for each figure; then what is not in it."""
-    from bertsmith.cli.shared.console import duration
-    from bertsmith.cli.views.trials import figure_text, table_lines
+    from bertsmith.cli.shared.console import table_lines
+    from bertsmith.cli.shared.studies import figure_text
+    from bertsmith.report.elements.values import duration
     from bertsmith.training.studies.data_sets import SETS
 
     rows = []

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from bertsmith.cli.shared.options import OUTPUT, Json, ModelArgument, spread
+from bertsmith.cli.shared.options import OUTPUT, Json, ModelArgument, option, spread
 
 if TYPE_CHECKING:
     from bertsmith.folders.describe import Description
@@ -17,10 +15,7 @@ if TYPE_CHECKING:
 def info(
     name: ModelArgument,
     hashes: Annotated[
-        bool,
-        typer.Option(
-            "--hashes", help="Also print the sha256 of every file.", rich_help_panel=OUTPUT
-        ),
+        bool, option(OUTPUT, "--hashes", "Also print the sha256 of every file.")
     ] = False,
     as_json: Json = False,
 ) -> None:

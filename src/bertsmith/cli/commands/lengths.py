@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,22 +13,18 @@ import typer
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.options import (
     TRAINING,
-    DevFile,
     DevRows,
     Json,
     ModelOption,
     Quiet,
-    StudyFolder,
     TrainRows,
-    TrialEpochs,
+    option,
     spread,
 )
-from bertsmith.cli.shared.trials_run import TrialOptions
+from bertsmith.cli.shared.studies import StudyOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bertsmith.tasks.length import LengthSettings
+    from bertsmith.api.finetune import FinetuneRequest
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import Verdict
     from bertsmith.training.studies.store import TrialResult
@@ -36,34 +34,31 @@ Data = Annotated[
 ]
 Compare = Annotated[
     bool,
-    typer.Option(
+    option(
+        TRAINING,
         "--compare",
-        help="Train with each way of truncation (head, tail, head+tail, windows) and compare.",
-        rich_help_panel=TRAINING,
+        "Train with each way of truncation (head, tail, head+tail, windows) and compare.",
     ),
 ]
 WithWindows = Annotated[
     bool | None,
-    typer.Option(
+    option(
+        TRAINING,
         "--windows/--no-windows",
-        help="With --compare: also overlapping windows; if unset, where texts are 2 to 6 times too "
+        "With --compare: also overlapping windows; if unset, where texts are 2 to 6 times too "
         "long.",
-        rich_help_panel=TRAINING,
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparing:
+class Comparing(StudyOptions):
     """How the ways of truncation are compared."""
 
-    compare: Compare = False
-    windows: WithWindows = None
     rows: TrainRows = 600
     dev_rows: DevRows = 400
-    epochs: TrialEpochs = 2.0
-    dev: DevFile = None
-    out: StudyFolder = None
+    compare: Compare = False
+    windows: WithWindows = None
 
 
 @spread
@@ -72,7 +67,6 @@ def lengths(
     model: ModelOption,
     comparing: Comparing,
     reading: DataOptions,
-    settings: TrialOptions,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -87,110 +81,66 @@ def lengths(
 
         bertsmith lengths imdb/ --model all-MiniLM-L6-v2 --compare --max-length 128
     """
-    from bertsmith.cli.shared.trials_run import kept_in, write_json, write_lines
+    from bertsmith.cli.shared.console import write_json, write_lines
 
-    if comparing.compare:
-        with kept_in(comparing.out) as folder:
-            record, lines = _compared(
-                data, model, comparing, reading, settings, folder, quiet=quiet
-            )
-    else:
-        record, lines = _measured(data, model, reading, settings)
+    with tempfile.TemporaryDirectory(prefix="bertsmith-") as folder:
+        request = comparing.request(data, model, reading, comparing.out or Path(folder))
+        if comparing.compare:
+            record, lines = _compared(request, comparing, quiet=quiet)
+        else:
+            record, lines = _measured(request)
     if as_json:
         write_json(record)
     else:
         write_lines(lines)
 
 
-def _measured(
-    data: Path, model: str, reading: DataOptions, settings: TrialOptions
-) -> tuple[dict[str, Any], list[str]]:
+def _measured(request: FinetuneRequest) -> tuple[dict[str, Any], list[str]]:
     """The table of all rows, labeled or not."""
-    from bertsmith.evaluation.length_table import length_table
-    from bertsmith.folders.read import load_tokenizer
-    from bertsmith.labeled.guess.guess_spec import guess_spec
-    from bertsmith.labeled.read.reader import read_examples
-    from bertsmith.labeled.split.splits import split_files
+    from bertsmith.api.studies import measure_lengths
 
-    tokenizer = load_tokenizer(model)
-    files = split_files(data)[0] if data.is_dir() else {data.name: data}
-    given, task = reading.labeled(), reading.task
-    rows = {}
-    for name, path in files.items():
-        spec = guess_spec(path, given=given)
-        rows[name] = list(read_examples(path, spec, on_error=reading.on_error))
-        task = task or spec.task
-    length = settings.read(task).length
-    table = length_table(rows, tokenizer, windows=length.stride is not None)
-    lines = table.lines(length.max_length)
-    if table.cut(length.max_length):
+    table, limit = measure_lengths(request)
+    lines = table.lines(limit)
+    if table.cut(limit):
         lines.append(f"nearly all rows fit into {table.suggested} tokens")
-    return {"data": str(data), "lengths": table.to_json(length.max_length)}, lines
+    return {"data": str(request.data), "lengths": table.to_json(limit)}, lines
 
 
 def _compared(
-    data: Path,
-    model: str,
-    comparing: Comparing,
-    reading: DataOptions,
-    settings: TrialOptions,
-    folder: Path,
-    *,
-    quiet: bool,
+    request: FinetuneRequest, comparing: Comparing, *, quiet: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """The table, the runs, and which one is best."""
-    from bertsmith.cli.shared.trials_run import (
-        computing,
-        read_splits,
-        run_shown,
-        small_job,
-        task_of,
-        weights_mark,
-    )
+    from bertsmith.api.studies import length_trials, small_job, weights_mark
+    from bertsmith.cli.shared.studies import run_study
+    from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
-    from bertsmith.training.studies.lengths import length_choices, window_cost
-    from bertsmith.training.studies.trials import finetune_trial
 
-    mark = weights_mark(model)
-    recipe = settings.read(reading.task, epochs=comparing.epochs)  # fails before the data is read
-    splits = read_splits(data, reading, recipe, folder, dev=comparing.dev, quiet=quiet)
-    task = task_of(splits, data)
-    recipe = settings.read(task, epochs=comparing.epochs)
-    table = length_table(splits, load_tokenizer(model))
-    limit = recipe.length.max_length
-    record: dict[str, Any] = {"data": str(data), "lengths": table.to_json(limit), "compare": None}
-    lines = table.lines(limit)
-    fields = len(splits.train[0].texts)
-    choices = length_choices(
-        recipe.length, table, task=task, fields=fields, windows=comparing.windows
+    mark = weights_mark(request.model)
+    rows = (comparing.rows, comparing.dev_rows)
+    job, splits = small_job(request, rows, ConsoleObserver(quiet=quiet))
+    table = length_table(splits, load_tokenizer(request.model))
+    limit = job.recipe.length.max_length
+    done = run_study(
+        lambda execution: length_trials(
+            job, table, execution, windows=comparing.windows, mark=mark
+        ),
+        job.recipe.run,
+        request.out,
+        device=request.device,
+        quiet=quiet,
     )
-    if not choices:
-        return record, [*lines, f"no row is longer than {limit} tokens: nothing to compare"]
-    job = small_job(recipe, task, model, splits, (comparing.rows, comparing.dev_rows), folder)
-    costs = {"windows": window_cost(table, limit)}
-    with computing(recipe, folder, settings.device) as execution:
-        trials = [
-            finetune_trial(
-                name,
-                _with_length(job, name, length),
-                execution,
-                mark=mark,
-                cost=costs.get(name, 1.0),
-            )
-            for name, length in choices.items()
-        ]
-        tried = run_shown(trials, folder, quiet=quiet).rows
-    record["compare"], words = _verdict(job, tried)
-    return record, [*lines, "", *words]
+    compared, lines = _verdict(job, done.rows) if done.rows else (None, [_nothing(limit)])
+    record = {
+        "data": str(request.data),
+        "lengths": table.to_json(limit),
+        "compare": compared,
+    }
+    return record, [*table.lines(limit), *lines]
 
 
-def _with_length(job: FinetuneJob, name: str, length: LengthSettings) -> FinetuneJob:
-    """The same job with another truncation, in a folder of its own."""
-    from bertsmith.config import changed
-
-    recipe = changed(job.recipe, {"length": length})
-    return replace(job, recipe=recipe, out=job.folder / name)
+def _nothing(limit: int) -> str:
+    return f"no row is longer than {limit} tokens: nothing to compare"
 
 
 def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
@@ -210,23 +160,16 @@ def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, 
     }
     head = f"max length {limit}, {len(job.train):,} training rows, {recipe.plan.epochs:g} epochs; "
     head += f"metrics of {len(job.dev):,} dev rows:"
-    return record, [head, *_table(job.task, tried, result), *result.words()]
+    return record, ["", head, *_table(job.task, tried, result), *result.words()]
 
 
 def _table(task: str, tried: Sequence[TrialResult], result: Verdict) -> list[str]:
-    from bertsmith.cli.shared.console import duration
-    from bertsmith.cli.views.trials import figure_text, shown_figures, table_lines
+    from bertsmith.cli.shared.console import table_lines
+    from bertsmith.cli.shared.studies import figure_text, shown_figures
+    from bertsmith.report.elements.values import duration
 
     names = shown_figures(task, tried[0].figures, result.figure)
-    heads = [
-        "",
-        *names,
-        "time",
-        "difference to the best",
-        "95 % interval",
-        "p",
-        "significant",
-    ]
+    heads = ["", *names, "time", "difference to the best", "95 % interval", "p", "significant"]
     rows = []
     for one in tried:
         cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]

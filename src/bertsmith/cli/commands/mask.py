@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.options import OUTPUT, Field, SegmenterOption, column, spread
+from bertsmith.cli.shared.options import OUTPUT, Field, SegmenterOption, column, option, spread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -41,50 +41,34 @@ class Scheme:
 
     grouping: Annotated[
         str,
-        typer.Option(
+        option(
+            MASKING,
             "--grouping",
-            help="What is masked together: token, whole_word, span, ngram, phrase, entity.",
-            rich_help_panel=MASKING,
+            "What is masked together: token, whole_word, span, ngram, phrase, entity.",
         ),
     ] = "token"
-    rate: Annotated[
-        float, typer.Option("--rate", help="Share of tokens to mask.", rich_help_panel=MASKING)
-    ] = 0.15
+    rate: Annotated[float, option(MASKING, "--rate", "Share of tokens to mask.")] = 0.15
     replacement: Annotated[
         str,
-        typer.Option(
+        option(
+            MASKING,
             "--replacement",
-            help="What replaces masked tokens: mix (80/10/10), all_mask, random, similar.",
-            rich_help_panel=MASKING,
+            "What replaces masked tokens: mix (80/10/10), all_mask, random, similar.",
         ),
     ] = "mix"
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            help="For mix: draw per token, word or unit; token if unset.",
-            rich_help_panel=MASKING,
-        ),
+        option(MASKING, "--by", "For mix: draw per token, word or unit; token if unset."),
     ] = None
     phrases: Annotated[
-        Path | None,
-        typer.Option(
-            "--phrases", help="For phrase, entity: file with one per line.", rich_help_panel=MASKING
-        ),
+        Path | None, option(MASKING, "--phrases", "For phrase, entity: file with one per line.")
     ] = None
     synonyms: Annotated[
         Path | None,
-        typer.Option(
-            "--synonyms",
-            help="For similar: file with one group of synonyms per line.",
-            rich_help_panel=MASKING,
-        ),
+        option(MASKING, "--synonyms", "For similar: file with one group of synonyms per line."),
     ] = None
     vectors: Annotated[
-        Path | None,
-        typer.Option(
-            "--vectors", help="For similar: word vectors as text.", rich_help_panel=MASKING
-        ),
+        Path | None, option(MASKING, "--vectors", "For similar: word vectors as text.")
     ] = None
 
     def settings(self) -> MaskSettings:
@@ -119,16 +103,10 @@ def preview(
     scheme: Scheme,
     field: Field = None,
     segmenter: SegmenterOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed.", rich_help_panel=MASKING)] = 0,
-    count: Annotated[
-        int,
-        typer.Option("--count", min=0, help="Number of texts to show.", rich_help_panel=OUTPUT),
-    ] = 5,
+    seed: Annotated[int, option(MASKING, "--seed", "Random seed.")] = 0,
+    count: Annotated[int, option(OUTPUT, "--count", "Number of texts to show.", min=0)] = 5,
     html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html", metavar="FILE", help="Also write an HTML page.", rich_help_panel=OUTPUT
-        ),
+        Path | None, option(OUTPUT, "--html", "Also write an HTML page.", metavar="FILE")
     ] = None,
 ) -> None:
     """Mask tokens of texts as pre-training would, and measure what was masked.

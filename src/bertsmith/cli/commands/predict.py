@@ -13,7 +13,7 @@ import typer
 
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
-from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, spread
+from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ What = Annotated[
 ]
 Pair = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        DATA,
         "--pair",
+        "Second text of a pair, context of a question, or a choice (repeatable).",
         metavar="TEXT",
-        help="Second text of a pair, context of a question, or a choice (repeatable).",
-        rich_help_panel=DATA,
     ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        OUTPUT,
         "--out",
+        "Predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
         metavar="FILE",
-        help="Predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", ".conll", ".bio", ".gz", ".zst")
@@ -178,7 +178,8 @@ def _texts_of(folder: str) -> tuple[object, ...]:
 def _to_file(
     predictor: Predictor, folder: str, source: PredictionSource, out: Path, *, quiet: bool
 ) -> None:
-    from bertsmith.cli.shared.console import meter, note
+    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.views.progress import meter
     from bertsmith.folders.extras import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
     from bertsmith.runtime.predict_files import predict_file
@@ -192,7 +193,7 @@ def _to_file(
                 source,
                 out,
                 model=" ".join(model_key(one) for one in folders),
-                watch=lambda rows, total: shown.update(rows, rows / total if total else None),
+                watch=lambda rows, total: shown(rows, rows / total if total else None),
             )
     except (KeyboardInterrupt, SystemExit):
         note("stopped; the same command resumes from the last rows written", quiet=quiet)

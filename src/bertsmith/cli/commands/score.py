@@ -18,6 +18,7 @@ from bertsmith.cli.shared.options import (
     Json,
     MaskedModelArgument,
     column,
+    option,
     spread,
 )
 from bertsmith.errors import ConfigError
@@ -36,29 +37,19 @@ Texts = Annotated[
 ]
 Blimp = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        DATA,
         "--blimp",
+        "Evaluate the minimal pairs of the .jsonl files in this folder.",
         metavar="DIR",
-        help="Evaluate the minimal pairs of the .jsonl files in this folder.",
-        rich_help_panel=DATA,
     ),
 ]
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", min=1, help="Maximum pairs per BLiMP file.", rich_help_panel=DATA),
-]
+Limit = Annotated[int | None, option(DATA, "--limit", "Maximum pairs per BLiMP file.", min=1)]
 HideOption = Annotated[
     Literal["token", "word"],
-    typer.Option(
-        "--hide",
-        help="Mask one token at a time, or also the rest of its word.",
-        rich_help_panel=MODEL,
-    ),
+    option(MODEL, "--hide", "Mask one token at a time, or also the rest of its word."),
 ]
-Tokens = Annotated[
-    bool,
-    typer.Option("--tokens", help="Also print the score of each token.", rich_help_panel=OUTPUT),
-]
+Tokens = Annotated[bool, option(OUTPUT, "--tokens", "Also print the score of each token.")]
 
 
 @spread
@@ -124,7 +115,7 @@ def _texts(named: str, field: str | None) -> Iterable[str]:
 
 
 def _show_tokens(tokens: Iterable[str], values: Iterable[float]) -> None:
-    from bertsmith.cli.app import printable
+    from bertsmith.cli.shared.console import printable
 
     rows = (
         f"  {value:9.4f}\t{printable(token)}\n" for token, value in zip(tokens, values, strict=True)
@@ -140,13 +131,13 @@ def _compare(
     *,
     as_json: bool,
 ) -> None:
-    from bertsmith.cli.shared.console import meter
+    from bertsmith.cli.views.progress import meter
     from bertsmith.runtime.scoring import compare_pairs, read_pairs
 
     pairs = read_pairs(folder, limit=limit)
     with meter("compare", quiet=as_json) as shown:
         report = compare_pairs(
-            masked, pairs, hide=hide, progress=lambda done: shown.update(done, done / len(pairs))
+            masked, pairs, hide=hide, progress=lambda done: shown(done, done / len(pairs))
         )
     if as_json:
         tree = {
@@ -169,7 +160,7 @@ def _row(one: PairAccuracy) -> dict[str, object]:
 
 
 def _show_report(report: PairReport) -> None:
-    from bertsmith.cli.app import printable
+    from bertsmith.cli.shared.console import printable
 
     rows = [*report.phenomena, report.overall]
     width = max(len(one.name) for one in rows)

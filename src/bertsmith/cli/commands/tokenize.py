@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.options import DATA, Json, ModelArgument, SegmenterOption, spread
+from bertsmith.cli.shared.options import DATA, Json, ModelArgument, SegmenterOption, option, spread
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import Encoding
@@ -23,40 +23,23 @@ class Cut:
     """How long texts are truncated."""
 
     max_length: Annotated[
-        int | None,
-        typer.Option(
-            "--max-length", help="Maximum tokens, special tokens included.", rich_help_panel=DATA
-        ),
+        int | None, option(DATA, "--max-length", "Maximum tokens, special tokens included.")
     ] = None
     keep: Annotated[
-        str,
-        typer.Option(
-            "--keep",
-            help="Part of a long text that is kept: head, tail or head+tail.",
-            rich_help_panel=DATA,
-        ),
+        str, option(DATA, "--keep", "Part of a long text that is kept: head, tail or head+tail.")
     ] = "head"
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Fail instead of truncating.", rich_help_panel=DATA),
-    ] = False
+    strict: Annotated[bool, option(DATA, "--strict", "Fail instead of truncating.")] = False
 
 
 @spread
 def tokenize(
     model: ModelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text; - reads stdin.")],
-    pair: Annotated[
-        str | None, typer.Option("--pair", help="Second text.", rich_help_panel=DATA)
-    ] = None,
+    pair: Annotated[str | None, option(DATA, "--pair", "Second text.")] = None,
     cut: Cut = Cut(),  # noqa: B008 - frozen
     allow_special: Annotated[
         bool,
-        typer.Option(
-            "--allow-special",
-            help="Read [SEP] and other special tokens in the text as such.",
-            rich_help_panel=DATA,
-        ),
+        option(DATA, "--allow-special", "Read [SEP] and other special tokens in the text as such."),
     ] = False,
     segmenter: SegmenterOption = None,
     as_json: Json = False,

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.options import OUTPUT, TRAINING, Field, TextEncoding, column, spread
+from bertsmith.cli.shared.options import (
+    OUTPUT,
+    TRAINING,
+    Field,
+    TextEncoding,
+    column,
+    option,
+    spread,
+)
 
 if TYPE_CHECKING:
     from bertsmith.text.learn import Kind
@@ -22,38 +30,16 @@ Files = Annotated[
         metavar="FILES", help="Files of texts (.txt .tsv .csv .jsonl, also .gz, .zst); - is stdin."
     ),
 ]
-Size = Annotated[
-    int,
-    typer.Option(
-        "--size", help="Vocabulary size, special tokens included.", rich_help_panel=TRAINING
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option("--out", metavar="DIR", help="Tokenizer folder to write.", rich_help_panel=OUTPUT),
-]
+Size = Annotated[int, option(TRAINING, "--size", "Vocabulary size, special tokens included.")]
+Out = Annotated[Path, option(OUTPUT, "--out", "Tokenizer folder to write.", metavar="DIR")]
 KindOption = Annotated[
-    str,
-    typer.Option(
-        "--kind",
-        help="wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).",
-        rich_help_panel=TRAINING,
-    ),
+    str, option(TRAINING, "--kind", "wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).")
 ]
 Lowercase = Annotated[
     bool | None,
-    typer.Option(
-        "--lowercase/--cased",
-        help="Lowercase the text (default, except for byte-bpe).",
-        rich_help_panel=TRAINING,
-    ),
+    option(TRAINING, "--lowercase/--cased", "Lowercase the text (default, except for byte-bpe)."),
 ]
-MinCount = Annotated[
-    int,
-    typer.Option(
-        "--min-count", help="Minimum frequency of a merged pair.", rich_help_panel=TRAINING
-    ),
-]
+MinCount = Annotated[int, option(TRAINING, "--min-count", "Minimum frequency of a merged pair.")]
 
 
 @app.callback()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from bertsmith.cli.shared.options import DATA, RARE_DATA
+from bertsmith.cli.shared.options import DATA, RARE_DATA, option
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,101 +14,100 @@ if TYPE_CHECKING:
 Names = list[str] | None
 
 
-def _data(*names: str, help: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=DATA)
-
-
-def _rare(*names: str, help: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=RARE_DATA)
-
-
 Text = Annotated[
     Names,
-    _data("--text", metavar="COLUMN", help="Text column, by name or number from 1; repeatable."),
+    option(DATA, "--text", "Text column, by name or number from 1; repeatable.", metavar="COLUMN"),
 ]
 Label = Annotated[
-    Names, _data("--label", metavar="COLUMN", help="Label column, by name or number; repeatable.")
+    Names, option(DATA, "--label", "Label column, by name or number; repeatable.", metavar="COLUMN")
 ]
 Task = Annotated[
     str | None,
-    _data(
+    option(
+        DATA,
         "--task",
+        "classify, multilabel, regress, tag, answer or choose; inferred from the labels if unset.",
         metavar="TASK",
-        help="classify, multilabel, regress, tag, answer or choose; inferred from the labels if "
-        "unset.",
     ),
 ]
 Form = Annotated[
     str | None,
-    _data(
+    option(
+        DATA,
         "--format",
-        metavar="FORMAT",
-        help="delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, swag, c3; "
+        "delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, swag, c3; "
         "lines: one text per line. Detected if unset.",
+        metavar="FORMAT",
     ),
 ]
 Header = Annotated[
-    bool | None, _data("--header/--no-header", help="Whether the first row names the columns.")
+    bool | None, option(DATA, "--header/--no-header", "Whether the first row names the columns.")
 ]
 Delimiter = Annotated[
-    str | None, _data("--delimiter", help="Column delimiter: tab, comma, or a character.")
+    str | None, option(DATA, "--delimiter", "Column delimiter: tab, comma, or a character.")
 ]
-Encoding = Annotated[str | None, _data("--encoding", help="Encoding of the files; utf-8 if unset.")]
+Encoding = Annotated[
+    str | None, option(DATA, "--encoding", "Encoding of the files; utf-8 if unset.")
+]
 OnError = Annotated[
     Literal["stop", "skip"],
-    _data("--on-error", help="Invalid rows: stop, or skip and write them to FILE.rejected.jsonl."),
+    option(
+        DATA, "--on-error", "Invalid rows: stop, or skip and write them to FILE.rejected.jsonl."
+    ),
 ]
 Quoting = Annotated[
     Literal["none", "double"] | None,
-    _rare("--quoting", help="none: quotes are text; double: as in CSV."),
+    option(RARE_DATA, "--quoting", "none: quotes are text; double: as in CSV."),
 ]
 Separator = Annotated[
-    str | None, _rare("--label-separator", help="Separator of several labels in one cell.")
+    str | None, option(RARE_DATA, "--label-separator", "Separator of several labels in one cell.")
 ]
-Known = Annotated[Names, _rare("--labels", metavar="LABEL", help="The set of labels; repeatable.")]
+Known = Annotated[
+    Names, option(RARE_DATA, "--labels", "The set of labels; repeatable.", metavar="LABEL")
+]
 NoLabel = Annotated[
-    Names, _rare("--no-label", metavar="VALUE", help="Value that means unlabeled; repeatable.")
+    Names,
+    option(RARE_DATA, "--no-label", "Value that means unlabeled; repeatable.", metavar="VALUE"),
 ]
 FirstChoice = Annotated[
     int | None,
-    typer.Option(
-        "--first-choice",
-        min=0,
-        max=1,
-        help="Number of the first choice in the label column.",
-        rich_help_panel=RARE_DATA,
+    option(
+        RARE_DATA, "--first-choice", "Number of the first choice in the label column.", min=0, max=1
     ),
 ]
-Identity = Annotated[str | None, _rare("--id", metavar="COLUMN", help="Column with the row id.")]
+Identity = Annotated[
+    str | None, option(RARE_DATA, "--id", "Column with the row id.", metavar="COLUMN")
+]
 Extra = Annotated[
-    Names, _rare("--extra", metavar="COLUMN", help="Further column to read; repeatable.")
+    Names, option(RARE_DATA, "--extra", "Further column to read; repeatable.", metavar="COLUMN")
 ]
 Group = Annotated[
     str | None,
-    _rare("--group", metavar="COLUMN", help="Rows of one group are never split apart."),
+    option(RARE_DATA, "--group", "Rows of one group are never split apart.", metavar="COLUMN"),
 ]
 Empty = Annotated[
-    Literal["reject", "keep"] | None, _rare("--empty", help="What to do with empty texts.")
+    Literal["reject", "keep"] | None, option(RARE_DATA, "--empty", "What to do with empty texts.")
 ]
 Scheme = Annotated[
     Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"] | None,
-    _rare("--scheme", help="Tagging scheme."),
+    option(RARE_DATA, "--scheme", "Tagging scheme."),
 ]
 WordPrefix = Annotated[
-    str | None, _rare("--word-prefix", help="Prefix of every word to strip (WikiANN: en:).")
+    str | None, option(RARE_DATA, "--word-prefix", "Prefix of every word to strip (WikiANN: en:).")
 ]
 Joiner = Annotated[
-    str | None, _rare("--joiner", help="CoNLL: string between two words of the text.")
+    str | None, option(RARE_DATA, "--joiner", "CoNLL: string between two words of the text.")
 ]
 SpanEnd = Annotated[
     Literal["exclusive", "inclusive"] | None,
-    _rare("--span-end", help="Whether the end offset belongs to the span."),
+    option(RARE_DATA, "--span-end", "Whether the end offset belongs to the span."),
 ]
 Overlap = Annotated[
-    Literal["longest", "reject"] | None, _rare("--overlap", help="What to do with nested spans.")
+    Literal["longest", "reject"] | None,
+    option(RARE_DATA, "--overlap", "What to do with nested spans."),
 ]
 Language = Annotated[
-    str | None, _rare("--language", help="Language: en, zh, ...; detected if unset.")
+    str | None, option(RARE_DATA, "--language", "Language: en, zh, ...; detected if unset.")
 ]
 
 SPELLED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "nothing": ""}

@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads
+from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads, option
 
 if TYPE_CHECKING:
     from bertsmith.runtime.predictor import Predictor
 
 EnsembleOption = Annotated[
-    bool,
-    typer.Option(
-        "--ensemble",
-        help="Average all runs of the folder (finetune --seeds, --folds).",
-        rich_help_panel=MODEL,
-    ),
+    bool, option(MODEL, "--ensemble", "Average all runs of the folder (finetune --seeds, --folds).")
 ]
 
 

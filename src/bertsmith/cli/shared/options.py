@@ -20,6 +20,20 @@ MODEL, DATA, TRAINING, COMPUTE, OUTPUT, RARE_DATA = PANELS = (
     "Data, rarely needed",
 )
 
+
+def option(
+    panel: str,
+    name: str,
+    help: str,
+    *,
+    metavar: str | None = None,
+    min: float | None = None,
+    max: float | None = None,
+) -> Any:
+    """An option in a group of the help; typer's own signature names the group last."""
+    return typer.Option(name, help=help, metavar=metavar, min=min, max=max, rich_help_panel=panel)
+
+
 # Models
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="Model folder, or a name such as all-MiniLM-L6-v2.")
@@ -28,13 +42,7 @@ MaskedModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="Model folder or name; needs a masked-LM head.")
 ]
 ModelOption = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Model folder or name to start from.",
-        rich_help_panel=MODEL,
-    ),
+    str, option(MODEL, "--model", "Model folder or name to start from.", metavar="MODEL")
 ]
 
 # Data
@@ -44,166 +52,112 @@ DataArgument = Annotated[
         metavar="DATA", help="Folder with train, dev and test files, or one file, which is split."
     ),
 ]
-DevFile = Annotated[
-    Path | None,
-    typer.Option("--dev", help="File with dev (validation) rows.", rich_help_panel=DATA),
-]
-TestFile = Annotated[
-    Path | None, typer.Option("--test", help="File with test rows.", rich_help_panel=DATA)
-]
+DevFile = Annotated[Path | None, option(DATA, "--dev", "File with dev (validation) rows.")]
+TestFile = Annotated[Path | None, option(DATA, "--test", "File with test rows.")]
 Field = Annotated[
     str | None,
-    typer.Option(
+    option(
+        DATA,
         "--field",
-        metavar="COLUMN",
-        help="Column with the texts: a name (the first row is a header), a number from 1 (no "
+        "Column with the texts: a name (the first row is a header), a number from 1 (no "
         "header), or the key in .jsonl.",
-        rich_help_panel=DATA,
+        metavar="COLUMN",
     ),
 ]
 TextFormat = Annotated[
     Literal["txt", "tsv", "csv", "jsonl"] | None,
-    typer.Option("--format", help="File format; by file name if unset.", rich_help_panel=DATA),
+    option(DATA, "--format", "File format; by file name if unset."),
 ]
 TextEncoding = Annotated[
-    str,
-    typer.Option(
-        "--encoding",
-        help="Encoding of the files; a byte order mark takes precedence.",
-        rich_help_panel=DATA,
-    ),
+    str, option(DATA, "--encoding", "Encoding of the files; a byte order mark takes precedence.")
 ]
 SegmenterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--segmenter", help="Chinese word boundaries: jieba or character.", rich_help_panel=DATA
-    ),
+    str | None, option(DATA, "--segmenter", "Chinese word boundaries: jieba or character.")
 ]
 
 # Training
 RecipeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        help="Recipe name (see `bertsmith recipes`) or .toml file.",
-        rich_help_panel=TRAINING,
-    ),
+    str | None, option(TRAINING, "--recipe", "Recipe name (see `bertsmith recipes`) or .toml file.")
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        TRAINING,
         "--set",
-        metavar="KEY=VALUE",
-        help="Override any setting of the recipe: --set optimizer.lr=1e-4; repeatable. Dedicated "
+        "Override any setting of the recipe: --set optimizer.lr=1e-4; repeatable. Dedicated "
         "options take precedence.",
-        rich_help_panel=TRAINING,
+        metavar="KEY=VALUE",
     ),
 ]
-Epochs = Annotated[
-    float | None,
-    typer.Option("--epochs", help="Number of training epochs.", rich_help_panel=TRAINING),
-]
+Epochs = Annotated[float | None, option(TRAINING, "--epochs", "Number of training epochs.")]
 LearningRate = Annotated[
     float | None,
-    typer.Option(
-        "--lr",
-        help="Learning rate; chosen by the width of the model if unset.",
-        rich_help_panel=TRAINING,
-    ),
+    option(TRAINING, "--lr", "Learning rate; chosen by the width of the model if unset."),
 ]
-BatchSize = Annotated[
-    int | None, typer.Option("--batch", min=1, help="Rows per step.", rich_help_panel=TRAINING)
-]
+BatchSize = Annotated[int | None, option(TRAINING, "--batch", "Rows per step.", min=1)]
 MaxLength = Annotated[
-    int | None,
-    typer.Option("--max-length", min=4, help="Maximum tokens per text.", rich_help_panel=TRAINING),
+    int | None, option(TRAINING, "--max-length", "Maximum tokens per text.", min=4)
 ]
 TruncationSide = Annotated[
     Literal["head", "tail", "head+tail"] | None,
-    typer.Option("--keep", help="Part of longer texts that is kept.", rich_help_panel=TRAINING),
+    option(TRAINING, "--keep", "Part of longer texts that is kept."),
 ]
-TrialEpochs = Annotated[
-    float, typer.Option("--epochs", help="Epochs per run.", rich_help_panel=TRAINING)
-]
+TrialEpochs = Annotated[float, option(TRAINING, "--epochs", "Epochs per run.")]
 TrainRows = Annotated[
-    int,
-    typer.Option(
-        "--rows", min=1, help="Training rows to use, stratified by label.", rich_help_panel=DATA
-    ),
+    int, option(DATA, "--rows", "Training rows to use, stratified by label.", min=1)
 ]
-DevRows = Annotated[
-    int, typer.Option("--dev-rows", min=2, help="Dev rows to use.", rich_help_panel=DATA)
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Random seed.", rich_help_panel=TRAINING)
-]
+DevRows = Annotated[int, option(DATA, "--dev-rows", "Dev rows to use.", min=2)]
+Seed = Annotated[int | None, option(TRAINING, "--seed", "Random seed.", min=0)]
 Accept = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        TRAINING,
         "--accept",
+        "Resume although this setting has changed since the checkpoint; repeatable.",
         metavar="KEY",
-        help="Resume although this setting has changed since the checkpoint; repeatable.",
-        rich_help_panel=TRAINING,
     ),
 ]
 
 # Compute
 Precision = Annotated[
     Literal["auto", "fp32", "bf16"],
-    typer.Option(
+    option(
+        COMPUTE,
         "--precision",
-        help="auto: fastest path proven on this machine; fp32: exact; bf16: required.",
-        rich_help_panel=COMPUTE,
+        "auto: fastest path proven on this machine; fp32: exact; bf16: required.",
     ),
 ]
 TrainingPrecision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
-    typer.Option(
+    option(
+        COMPUTE,
         "--precision",
-        help="auto: fastest matmuls proven on this machine; fp32: nothing rounded; bf16: required.",
-        rich_help_panel=COMPUTE,
+        "auto: fastest matmuls proven on this machine; fp32: nothing rounded; bf16: required.",
     ),
 ]
 Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", min=1, help="CPU threads; all cores if unset.", rich_help_panel=COMPUTE
-    ),
+    int | None, option(COMPUTE, "--threads", "CPU threads; all cores if unset.", min=1)
 ]
-Device = Annotated[
-    str, typer.Option("--device", help="cpu, cuda, cuda:1, mps.", rich_help_panel=COMPUTE)
-]
+Device = Annotated[str, option(COMPUTE, "--device", "cpu, cuda, cuda:1, mps.")]
 TrainingDevice = Annotated[
-    str | None,
-    typer.Option(
-        "--device", help="cpu, cuda, cuda:1; a GPU if there is one.", rich_help_panel=COMPUTE
-    ),
+    str | None, option(COMPUTE, "--device", "cpu, cuda, cuda:1; a GPU if there is one.")
 ]
 
 # Output
 RunFolder = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        metavar="DIR",
-        help="Folder of the run and the trained model.",
-        rich_help_panel=OUTPUT,
-    ),
+    Path, option(OUTPUT, "--out", "Folder of the run and the trained model.", metavar="DIR")
 ]
 StudyFolder = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        OUTPUT,
         "--out",
+        "Folder for finished runs, which are not repeated; named after the input if unset.",
         metavar="DIR",
-        help="Folder for finished runs, which are not repeated; named after the input if unset.",
-        rich_help_panel=OUTPUT,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", help="Print errors and the result only.", rich_help_panel=OUTPUT),
-]
+Json = Annotated[bool, option(OUTPUT, "--json", "Print JSON.")]
+Quiet = Annotated[bool, option(OUTPUT, "--quiet", "Print errors and the result only.")]
 
 
 def column(field: str | None) -> str | int | None:

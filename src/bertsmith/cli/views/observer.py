@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from bertsmith.api.observer import Counter, Observer
-from bertsmith.cli.shared.console import meter, note
+from bertsmith.cli.shared.console import note
+from bertsmith.cli.views.progress import meter
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.training.loop.progress import Watcher
 
@@ -46,4 +47,4 @@ class ConsoleObserver(Observer):
     def predicting(self, title: str, rows: int) -> Iterator[Counter]:
         """A progress bar on a terminal, lines elsewhere."""
         with meter(title, quiet=self._quiet) as shown:
-            yield lambda done: shown.update(done, done / rows)
+            yield lambda done: shown(done, done / rows)

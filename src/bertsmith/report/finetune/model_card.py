@@ -8,11 +8,11 @@ from typing import Any
 
 from bertsmith.labeled.example import TARGETS
 from bertsmith.report.elements.markdown import table, words
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
 from bertsmith.report.elements.yaml_text import yaml_lines
 from bertsmith.report.finetune.card_header import PUBLISHED, base_model, card_header
 from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, said
-from bertsmith.report.finetune.overview import duration, file_names, rounds
+from bertsmith.report.finetune.overview import file_names, rounds
 from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
 from bertsmith.tasks.kinds import TASKS
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from bertsmith.report.elements.page import facts, paragraph, text
-from bertsmith.report.elements.values import as_float, as_list, part
+from bertsmith.report.elements.values import as_float, as_list, duration, part
 from bertsmith.report.finetune.figures import (
     BASELINES,
     CORRELATIONS,
@@ -133,12 +133,3 @@ def _training(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def rounds(epochs: float) -> str:
     """How often the training rows were read."""
     return f"{epochs:g} epoch" if epochs == 1 else f"{epochs:g} epochs"
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,190 @@
+"""Results of training and evaluation as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.cli.shared.console import table_lines
+from bertsmith.report.elements.values import duration
+from bertsmith.report.finetune.overfitting import overfitting
+from bertsmith.report.finetune.summary import BEATEN, is_beaten
+
+if TYPE_CHECKING:
+    from bertsmith.api.pretrain import PretrainedModel
+    from bertsmith.training.loop.run import Outcome
+
+NAMES = {"majority": "majority class", "words": "bag of words"}
+
+
+def stopped_line(outcome: Outcome) -> str:
+    """How a run that was stopped ended."""
+    return (
+        f"stopped by {outcome.signal} after {outcome.step:,} steps, {duration(outcome.seconds)}; "
+        "saved, the same command resumes"
+    )
+
+
+def pretrain_lines(result: PretrainedModel) -> list[str]:
+    """The result of pre-training: what was spent, held-out metrics, where the curves are."""
+    outcome = result.outcome
+    if outcome.status == "stopped":
+        return [stopped_line(outcome)]
+    spent = f"{outcome.step:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}"
+    lines = [f"{result.folder}: {spent}"]
+    evaluation = outcome.evaluation
+    if evaluation is not None:
+        mean = " (averaged weights)" if outcome.chosen == "average" else ""
+        lines.append(f"held-out text{mean}:")
+        for name, loss in evaluation.losses.items():
+            parts = [f"loss {loss:.4f}"]
+            if name in ("mlm", "sbo"):
+                parts.append(f"perplexity {evaluation.perplexity[name]:,.1f}")
+            if name in evaluation.accuracy:
+                parts.append(f"accuracy {evaluation.accuracy[name]:.4f}")
+            parts.append(f"{evaluation.counts[name]:,} predictions")
+            lines.append(f"  {name:<13}{', '.join(parts)}")
+    return [*lines, f"curves: {result.report}"]
+
+
+def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
+    """The result: metrics next to the baselines, truncation, where the report is."""
+    lines = [_made(out, record["training"])]
+    for name in ("dev", "test"):
+        if record.get(name):
+            lines += _side(name, record[name], (record.get("baselines") or {}).get(name) or {})
+    lines += _several(record)
+    if is_beaten(record):
+        lines.append(BEATEN)
+    warning = overfitting(record)
+    if warning:
+        lines.append(warning)
+    lines.append(f"report: {page}")
+    return lines
+
+
+def _made(out: Path, training: Mapping[str, Any]) -> str:
+    epochs = training["epochs"]
+    parts = ["1 epoch" if epochs == 1 else f"{epochs:g} epochs"]
+    if training.get("steps"):
+        parts.append(f"{training['steps']:,} steps")
+    if training.get("rate"):
+        parts.append(f"learning rate {training['rate']:g}")
+    if training.get("seconds"):
+        parts.append(duration(training["seconds"]))
+    if training.get("tokens_per_second"):
+        parts.append(f"{training['tokens_per_second']:,.0f} tokens/s")
+    if training.get("best_weights") == "average":
+        parts.append("best: averaged weights")
+    elif training.get("best_step"):
+        parts.append(f"best after step {training['best_step']:,}")
+    return f"{out}: {', '.join(parts)}"
+
+
+def _side(name: str, proof: Mapping[str, Any], simple: Mapping[str, Any]) -> list[str]:
+    """A table: a row per metric, a column for the model and each baseline."""
+    task = proof["task"]
+    rows = [
+        [
+            f"  {figure}",
+            shown(value, task=task),
+            *(_baseline(table.get(figure), task) for table in simple.values()),
+        ]
+        for figure, value in proof["figures"].items()
+    ]
+    heads = ["", "model", *(NAMES.get(key, key) for key in simple)]
+    lines = [f"{name}, {proof['rows']:,} rows:", *table_lines(heads, rows)]
+    interval = proof.get("interval") or {}
+    if interval.get("low") is not None:
+        low, high = (shown(interval[side], task=task) for side in ("low", "high"))
+        lines.append(f"  95 % interval over rows: {proof['main']} {low} to {high}")
+    cost = proof.get("truncation") or {}
+    if cost.get("rows_cut"):
+        lines.append(
+            f"  truncated: {cost['rows_cut']:,} of {proof['rows']:,} rows, "
+            f"{cost['tokens_cut']:,} tokens lost"
+        )
+    return lines
+
+
+def _baseline(value: float | None, task: str) -> str:
+    return "-" if value is None else shown(value, task=task)
+
+
+def _several(record: Mapping[str, Any]) -> list[str]:
+    """Mean and interval of several seeds; the figures of all rows held out in folds."""
+    folds, seeds = record.get("folds"), record.get("seeds")
+    task = record["task"]
+    lines: list[str] = []
+    if isinstance(folds, Mapping):
+        rows = record["data"]["rows"]["train"]
+        lines.append(f"{rows:,} rows in {folds['count']} folds, each evaluated when held out:")
+        lines += [
+            f"  {name}: {shown(value, task=task)}" for name, value in folds["figures"].items()
+        ]
+    if seeds:
+        lines.append(f"dev over {len(seeds)} seeds; {record.get('chosen')} was chosen:")
+        lines += [
+            f"  {name}: mean {shown(one['mean'], task=task)}, standard deviation "
+            f"{shown(one['deviation'], task=task)}, 95 % interval "
+            f"{shown(one['low'], task=task)} to {shown(one['high'], task=task)}"
+            for name, one in (record.get("interval") or {}).items()
+        ]
+    return lines
+
+
+def proof_lines(record: Mapping[str, Any], *, most: int) -> list[str]:
+    """The lines of a `Proof.to_json`: metrics, then a table of classes."""
+    what = record.get("model") or record.get("answers")
+    counted = f"{record['rows']:,} rows"
+    lines = [f"{what} on {record.get('file')}: {counted}"]
+    lines += figure_lines(record["figures"], interval=record.get("interval"), task=record["task"])
+    if record.get("rules"):
+        lines.append(f"  scored by the rules of {record['rules']}")
+    lines += class_lines(record.get("classes") or (), most=most)
+    cost = record.get("truncation")
+    if isinstance(cost, Mapping) and cost.get("rows_cut"):
+        lines.append(f"  truncated: {cost['rows_cut']:,} of {counted}")
+    return lines
+
+
+def figure_lines(
+    figures: Mapping[str, float | None], *, interval: Mapping[str, Any] | None = None, task: str
+) -> list[str]:
+    """One line per metric, the main one first, with its interval."""
+    width = max(map(len, figures), default=0) + 2
+    lines = []
+    for place, (name, value) in enumerate(figures.items()):
+        line = f"  {name:<{width}}{shown(value, task=task)}"
+        if place == 0 and interval and interval.get("low") is not None:
+            low, high = (shown(interval[side], task=task) for side in ("low", "high"))
+            line += f"  (95 % interval: {low} to {high})"
+        lines.append(line)
+    return lines
+
+
+def shown(value: float | None, *, task: str) -> str:
+    """A figure as the official programs print it: times 100, or as a fraction."""
+    from bertsmith.tasks.kinds import task_kind
+
+    if value is None:
+        return "undefined"
+    return f"{100 * value:.3f}" if task_kind(task).percent else f"{value:.4f}"
+
+
+def class_lines(classes: Sequence[Mapping[str, Any]], *, most: int) -> list[str]:
+    """Precision, recall, F1 and rows of each class."""
+    if not classes:
+        return []
+    rows = [
+        [
+            f"  {row.get('label', row.get('type', ''))}",
+            *(f"{row.get(key) or 0.0:.4f}" for key in ("precision", "recall", "f1")),
+            f"{row.get('support', row.get('rows', 0)):,}",
+        ]
+        for row in classes[:most]
+    ]
+    lines = table_lines(["", "precision", "recall", "f1", "rows"], rows)
+    more = len(classes) - most
+    return [*lines, f"  and {more:,} more classes"] if more > 0 else lines
