@@ -13,7 +13,7 @@ from finetune_record import finetune_record
 from html_tree import PAYLOADS, Tree
 from proof_cases import CASES, classify_case, example
 
-from bertsmith.cli.views.mask_page import page as mask_page
+from bertsmith.cli.views.mask import preview_page as mask_page
 from bertsmith.evaluation.proof import prove
 from bertsmith.labeled.example import Label
 from bertsmith.objectives.masking.preview import Piece, Preview, Tally

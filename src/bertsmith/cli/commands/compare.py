@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, option, spread
@@ -80,17 +79,13 @@ def compare(
     comparison = compared(first.task, examples, *predictions, figure=figure, samples=samples)
     if as_json:
         record = {"first_model": folders[0], "second_model": folders[1], "file": str(path)}
-        text = json.dumps(record | comparison.to_json(), ensure_ascii=False, indent=2)
+        write_json(record | comparison.to_json())
     else:
-        from bertsmith.cli.shared.console import printable
-
-        text = printable("\n".join(comparison.words(*_short(folders))))
-    sys.stdout.write(text + "\n")
+        write_lines(comparison.words(*_short(folders)))
 
 
 def _loaded(folders: list[str], computing: EvaluationOptions, *, quiet: bool) -> list[Predictor]:
     """Both models; --ensemble applies to the folders that hold several runs."""
-    from bertsmith.cli.shared.console import note
     from bertsmith.runtime.ensemble import Ensemble, has_runs
 
     single = replace(computing, ensemble=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.options import (
     COMPUTE,
     DATA,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from bertsmith.corpus.sources import CorpusSource
     from bertsmith.corpus.vocabulary_advice import Advice
     from bertsmith.text.tokenizer import Tokenizer
+
+SHOWN = 20  # words of the advice
 
 app = typer.Typer(help="Turn text into shards for pre-training.", no_args_is_help=True)
 
@@ -141,7 +143,6 @@ def build(
 
         bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
     """
-    from bertsmith.cli.shared.console import note, write_json, write_lines
     from bertsmith.cli.views.progress import meter
     from bertsmith.corpus.build import CorpusSettings, build_corpus
 
@@ -178,8 +179,8 @@ def verify(shards: Shards) -> None:
 
     check(shards)
     counts = open_corpus(shards).manifest["counts"]
-    typer.echo(
-        f"{shards} is intact: {counts['documents']:,} documents, {counts['tokens']:,} tokens"
+    write_lines(
+        [f"{shards} is intact: {counts['documents']:,} documents, {counts['tokens']:,} tokens"]
     )
 
 
@@ -199,8 +200,7 @@ def show(
     total = len(corpus.documents) - 1
     if first >= total:
         raise ConfigError(f"{shards} holds {total:,} documents, counted from 0; got {first}")
-    for line in _shown(corpus, range(first, min(total, first + documents))):
-        typer.echo(line)
+    write_lines(_shown(corpus, range(first, min(total, first + documents))))
 
 
 @app.command()
@@ -249,9 +249,9 @@ def advise(
     if out is not None:
         _write_words(out, advice)
     if as_json:
-        typer.echo(json.dumps(_as_dict(advice), ensure_ascii=False, indent=2))
+        write_json(asdict(advice) | {"saved": advice.saved, "share": advice.share})
     else:
-        _print_advice(advice, out)
+        write_lines(_advice_lines(advice, out))
 
 
 @app.command()
@@ -274,9 +274,11 @@ def extend(
     if not listed:
         raise InputFileError(f"{words} holds no words; write one per line")
     growth = extend_model(model, listed, out)
-    typer.echo(
-        f"{out}: {len(growth.words):,} words added with ids from {growth.first:,}; "
-        f"the embedding has {growth.rows:,} rows"
+    write_lines(
+        [
+            f"{out}: {len(growth.words):,} words added with ids from {growth.first:,}; "
+            f"the embedding has {growth.rows:,} rows"
+        ]
     )
 
 
@@ -322,20 +324,17 @@ def _write_words(out: Path, advice: Advice) -> None:
     write_staged(out, "".join(f"{one.word}\n" for one in advice.suggestions).encode())
 
 
-def _as_dict(advice: Advice) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(advice) | {"saved": advice.saved, "share": advice.share}
-
-
-def _print_advice(advice: Advice, out: Path | None) -> None:
-    for one in advice.suggestions[:20]:
-        typer.echo(f"  {one.word:<24} {one.count:>9,} times  {' '.join(one.pieces)}")
-    if len(advice.suggestions) > 20:
-        typer.echo(f"  ... and {len(advice.suggestions) - 20:,} more")
-    typer.echo(
+def _advice_lines(advice: Advice, out: Path | None) -> list[str]:
+    lines = [
+        f"  {one.word:<24} {one.count:>9,} times  {' '.join(one.pieces)}"
+        for one in advice.suggestions[:SHOWN]
+    ]
+    if len(advice.suggestions) > SHOWN:
+        lines.append(f"  ... and {len(advice.suggestions) - SHOWN:,} more")
+    lines.append(
         f"{len(advice.suggestions):,} words save {advice.saved:,} of {advice.tokens:,} tokens "
         f"({advice.share:.2%})"
     )
     if out is not None:
-        typer.echo(f"written to {out}; next: bertsmith corpus extend MODEL {out} OUT")
+        lines.append(f"written to {out}; next: bertsmith corpus extend MODEL {out} OUT")
+    return lines

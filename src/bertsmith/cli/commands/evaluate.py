@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bertsmith.cli.shared.console import write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, option, spread
@@ -58,12 +57,11 @@ def evaluate(
     else:
         record = _model(what, reading, computing, out, quiet=quiet)
     if as_json:
-        text = json.dumps(record, ensure_ascii=False, indent=2)
+        write_json(record)
     else:
         from bertsmith.cli.views.results import proof_lines
 
-        text = "\n".join(proof_lines(record, most=SHOWN_CLASSES))
-    sys.stdout.write(text + "\n")
+        write_lines(proof_lines(record, most=SHOWN_CLASSES))
 
 
 def _published(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from bertsmith.cli.shared.console import write_json, write_lines
 from bertsmith.cli.shared.options import OUTPUT, Json, MaskedModelArgument, option, spread
-
-if TYPE_CHECKING:
-    from bertsmith.runtime.mask_filling import Filled
 
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="Text with [MASK] (or the mask token of the model).")
@@ -35,20 +31,11 @@ def fill(model: MaskedModelArgument, text: Text, top: Top = 5, as_json: Json = F
         text = text.replace("[MASK]", masked.mask)  # what everybody writes, whatever the family
     filled = masked.fill(text, top=top)
     if as_json:
-        sys.stdout.write(json.dumps(asdict(filled)) + "\n")
-    else:
-        _show(filled)
-
-
-def _show(filled: Filled) -> None:
-    """Guesses as lines: mask number, probability, token."""
-    from bertsmith.cli.shared.console import printable
-
+        write_json(asdict(filled))
+        return
     several = len(filled.guesses) > 1
     lines = []
     for number, guesses in enumerate(filled.guesses, start=1):
         prefix = f"{number}\t" if several else ""
-        lines += [f"{prefix}{guess.score:.4f}\t{printable(guess.token)}" for guess in guesses]
-    lines.append(f"{'' if not several else chr(9)}\t{printable(filled.text)}")
-    sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", errors="replace"))
-    sys.stdout.flush()
+        lines += [f"{prefix}{guess.score:.4f}\t{guess.token}" for guess in guesses]
+    write_lines([*lines, f"{chr(9) if several else ''}\t{filled.text}"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.options import (
     DATA,
@@ -114,7 +114,6 @@ def finetune(
         device=plan.device,
     )
     code = _run(request, quiet=quiet)
-    sys.stdout.flush()
     if code:
         raise typer.Exit(code)
 
@@ -133,10 +132,9 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
     with training_process(request.read_recipe(request.spec.task).run) as stop:
         result = run_finetune(request, observer, stop=stop)
     if result.record is not None and result.report is not None:
-        lines = result_lines(result.folder, result.record, result.report)
-        sys.stdout.write("\n".join(lines) + "\n")
+        write_lines(result_lines(result.folder, result.record, result.report))
     elif result.is_first:
-        sys.stdout.write(stopped_line(result.outcome) + "\n")
+        write_lines([stopped_line(result.outcome)])
     return result.outcome.exit_code
 
 

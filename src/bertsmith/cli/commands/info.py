@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+from bertsmith.cli.shared.console import note, printable, write_json, write_lines
 from bertsmith.cli.shared.options import OUTPUT, Json, ModelArgument, option, spread
 
 if TYPE_CHECKING:
@@ -24,16 +26,13 @@ def info(
 
     about = describe(name, hashes=hashes)
     if as_json:
-        import json
-        from dataclasses import asdict
-
-        sys.stdout.write(json.dumps(asdict(about), indent=2) + "\n")
+        write_json(asdict(about))
     elif sys.stdout.isatty():
         _show(about)
     else:
-        sys.stdout.write("".join(f"{key}\t{value}\n" for key, value in _rows(about)))
+        write_lines([f"{key}\t{value}" for key, value in _rows(about)])
     for problem in about.problems:
-        sys.stderr.write(f"note: {problem}\n")
+        note(problem)
 
 
 def _rows(about: Description) -> list[tuple[str, str]]:
@@ -77,12 +76,7 @@ def _rows(about: Description) -> list[tuple[str, str]]:
     for file, entry in about.files.items():
         size = f"{entry['bytes']:,} bytes" if "bytes" in entry else f"refused: {entry['refused']}"
         rows.append((f"file {file}", f"{size}  {entry.get('sha256', '')}".rstrip()))
-    return [(key, _plain(str(value))) for key, value in rows if value not in (None, "")]
-
-
-def _plain(text: str) -> str:
-    """Text of a folder nobody vouches for: control characters must not reach the terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return [(key, printable(str(value), keep="")) for key, value in rows if value not in (None, "")]
 
 
 def _show(about: Description) -> None:

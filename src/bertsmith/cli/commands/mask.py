@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,21 +12,12 @@ import typer
 from bertsmith.cli.shared.options import OUTPUT, Field, SegmenterOption, column, option, spread
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from bertsmith.objectives.masking.preview import Piece, Preview, Tally
     from bertsmith.objectives.masking.settings import MaskSettings
 
 app = typer.Typer(help="Preview masking schemes.", no_args_is_help=True)
 
 MASKING = "Masking"
 ENDINGS = (".txt", ".tsv", ".csv", ".jsonl", ".gz", ".zst")
-STYLES = {
-    "mask": "bold black on yellow",
-    "random": "bold white on red",
-    "keep": "black on green",
-    "similar": "bold white on blue",
-}
 
 
 @app.callback()
@@ -117,6 +107,9 @@ def preview(
 
         bertsmith mask preview my-vocab corpus.txt --grouping span --rate 0.3 --html mask.html
     """
+    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.views.mask import preview_page, show
+    from bertsmith.files.atomic_file import write_staged
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.objectives.masking.masking import Masking
     from bertsmith.objectives.masking.preview import preview as preview_of
@@ -128,14 +121,12 @@ def preview(
     if segmenter is not None:
         tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
     found = preview_of(_texts(source, field), tokenizer, masking, count=count, seed=seed)
-    requested = _requested(scheme.rate, masking.replacement.shares)
-    _show(found, requested)
+    names = ("hidden", "mask", "random", "keep", "similar")
+    requested = dict(zip(names, (scheme.rate, *masking.replacement.shares), strict=True))
+    show(found, requested)
     if html is not None:
-        from bertsmith.cli.shared.console import note
-        from bertsmith.cli.views.mask_page import page
-        from bertsmith.files.atomic_file import write_staged
-
-        write_staged(html, page(found, requested, settings).encode("utf-8", "backslashreplace"))
+        content = preview_page(found, requested, settings)
+        write_staged(html, content.encode("utf-8", "backslashreplace"))
         note(f"wrote {html}")
 
 
@@ -160,79 +151,3 @@ def _texts(source: str, field: str | None) -> Iterable[str]:
     if " " not in source and Path(source).suffix in ENDINGS:
         raise InputFileError(f"there is no file {source}")
     return [source]
-
-
-def _requested(rate: float, shares: tuple[float, ...]) -> dict[str, float]:
-    return {"hidden": rate, **dict(zip(("mask", "random", "keep", "similar"), shares, strict=True))}
-
-
-def measured(tally: Tally, requested: dict[str, float]) -> Iterator[tuple[str, str, str]]:
-    """Rows of a table: name, requested, measured."""
-    names = {"hidden": "tokens masked", "mask": "of them: [MASK]", "random": "random token"}
-    names |= {"keep": "unchanged", "similar": "similar word"}
-    for key, wanted in requested.items():
-        share = tally.rate if key == "hidden" else tally.share(key)
-        if wanted or share:
-            yield names[key], f"{wanted:.2%}", f"{share:.2%}"
-    mean = tally.hidden / max(tally.units, 1)
-    yield "tokens per masked unit", "", f"{mean:.2f}"
-    most = sorted(tally.lengths.items())
-    shares = ", ".join(f"{size}: {number / max(tally.units, 1):.0%}" for size, number in most[:12])
-    yield "masked units by words", "", shares
-
-
-def visible(token: str) -> str:
-    """A token with characters that show nothing, or turn the line around, written as escapes."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in token)
-
-
-def words_of(piece: Piece) -> str:
-    """A piece as text: `was→now` where it changed, `was=` where it was chosen and kept."""
-    before, after = visible(piece.before), visible(piece.after)
-    if piece.fate == "shown":
-        return before
-    return f"{before}=" if piece.fate == "keep" else f"{before}→{after}"
-
-
-def _show(found: Preview, requested: dict[str, float]) -> None:
-    tally = found.tally
-    rows = list(measured(tally, requested))
-    summary = f"{tally.texts:,} texts, {tally.tokens:,} tokens, {tally.units:,} masked units"
-    if not sys.stdout.isatty():
-        lines = ["".join(text for text, _ in _marked(pieces)).strip() for pieces in found.samples]
-        lines += ["", summary, *("\t".join(row) for row in [("", "requested", "measured"), *rows])]
-        sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
-        sys.stdout.flush()
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    for pieces in found.samples:
-        console.print(_colored(pieces))
-        console.print()
-    table = Table(title=summary, title_justify="left", header_style="bold")
-    for head in ("", "requested", "measured"):
-        table.add_column(head)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _marked(pieces: list[Piece]) -> Iterator[tuple[str, str]]:
-    """Texts and the fate each is to be colored by; hidden units stand in angles."""
-    inside = False
-    for piece in pieces:
-        yield (" ", "gap" if inside and not piece.opens else "shown")
-        opens, closes = "‹" if piece.opens else "", "›" if piece.closes else ""
-        yield f"{opens}{words_of(piece)}{closes}", piece.fate
-        inside = piece.fate != "shown" and not piece.closes
-
-
-def _colored(pieces: list[Piece]) -> Text:
-    from rich.text import Text
-
-    line = Text()
-    for text, fate in _marked(pieces):
-        line.append(text, style=STYLES.get(fate, ""))
-    return line

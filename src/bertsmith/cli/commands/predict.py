@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
@@ -178,7 +178,6 @@ def _texts_of(folder: str) -> tuple[object, ...]:
 def _to_file(
     predictor: Predictor, folder: str, source: PredictionSource, out: Path, *, quiet: bool
 ) -> None:
-    from bertsmith.cli.shared.console import note
     from bertsmith.cli.views.progress import meter
     from bertsmith.folders.extras import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
@@ -208,7 +207,7 @@ def _to_file(
         lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
     if done.cut:
         lines.append(f"truncated: {done.cut:,} rows; the column tokens_cut has the lost tokens")
-    sys.stdout.write("\n".join(lines) + "\n")
+    write_lines(lines)
 
 
 def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: bool) -> None:
@@ -217,12 +216,10 @@ def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: 
     _check_count(predictor, texts, len(_texts_of(folder)))
     prediction = predictor.predict([texts])[0]
     if as_json:
-        record = {"texts": list(texts), **prediction.to_json()}
-        text = json.dumps(record, ensure_ascii=False, indent=2)
+        write_json({"texts": list(texts), **prediction.to_json()})
     else:
         choices = () if predictor.task.kind.pools_passages else texts[1:]
-        text = "\n".join(prediction_lines(prediction, most=SHOWN_LABELS, choices=choices))
-    sys.stdout.write(text + "\n")
+        write_lines(prediction_lines(prediction, most=SHOWN_LABELS, choices=choices))
 
 
 def _check_count(predictor: Predictor, texts: tuple[str, ...], trained: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.options import (
     COMPUTE,
     DATA,
@@ -136,7 +137,6 @@ def pretrain(
 
         bertsmith pretrain bert-wwm --init old-bert --corpus shards --out new-bert --steps 2000
     """
-    from bertsmith.cli.shared.console import write_lines
     from bertsmith.cli.views.results import pretrain_lines
     from bertsmith.training.pretrain.pretrain import Job
     from bertsmith.training.pretrain.recipe import load_recipe
@@ -172,13 +172,10 @@ def _trained(job: Job, *, quiet: bool) -> PretrainedModel:
 def _prove(job: Job) -> None:
     from bertsmith.training.pretrain.resume_proof import verify_resume
 
-    def say(line: str) -> None:
-        sys.stderr.write(f"  {line}\n")
-
-    proof = verify_resume(job, say=say)
+    proof = verify_resume(job, say=lambda line: print(f"  {line}", file=sys.stderr))
     lines = [f"{value[:16]}  {name}" for name, value in proof.files.items()]
     lines.append(
         f"verified: killed after steps {', '.join(map(str, proof.kills))} of {proof.steps} and "
         f"resumed, all {len(proof.files)} files are the same, bit for bit, as without a kill"
     )
-    sys.stdout.write("\n".join(lines) + "\n")
+    write_lines(lines)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.shared.console import write_lines
 from bertsmith.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from bertsmith.config import Settings
 
 Action = Annotated[
@@ -39,38 +38,23 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
         return
     if name is None:
         raise ConfigError("name a recipe: bertsmith recipes show bert")
-    text = _whole(name) if whole else _found(name)
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.flush()
+    sys.stdout.write(_text(name, whole=whole))
 
 
-def _found(name: str) -> str:
-    """The text of a recipe of either kind."""
-    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
-    from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES
-
-    for shelf in (PRETRAIN_RECIPES, FINETUNE_RECIPES):
-        if name in shelf.shipped():
-            return shelf.text(name)
-    if "." not in name and "/" not in name:
-        raise unknown("recipe", name, {**PRETRAIN_RECIPES.shipped(), **FINETUNE_RECIPES.shipped()})
-    return PRETRAIN_RECIPES.text(name)
-
-
-def _whole(name: str) -> str:
+def _text(name: str, *, whole: bool) -> str:
+    """A recipe of either kind, or a file, as TOML."""
     from bertsmith.config import to_toml
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
-    recipe: Settings
     if name in FINETUNE_RECIPES.shipped():
-        recipe = load_finetune_recipe(name)
-    elif name in PRETRAIN_RECIPES.shipped():
-        recipe = load_recipe(name)
-    else:
-        _found(name)  # an unknown name is answered for both kinds
-        recipe = _of_a_file(name)
-    return to_toml(recipe)
+        return to_toml(load_finetune_recipe(name)) if whole else FINETUNE_RECIPES.text(name)
+    if name in PRETRAIN_RECIPES.shipped():
+        return to_toml(load_recipe(name)) if whole else PRETRAIN_RECIPES.text(name)
+    if "." not in name and "/" not in name:
+        raise unknown("recipe", name, {**PRETRAIN_RECIPES.shipped(), **FINETUNE_RECIPES.shipped()})
+    text = PRETRAIN_RECIPES.text(name)  # a missing file is refused here
+    return to_toml(_of_a_file(name)) if whole else text
 
 
 def _of_a_file(path: str) -> Settings:
@@ -95,20 +79,12 @@ def _list() -> None:
 
     pretrain = {name: load_recipe(name).about for name in PRETRAIN_RECIPES.shipped()}
     finetune = {name: load_finetune_recipe(name).about for name in FINETUNE_RECIPES.shipped()}
-    _table(
-        "Pre-training: bertsmith pretrain RECIPE --corpus SHARDS --out DIR",
-        {name: (about.summary, about.paper) for name, about in pretrain.items()},
-    )
-    sys.stdout.write("\n")
-    _table(
-        "Fine-tuning: bertsmith finetune DATA --model DIR --out DIR --recipe RECIPE",
-        {name: (about.summary, about.source) for name, about in finetune.items()},
-    )
+    lines = ["Pre-training: bertsmith pretrain RECIPE --corpus SHARDS --out DIR"]
+    lines += [_line(name, about.summary, about.paper) for name, about in pretrain.items()]
+    lines += ["", "Fine-tuning: bertsmith finetune DATA --model DIR --out DIR --recipe RECIPE"]
+    lines += [_line(name, about.summary, about.source) for name, about in finetune.items()]
+    write_lines(lines)
 
 
-def _table(heading: str, rows: Mapping[str, tuple[str, str]]) -> None:
-    sys.stdout.write(f"{heading}\n")
-    width = max(map(len, rows)) + 2
-    for name, (summary, source) in rows.items():
-        given = f" ({source})" if source else ""
-        sys.stdout.write(f"  {name:<{width}}{summary}{given}\n")
+def _line(name: str, summary: str, source: str) -> str:
+    return f"  {name:<16}{summary}" + (f" ({source})" if source else "")

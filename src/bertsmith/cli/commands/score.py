@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.shared.console import printable, table_lines, write_json, write_lines
 from bertsmith.cli.shared.options import (
     DATA,
     MODEL,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bertsmith.runtime.mask_filling import MaskedModel
-    from bertsmith.runtime.scoring import PairAccuracy, PairReport
+    from bertsmith.runtime.scoring import PairAccuracy
 
 Texts = Annotated[
     str | None,
@@ -94,9 +95,11 @@ def score(
                 }
             sys.stdout.write(json.dumps(row) + "\n")
             continue
-        sys.stdout.write(f"{scored.total:.4f}\t{len(scored.values)}\n")
+        lines = [f"{scored.total:.4f}\t{len(scored.values)}"]
         if tokens:
-            _show_tokens(scored.tokens, scored.values)
+            pairs = zip(scored.tokens, scored.values, strict=True)
+            lines += [f"  {value:9.4f}\t{printable(token, keep='')}" for token, value in pairs]
+        write_lines(lines)
     if count:
         sys.stdout.flush()
         sys.stderr.write(
@@ -112,15 +115,6 @@ def _texts(named: str, field: str | None) -> Iterable[str]:
     if len(named) < 4096 and "\n" not in named and Path(named).is_file():
         return read_texts(Path(named), field=column(field))
     return [named]
-
-
-def _show_tokens(tokens: Iterable[str], values: Iterable[float]) -> None:
-    from bertsmith.cli.shared.console import printable
-
-    rows = (
-        f"  {value:9.4f}\t{printable(token)}\n" for token, value in zip(tokens, values, strict=True)
-    )
-    sys.stdout.buffer.write("".join(rows).encode("utf-8", errors="replace"))
 
 
 def _compare(
@@ -140,34 +134,20 @@ def _compare(
             masked, pairs, hide=hide, progress=lambda done: shown(done, done / len(pairs))
         )
     if as_json:
-        tree = {
-            "overall": _row(report.overall),
-            "phenomena": [_row(one) for one in report.phenomena],
-            "paradigms": [_row(one) for one in report.paradigms],
-        }
-        sys.stdout.write(json.dumps(tree) + "\n")
-    else:
-        _show_report(report)
+        write_json(
+            {
+                "overall": _row(report.overall),
+                "phenomena": [_row(one) for one in report.phenomena],
+                "paradigms": [_row(one) for one in report.paradigms],
+            }
+        )
+        return
+    rows = [
+        [one.name, f"{one.pairs:,}", f"{one.ties:,}", f"{one.accuracy:.4f}"]
+        for one in (*report.phenomena, report.overall)
+    ]
+    write_lines(table_lines(["phenomenon", "pairs", "ties", "accuracy"], rows))
 
 
 def _row(one: PairAccuracy) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "pairs": one.pairs,
-        "ties": one.ties,
-        "accuracy": one.accuracy,
-    }
-
-
-def _show_report(report: PairReport) -> None:
-    from bertsmith.cli.shared.console import printable
-
-    rows = [*report.phenomena, report.overall]
-    width = max(len(one.name) for one in rows)
-    lines = [f"{'phenomenon':<{width}}  {'pairs':>7}  {'ties':>5}  accuracy"]
-    lines += [
-        f"{printable(one.name):<{width}}  {one.pairs:>7,}  {one.ties:>5,}  {one.accuracy:.4f}"
-        for one in rows
-    ]
-    sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", errors="replace"))
-    sys.stdout.flush()
+    return {"name": one.name, "pairs": one.pairs, "ties": one.ties, "accuracy": one.accuracy}

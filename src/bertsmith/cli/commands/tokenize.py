@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from bertsmith.cli.shared.console import note, printable, write_lines
 from bertsmith.cli.shared.options import DATA, Json, ModelArgument, SegmenterOption, option, spread
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Cut:
         int | None, option(DATA, "--max-length", "Maximum tokens, special tokens included.")
     ] = None
     keep: Annotated[
-        str, option(DATA, "--keep", "Part of a long text that is kept: head, tail or head+tail.")
+        str,
+        option(DATA, "--keep", "Part of a long text that is kept: head, tail or head+tail."),
     ] = "head"
     strict: Annotated[bool, option(DATA, "--strict", "Fail instead of truncating.")] = False
 
@@ -74,16 +76,13 @@ def _keep(name: str) -> Keep:
     from bertsmith.errors import unknown
     from bertsmith.text.truncation import KEEPS
 
-    for known in KEEPS:
-        if known == name:
-            return known
-    raise unknown("way to keep text", name, KEEPS)
+    if name not in KEEPS:
+        raise unknown("way to keep text", name, KEEPS)
+    return cast("Keep", name)
 
 
 def _read_stdin() -> str:
     """Standard input as UTF-8, whatever the locale; bad bytes become U+FFFD, with a note."""
-    from bertsmith.cli.shared.console import note
-
     data = sys.stdin.buffer.read()
     text = data.decode("utf-8-sig", errors="replace")
     if bad := text.count("\ufffd") - data.count("\ufffd".encode()):
@@ -108,8 +107,6 @@ def _rows(encoding: Encoding, fields: list[str]) -> list[dict[str, Any]]:
 
 def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
     """JSON, a table on a terminal, or tab-separated lines."""
-    from bertsmith.cli.shared.console import note
-
     rows = _rows(encoding, fields)
     if as_json:
         tree = {"tokens": rows, "cut": list(encoding.cut)}
@@ -121,8 +118,7 @@ def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
     else:
         lines = ["\t".join(COLUMNS)]
         lines += ["\t".join(_cell(row[column]) for column in COLUMNS) for row in rows]
-        sys.stdout.buffer.write(("\n".join(lines) + "\n").encode("utf-8", errors="replace"))
-        sys.stdout.flush()
+        write_lines(lines)
     if encoding.total_cut:
         parts = [f"{cut} of field {i}" for i, cut in enumerate(encoding.cut) if cut]
         note(f"{encoding.total_cut} tokens were truncated: {', '.join(parts)}")
@@ -130,9 +126,7 @@ def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
 
 def _cell(value: object) -> str:
     """A value on one line: control characters, tabs and newlines are shown escaped."""
-    if value is None:
-        return ""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+    return "" if value is None else printable(str(value), keep="")
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

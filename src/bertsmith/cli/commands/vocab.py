@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from bertsmith.cli.shared.console import note
 from bertsmith.cli.shared.options import (
     OUTPUT,
     TRAINING,
@@ -17,9 +19,6 @@ from bertsmith.cli.shared.options import (
     option,
     spread,
 )
-
-if TYPE_CHECKING:
-    from bertsmith.text.learn import Kind
 
 app = typer.Typer(help="Learn a vocabulary from your own files.", no_args_is_help=True)
 
@@ -33,7 +32,8 @@ Files = Annotated[
 Size = Annotated[int, option(TRAINING, "--size", "Vocabulary size, special tokens included.")]
 Out = Annotated[Path, option(OUTPUT, "--out", "Tokenizer folder to write.", metavar="DIR")]
 KindOption = Annotated[
-    str, option(TRAINING, "--kind", "wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT).")
+    Literal["wordpiece", "byte-bpe", "unigram"],
+    option(TRAINING, "--kind", "wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT)."),
 ]
 Lowercase = Annotated[
     bool | None,
@@ -69,12 +69,11 @@ def learn(
 
         bertsmith vocab learn a.txt b.jsonl.gz --field body --size 32000 --cased --out my-vocab
     """
-    from bertsmith.cli.shared.console import note
     from bertsmith.text.learn import learn_vocabulary
 
     tokenizer = learn_vocabulary(
         _lines(files, field, encoding),
-        kind=_kind(kind),
+        kind=kind,
         size=size,
         lowercase=lowercase,
         min_count=min_count,
@@ -86,36 +85,18 @@ def learn(
 
 
 class _Progress:
-    """Shows a stage of learning at most once a second, on standard error."""
+    """Shows a stage of learning at most once per second, on standard error."""
 
     def __init__(self) -> None:
-        import time
-
-        self._clock = time.monotonic
         self._stage = ""
         self._shown = 0.0
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        from bertsmith.cli.shared.console import note
-
-        now = self._clock()
+        now = time.monotonic()
         if stage == self._stage and now - self._shown < 1.0:
             return
         self._stage, self._shown = stage, now
         note(f"{stage}: {done:,}" + (f" of {total:,}" if total else "") if done else stage)
-
-
-def _kind(name: str) -> Kind:
-    from typing import get_args
-
-    from bertsmith.errors import unknown
-    from bertsmith.text.learn import Kind
-
-    for known in get_args(Kind):
-        if known == name:
-            kind: Kind = known
-            return kind
-    raise unknown("kind of vocabulary", name, get_args(Kind))
 
 
 def _lines(files: list[str], field: str | None, encoding: str) -> Iterator[str]:

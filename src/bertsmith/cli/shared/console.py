@@ -17,16 +17,12 @@ def write_json(record: object) -> None:
     """JSON on standard output; nan is null."""
     from bertsmith.files.strict_json import json_values
 
-    text = json.dumps(json_values(record), ensure_ascii=False, indent=2) + "\n"
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-    sys.stdout.flush()
+    _write(json.dumps(json_values(record), ensure_ascii=False, indent=2))
 
 
 def write_lines(lines: Sequence[str]) -> None:
     """Lines on standard output, as UTF-8 in any locale and safe for terminals."""
-    text = printable("\n".join(lines)) + "\n"
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-    sys.stdout.flush()
+    _write(printable("\n".join(lines)))
 
 
 def printable(text: str, keep: str = "\n\t") -> str:
@@ -43,3 +39,9 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
         rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
         lines.append("  ".join([cells[0].ljust(widths[0]), *rest]).rstrip())
     return lines
+
+
+def _write(text: str) -> None:
+    sys.stdout.flush()  # what was written as text comes first
+    sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+    sys.stdout.flush()
