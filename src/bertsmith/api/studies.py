@@ -15,13 +15,11 @@ from bertsmith.evaluation.length_table import LengthTable, length_table
 from bertsmith.folders.read import load_tokenizer, read_folder
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import read_examples
-from bertsmith.labeled.split.splits import split_files
-from bertsmith.labeled.split.splits import Splits
+from bertsmith.labeled.split.splits import Splits, split_files
 from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.metrics import LOWER_IS_BETTER
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
-
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.studies.lengths import length_choices, window_cost
