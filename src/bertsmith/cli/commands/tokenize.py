@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,7 +78,7 @@ def _keep(name: str) -> Keep:
 
     if name not in KEEPS:
         raise unknown("way to keep text", name, KEEPS)
-    return cast("Keep", name)
+    return name
 
 
 def _read_stdin() -> str:
