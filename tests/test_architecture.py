@@ -270,16 +270,22 @@ def _clean(path: Path, *patterns: re.Pattern[str]) -> None:
             assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
 
 
-# A task is known by its descriptor alone: nobody else asks for its name or its class.
+# Tasks and objectives are known by their descriptors alone: nobody else asks for a name or class.
 TASK_NAMES = {"classify", "multilabel", "regress", "tag", "answer", "choose"}
-TASK_CLASSES = {"Classify", "Multilabel", "Regress", "Tag", "FindAnswer", "Choose"}
+OBJECTIVE_NAMES = {"mlm", "nsp", "sop", "sbo", "rtd"}
+TASK_CLASSES = {
+    *("Classify", "Multilabel", "Regress", "Tag", "FindAnswer", "Choose"),
+    *("MaskedLMObjective", "SpanBoundary", "NextSentence", "SentenceOrder"),
+    *("MaskedProgram", "ElectraProgram"),
+}
 TASK_TABLES = {"tasks/kinds.py", "labeled/targets.py"}
 TASK_FILES = ("tasks/classify.py", "tasks/multilabel.py", "tasks/regress.py", "tasks/choose.py")
-TASK_FOLDERS = ("tasks/tag/", "tasks/answer/")
+TASK_FOLDERS = ("tasks/tag/", "tasks/answer/", "objectives/")
 
 
 def named_tasks(nodes: Iterable[ast.AST | None]) -> int:
-    return sum(isinstance(node, ast.Constant) and node.value in TASK_NAMES for node in nodes)
+    known = TASK_NAMES | OBJECTIVE_NAMES
+    return sum(isinstance(node, ast.Constant) and node.value in known for node in nodes)
 
 
 def asks_for_a_task(node: ast.AST) -> bool:
@@ -301,7 +307,7 @@ def asks_for_a_task(node: ast.AST) -> bool:
 
 
 @each_file
-def test_no_branch_on_a_task_outside_its_descriptor(file: Path) -> None:
+def test_no_branch_on_a_task_or_objective_outside_its_descriptor(file: Path) -> None:
     where = place(file)
     if where in TASK_TABLES or where in TASK_FILES or where.startswith(TASK_FOLDERS):
         return
@@ -317,6 +323,7 @@ def test_no_branch_on_a_task_outside_its_descriptor(file: Path) -> None:
         'name in ("classify", "regress")',
         'table = {"tag": 1, "answer": 2}',
         "isinstance(task, Tag | None)",
+        'name in ("mlm", "sbo")',
         'match name:\n    case "choose":\n        pass',
     ],
 )
