@@ -40,9 +40,14 @@ class Embeddings(nn.Module):
         self.segments = _table(segments, width) if segments else None
         self.norm = nn.LayerNorm(width, eps=norm_eps)
         self.project = nn.Linear(width, project) if project else None
-        self.channels = nn.ModuleDict(
-            {name: _table(count, width) for name, count in further.items()}
-        )
+        self._channels = tuple(further)
+        for name, count in further.items():  # a ModuleDict refuses names such as "type"
+            self.add_module(f"channel_{name}", _table(count, width))
+
+    @property
+    def channels(self) -> dict[str, nn.Module]:
+        """The further embeddings by name."""
+        return {name: self.get_submodule(f"channel_{name}") for name in self._channels}
 
     def forward(self, inputs: Inputs) -> Tensor:
         """T rows of inputs -> (T, D)."""
@@ -57,7 +62,7 @@ class Embeddings(nn.Module):
             raise TextError("this model has no segment embedding, but some segment is not 0")
         if self.positions is not None:
             summed = summed + self.positions(inputs.layout.positions + self.first)
-        if self.channels or len(inputs.channels) > (segments is not None):
+        if self._channels or len(inputs.channels) > (segments is not None):
             summed = summed + self._further(inputs)
         rows: Tensor = self.norm(summed)
         if self.training:
@@ -68,8 +73,8 @@ class Embeddings(nn.Module):
         """The sum of the further channels, row 0 for those that are not given: -> (T or 1, E)."""
         given = {name: part for name, part in inputs.channels.items() if name != SEGMENTS}
         for name in given:
-            if name not in self.channels:
-                known = ", ".join(self.channels) or "none"
+            if name not in self._channels:
+                known = ", ".join(self._channels) or "none"
                 raise TextError(f"this model has no embedding for {name} (its channels: {known})")
         total: Tensor = self.tokens.weight.new_zeros(1, self.tokens.embedding_dim)
         for name, table in self.channels.items():

@@ -1,0 +1,124 @@
+"""What a program arranges reaches every rank, and a run resumes with it, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from toy_corpus import short_recipe, toy_corpus
+
+from bertsmith.corpus.rows import RowsBatch
+from bertsmith.corpus.shards import Corpus, open_corpus
+from bertsmith.nn.inputs import Inputs
+from bertsmith.nn.layout import Prefix
+from bertsmith.objectives.batch import PretrainBatch, Targets
+from bertsmith.objectives.masked_lm import MaskedLMObjective
+from bertsmith.objectives.program import PretrainModule, ProgramSettings
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.pretrain.pretrain import Job, pretrain
+from bertsmith.training.pretrain.recipe import PretrainRecipe
+from bertsmith.training.pretrain.workload import PretrainWorkload
+
+
+class Arranged:
+    """Source and target, reversed positions, a channel: the last half is written word by word."""
+
+    weights, heads = {"next": 1.0}, ("masked_lm",)
+
+    def build(self, builder):
+        builder.spec = replace(builder.spec, channels=(("half", 2),))
+        return PretrainModule(self, builder.model(self.heads))
+
+    def prepare(self, rows: RowsBatch, share: float = 0.0) -> PretrainBatch:
+        sources = tuple(size // 2 for size in rows.lengths)
+        positions = rows.sizes[rows.texts] - 1 - rows.places
+        half = (rows.places >= np.array(sources)[rows.texts]).astype(np.int64)
+        inputs = Inputs.of(
+            rows.ids,
+            rows.lengths,
+            positions=positions,
+            sees=Prefix(sources),
+            channels={"half": half},
+        )
+        at = np.flatnonzero(half[:-1] & (rows.texts[1:] == rows.texts[:-1]))
+        of = torch.from_numpy(rows.ids[at + 1].astype(np.int64))
+        return PretrainBatch.of(inputs, {"next": Targets(at=torch.from_numpy(at), of=of)})
+
+    def losses(self, module: PretrainModule, batch: PretrainBatch):
+        hidden = module.model(batch.inputs, rows=batch.rows).hidden
+        loss, score = MaskedLMObjective().loss(module.model, None, hidden, batch.targets["next"])
+        return {"next": loss}, {"next": score}
+
+
+class ArrangedSettings(ProgramSettings):
+    kind: Literal["arranged"] = "arranged"
+
+    def make(self, tokenizer):
+        return Arranged()
+
+
+@pytest.fixture(scope="module")
+def corpus_path(tmp_path_factory) -> Path:
+    return toy_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def recipe(steps: int = 6) -> PretrainRecipe:
+    base = short_recipe(
+        "roberta", "model.variant=bert", "input.max_length=48", "save.every=3", steps=steps
+    )
+    return type(base)(**{**dict(base), "program": ArrangedSettings()})
+
+
+def texts(workload: PretrainWorkload, step: int) -> list[tuple[tuple[int, ...], ...]]:
+    """Ids, positions, channel and source length of every text of a step."""
+    rows = []
+    for batch in workload.micro_batches(step, 0.0):
+        inputs = batch.to("cpu").inputs
+        lengths = list(inputs.layout.lengths)
+        parts = (inputs.ids, inputs.layout.positions, inputs.channels["half"])
+        split = zip(*(part.split(lengths) for part in parts), strict=True)
+        for text, source in zip(split, inputs.layout.sees.sources, strict=True):
+            rows.append((*(tuple(part.tolist()) for part in text), (source,)))
+    return sorted(rows)
+
+
+def test_two_ranks_read_what_one_reads(corpus_path: Path) -> None:
+    corpus: Corpus = open_corpus(corpus_path)
+    whole = texts(PretrainWorkload(recipe(), corpus), 2)
+    halves = [PretrainWorkload(recipe(), corpus, rank=rank, world=2) for rank in (0, 1)]
+    assert sorted(text for half in halves for text in texts(half, 2)) == whole
+    assert len(whole) > 2
+    ids, positions, half, (source,) = whole[0]
+    assert positions == tuple(range(len(ids)))[::-1]
+    assert sum(half) == len(ids) - source
+
+
+@dataclass
+class StopAfter:
+    """Asks the run to stop once it was asked so many times."""
+
+    looks: int
+
+    @property
+    def received(self) -> str | None:
+        self.looks -= 1
+        return "SIGTERM" if self.looks < 0 else None
+
+
+def test_a_stopped_run_resumes_to_the_same_weights(corpus_path: Path, tmp_path: Path) -> None:
+    straight = Job(recipe=recipe(), corpus=corpus_path, out=tmp_path / "straight")
+    assert pretrain(straight).status == "finished"
+    cut = Job(recipe=recipe(), corpus=corpus_path, out=tmp_path / "cut")
+    stopped = pretrain(cut, execution=Execution(stop=StopAfter(3)))
+    assert stopped.status == "stopped"
+    assert 0 < stopped.step < 6
+    assert pretrain(cut).status == "finished"
+    first, second = (load_file(job.out / "model.safetensors") for job in (straight, cut))
+    assert first.keys() == second.keys()
+    assert any("half" in name for name in first)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
