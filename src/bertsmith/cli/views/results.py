@@ -38,9 +38,7 @@ def pretrain_lines(result: PretrainedModel) -> list[str]:
         mean = " (averaged weights)" if outcome.chosen == "average" else ""
         lines.append(f"held-out text{mean}:")
         for name, loss in evaluation.losses.items():
-            parts = [f"loss {loss:.4f}"]
-            if name in ("mlm", "sbo"):
-                parts.append(f"perplexity {evaluation.perplexity[name]:,.1f}")
+            parts = [f"loss {loss:.4f}", f"perplexity {evaluation.perplexity[name]:,.1f}"]
             if name in evaluation.accuracy:
                 parts.append(f"accuracy {evaluation.accuracy[name]:.4f}")
             parts.append(f"{evaluation.counts[name]:,} predictions")
