@@ -39,7 +39,7 @@ def test_the_better_model_is_named_in_plain_words(
     assert "accuracy on 80 rows: bad 0." in said
     assert "paired bootstrap" in said
     assert "McNemar's test" in said
-    assert "good is better on rows like these" in said
+    assert "good is significantly better" in said
 
 
 def test_json_holds_all_figures_and_another_one_can_be_chosen(
@@ -64,7 +64,7 @@ def test_an_ensemble_of_seeds_answers_as_one(
     assert run("compare", home / "bad", home / "good", home / "test.tsv", "--ensemble") == 0
     both = capsys.readouterr()
     assert "the mean of 2 runs" in both.err
-    assert "good is better" in both.out
+    assert "good is significantly better" in both.out
     assert run("compare", home / "good", home / "good", home / "test.tsv", "--ensemble") != 0
     assert run("evaluate", home / "good", home / "test.tsv", "--ensemble", "--quiet") != 0
     assert "holds no runs to average" in capsys.readouterr().err

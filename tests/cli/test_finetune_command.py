@@ -71,7 +71,7 @@ def test_one_file_becomes_a_proven_model(
     assert told["dev"]["figures"]["accuracy"] > 0.8  # type: ignore[index]
     assert set(told["baselines"]["dev"]) == {"majority", "words"}  # type: ignore[call-overload]
     assert told["training"]["steps"] == 60
-    assert "attention dropout 0," in told["regulariser"]
+    assert "attention dropout 0," in told["regularization"]
     assert told["head"] == {"kind": "published", "reads": "what heads of this family read"}
     judged = [json.loads(x) for x in (out / "predictions.dev.jsonl").read_text().splitlines()]
     said = load_predictor(out).predict([row["texts"] for row in judged])
@@ -93,7 +93,7 @@ def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
 
     assert "a learning rate of 0.0001 is low" in said(tmp_path / "slow", "1e-4")
     assert "is low" not in said(tmp_path / "fast", "1e-2")
-    told = str(record(tmp_path / "fast")["regulariser"])
+    told = str(record(tmp_path / "fast")["regularization"])
     assert told.startswith("frozen encoder")
     assert told.endswith("label smoothing 0.1")
 

@@ -69,7 +69,7 @@ def test_worst_errors_are_the_surest_wrong_rows_with_their_place() -> None:
         if e.target.name != s.value
     ]
     wrong.sort(key=lambda one: -one[0])
-    told = [(one["confidence"], one["place"], one["truth"], one["answer"]) for one in shown]
+    told = [(one["confidence"], one["place"], one["truth"], one["prediction"]) for one in shown]
     assert told == wrong[: len(told)]
     assert len(told) == min(50, len(wrong))
 
@@ -130,7 +130,7 @@ def test_numbers_have_points_and_residuals_that_add_up() -> None:
     assert found["bias"] == pytest.approx(away.mean())
     assert told["right"] is None
     first = told["errors"]["shown"][0]
-    assert abs(float(first["answer"]) - float(first["truth"])) == pytest.approx(
+    assert abs(float(first["prediction"]) - float(first["truth"])) == pytest.approx(
         np.abs(away).max(), abs=0.01
     )
 

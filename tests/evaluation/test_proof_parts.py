@@ -72,16 +72,16 @@ def test_the_question_word_is_found(question, word) -> None:
     assert question_word(question) == word
 
 
-def test_questions_and_silence_count_every_row() -> None:
+def test_questions_and_answerability_count_every_row() -> None:
     task, examples, said = answer_case()
     told = prove(task, examples, said).to_json()
     assert sum(row["rows"] for row in told["questions"]) == len(examples)
-    assert sum(told["silence"].values()) == len(examples)
+    assert sum(told["answerability"].values()) == len(examples)
     none = sum(not one.target.placed for one in examples)
-    silence = told["silence"]
-    assert silence["answered_without_answer"] + silence["silent_without_answer"] == none
+    answerability = told["answerability"]
+    assert answerability["answered_without_answer"] + answerability["silent_without_answer"] == none
     for one in told["errors"]["shown"]:
-        assert one["answer"] == "(no answer)" or one["answer"] in one["texts"][1]
+        assert one["prediction"] == "(no answer)" or one["prediction"] in one["texts"][1]
 
 
 @pytest.mark.parametrize("name", CASES)

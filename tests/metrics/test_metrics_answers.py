@@ -149,5 +149,5 @@ def test_the_rules_follow_from_the_gold_answers() -> None:
 def test_unknown_rules_and_uneven_sides_are_named() -> None:
     with pytest.raises(ConfigError, match="did you mean 'cmrc'"):
         answer_scores([["x"]], ["x"], "cmrcs")
-    with pytest.raises(ConfigError, match="1 targets stand against 2"):
+    with pytest.raises(ConfigError, match="1 targets, but 2"):
         answer_scores([["x"]], ["x", "y"], "squad1")

@@ -88,7 +88,7 @@ def test_a_large_matrix_does_not_overflow() -> None:
 @pytest.mark.parametrize(
     ("targets", "predictions", "said"),
     [
-        ([0, 1], [0], "2 targets stand against 1 predictions"),
+        ([0, 1], [0], "2 targets, but 1 predictions"),
         ([], [], "no rows to score"),
         ([0, 3], [0, 0], "targets, row 1: class 3 is none of the 3"),
         ([0, 1], [0, -1], "predictions, row 1: class -1"),

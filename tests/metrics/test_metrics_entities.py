@@ -141,5 +141,5 @@ def test_a_tag_of_no_scheme_is_named(tag) -> None:
 
 
 def test_sides_that_do_not_fit_are_named() -> None:
-    with pytest.raises(ConfigError, match="text 1: 2 units stand against 1"):
+    with pytest.raises(ConfigError, match="text 1: 2 units, but 1"):
         entity_counts([["O"], ["O", "O"]], [["O"], ["O"]])

@@ -148,5 +148,5 @@ def test_perfect_decisions_score_one() -> None:
 def test_wrong_input_is_named() -> None:
     with pytest.raises(ConfigError, match="yes and no"):
         label_counts([[0.5]], [[1]])
-    with pytest.raises(ConfigError, match="2 targets stand against 1"):
+    with pytest.raises(ConfigError, match="2 targets, but 1"):
         tune_thresholds([[0.5]], [[1], [0]])

@@ -94,7 +94,7 @@ def test_bootstrap_and_comparison_need_no_knowledge_of_the_task(task) -> None:
 @EACH
 def test_uneven_and_empty_sides_are_named(task) -> None:
     targets, perfect, _, labels = CASES[task]
-    with pytest.raises(ConfigError, match="39 targets stand against 40 predictions"):
+    with pytest.raises(ConfigError, match="39 targets, but 40 predictions"):
         TASKS[task].metric.score(taken(targets, range(39)), perfect, labels)
     with pytest.raises(ConfigError, match="no rows"):
         TASKS[task].metric.score(taken(targets, []), taken(perfect, []), labels)

@@ -12,23 +12,23 @@ from proof_cases import CASES, classify_case
 
 from bertsmith.cli.views.results import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
-from bertsmith.report.finetune.figures import percent, plural, said
+from bertsmith.report.finetune.figures import percent, plural, value_of
 from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten
+from bertsmith.report.finetune.overview import BEATEN, headline, is_beaten
 
-EVERYWHERE = ("Figures", "Seeds", "Folds", "Worst errors", "Data", "Training", "Settings")
+EVERYWHERE = ("Metrics", "Seeds", "Folds", "Worst errors", "Data", "Training", "Settings")
 SPECIAL = {
-    "classify": ("Figures per class", "Confusion matrix", "Calibration"),
-    "multilabel": ("Figures per class", "Calibration"),
+    "classify": ("Metrics per class", "Confusion matrix", "Calibration"),
+    "multilabel": ("Metrics per class", "Calibration"),
     "regress": ("True and predicted values",),
     "tag": (
-        "Figures per class",
+        "Metrics per class",
         "Confusion matrix",
         "Entity errors",
         "Calibration",
     ),
     "answer": ("By question word", "Answerability", "Calibration"),
-    "choose": ("Figures per class", "Confusion matrix", "Calibration"),
+    "choose": ("Metrics per class", "Confusion matrix", "Calibration"),
 }
 
 
@@ -88,7 +88,7 @@ def test_a_mean_of_weights_is_called_one(record) -> None:
     assert "best weights at step 90" in finetune_page(record, title="x")
     averaged = {**record, "training": {**record["training"], "best_weights": "average"}}
     page = finetune_page(averaged, title="x")
-    assert "the mean of the last weights was the best" in page
+    assert "best weights: the average of the last steps" in page
     assert "best weights at step" not in page
 
 
@@ -113,7 +113,7 @@ def test_the_page_shows_the_figures_of_the_record(record) -> None:
     words = " ".join(Tree(finetune_page(record, title="x")).texts)
     for split in ("dev", "test"):
         assert percent(record[split]["figures"]["accuracy"]) in words
-        assert said("mcc", record[split]["figures"]["mcc"]) in words
+        assert value_of("mcc", record[split]["figures"]["mcc"]) in words
     for row in record["test"]["confusion"]["counts"]:
         assert all(str(count) in words for count in row)
     worst = record["test"]["errors"]["shown"][0]
@@ -157,9 +157,9 @@ def test_the_report_is_written_whole_beside_the_model(tmp_path, record) -> None:
 def test_figures_are_said_as_people_say_them() -> None:
     assert percent(0.9213) == "92.1\u00a0%"
     assert percent(None) == "–"
-    assert said("mcc", 0.27) == "0.270"
-    assert said("mse", 1234.5) == "1,234"
-    assert said("accuracy", "nan") == "–"
+    assert value_of("mcc", 0.27) == "0.270"
+    assert value_of("mse", 1234.5) == "1,234"
+    assert value_of("accuracy", "nan") == "–"
     assert plural(1, "row") == "1 row"
     assert plural(2_000, "row") == "2,000 rows"
 
@@ -196,7 +196,13 @@ def test_a_model_that_a_simple_rule_beats_is_not_praised(record) -> None:
 
 
 def test_rows_of_one_line_are_told_apart_by_their_id() -> None:
-    shown = {"place": "/x/squad.json:1", "id": "57ab", "texts": ["t"], "truth": "a", "answer": "b"}
+    shown = {
+        "place": "/x/squad.json:1",
+        "id": "57ab",
+        "texts": ["t"],
+        "truth": "a",
+        "prediction": "b",
+    }
     page = finetune_page({"dev": {"figures": {"f1": 1.0}, "errors": {"shown": [shown]}}}, title="x")
     assert "squad.json:1 · id 57ab" in page
 

@@ -75,7 +75,7 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
         "3 labels: neg, neutral, pos",
         "## Intended use",
         "120 steps (4 epochs) in 1 min 23 s",
-        "rows stand in two splits",
+        "in two splits (leakage)",
         "calibration error",
         'bertsmith.load("DIR")',
         "Over 3 seeds",
@@ -86,7 +86,7 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
 
 def test_it_says_whether_other_libraries_have_the_head(record) -> None:
     own = model_card(record)
-    assert "The head reads the mean of all tokens, last layer." in own
+    assert "Head input: the mean of all tokens, last layer." in own
     assert "is one that transformers does not have" in own
     published = model_card({**record, "head": {"kind": "published", "reads": "it"}})
     assert "load in transformers, too" in published

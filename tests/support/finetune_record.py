@@ -49,7 +49,7 @@ def finetune_record(name: str = "classify", case: Case | None = None) -> dict[st
         },
         "recipe": {"optimizer": {"lr": 1e-4}, "length": {"max_length": 128}},
         "head": {"kind": "own", "reads": "the mean of all tokens, last layer"},
-        "regulariser": "hidden dropout 0.1",
+        "regularization": "hidden dropout 0.1",
         "training": {
             "steps": 120,
             "epochs": 4.0,

@@ -128,7 +128,7 @@ def test_the_demo_trains_and_fills_masks(tmp_path) -> None:
     outcome = pretraining.train(material, tmp_path / "bert", 5.0)
     assert outcome.status == "finished"
     asked = pretraining.fill_hidden(tmp_path / "bert", material)
-    assert len(asked) == pretraining.ASKED
+    assert len(asked) == pretraining.QUESTIONS
     for hidden, filled in asked:
         assert hidden.text.count("[MASK]") == len(filled.guesses) == 1
         assert hidden.word.isalpha()

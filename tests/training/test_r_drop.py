@@ -28,7 +28,7 @@ from bertsmith.training.finetune.recipe import (
     FinetuneRecipe,
     RegularizationSettings,
 )
-from bertsmith.training.finetune.record import regulariser
+from bertsmith.training.finetune.record import regularization
 
 MEAN = VectorSettings(pooling="mean")
 
@@ -104,7 +104,7 @@ def test_a_run_learns_and_goes_on_to_the_same_bits(source: str, tmp_path: Path) 
     assert done.dev_figures["accuracy"] > 0.8
     finetune(tiny_job(source, tmp_path / "once", recipe=with_r_drop(0.0, token_dropout=0.1)))
     assert weights(tmp_path / "once") != weights(tmp_path / "straight")
-    words = regulariser(load_predictor(tmp_path / "straight"), recipe)
+    words = regularization(load_predictor(tmp_path / "straight"), recipe)
     assert "token dropout 0.1, R-Drop 1" in words
 
 

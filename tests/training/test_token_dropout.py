@@ -23,7 +23,7 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
-from bertsmith.training.finetune.record import regulariser
+from bertsmith.training.finetune.record import regularization
 from bertsmith.training.finetune.workload import FinetuneWorkload, Regularizers
 
 TOKENIZER = word_tokenizer()
@@ -115,7 +115,7 @@ def test_a_run_learns_and_goes_on_to_the_same_bits(source: str, tmp_path: Path) 
     finetune(tiny_job(source, tmp_path / "whole", recipe=masking(0.0)))
     assert weights(tmp_path / "whole") != weights(tmp_path / "straight")
     told = {
-        name: regulariser(load_predictor(tmp_path / name), masking(share))
+        name: regularization(load_predictor(tmp_path / name), masking(share))
         for name, share in (("straight", 0.2), ("whole", 0.0))
     }
     assert "token dropout 0.2" in told["straight"]

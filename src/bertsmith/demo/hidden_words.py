@@ -1,4 +1,4 @@
-"""Words hidden in held-out text by a rule, so that nobody chooses what a model is asked."""
+"""Masks words of held-out text by a fixed rule, so that the examples are not hand-picked."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def hidden_words(shards: Path, *, held_out: float, seed: int, count: int) -> lis
     corpus = open_corpus(shards)
     _, documents = corpus.split(held_out, seed)
     tokenizer = corpus.tokenizer()
-    found = (_first(corpus, tokenizer, int(document)) for document in documents)
-    return list(islice((word for word in found if word is not None), count))
+    words = (_first(corpus, tokenizer, int(document)) for document in documents)
+    return list(islice((word for word in words if word is not None), count))
 
 
 def _first(corpus: Corpus, tokenizer: Tokenizer, document: int) -> HiddenWord | None:

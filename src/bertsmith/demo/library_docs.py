@@ -20,12 +20,12 @@ textwrap threading time timeit tokenize tomllib traceback types typing unicodeda
 urllib.parse urllib.request uuid warnings wave weakref xml.etree.ElementTree zipfile zlib zoneinfo
 """
 MODULES = tuple(_NAMES.split())
-_SHORTEST = 40  # characters; shorter docstrings say too little to be found by
+_SHORTEST = 40  # characters; shorter docstrings are no use for search
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of documentation and where it stands."""
+    """A piece of documentation and its source."""
 
     source: str
     text: str
@@ -33,10 +33,10 @@ class Passage:
 
 def passages() -> list[Passage]:
     """Every passage once, in a fixed order."""
-    found: dict[str, Passage] = {}
+    unique: dict[str, Passage] = {}
     for passage in (*_topics(), *_docstrings()):
-        found.setdefault(passage.text, passage)
-    return list(found.values())
+        unique.setdefault(passage.text, passage)
+    return list(unique.values())
 
 
 def _topics(size: int = 700) -> Iterator[Passage]:

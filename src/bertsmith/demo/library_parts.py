@@ -29,10 +29,10 @@ _NAME = re.compile(r"\A[\w.]+: ")
 MOST = 260  # docstrings of a part: two of them have half of all
 
 
-def docstring_parts(found: Sequence[Passage]) -> list[Example]:
+def docstring_parts(passages: Sequence[Passage]) -> list[Example]:
     """Docstrings with their part, spread evenly over each; names of modules are taken away."""
     by_part: dict[str, dict[str, None]] = {part: {} for part in _PARTS}
-    for part, text in _labeled(found):
+    for part, text in _labeled(passages):
         by_part[part][text] = None  # methods often share one
     rows = []
     for part, distinct in by_part.items():
@@ -45,15 +45,15 @@ def docstring_parts(found: Sequence[Passage]) -> list[Example]:
     ]
 
 
-def write_parts(found: Sequence[Passage], path: Path) -> int:
+def write_parts(passages: Sequence[Passage], path: Path) -> int:
     """The rows as a table that `bertsmith finetune` reads; how many there are."""
-    rows = docstring_parts(found)
+    rows = docstring_parts(passages)
     write_examples(path, rows, "csv")
     return len(rows)
 
 
-def _labeled(found: Sequence[Passage]) -> Iterator[tuple[str, str]]:
-    for passage in found:
+def _labeled(passages: Sequence[Passage]) -> Iterator[tuple[str, str]]:
+    for passage in passages:
         module = _module(passage.source)
         if module is not None:
             yield PARTS[module], _NAME.sub("", passage.text)

@@ -22,7 +22,7 @@ from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
 
 VOCABULARY = 4096
 HELD_OUT = 0.03
-ASKED = 3  # hidden words
+QUESTIONS = 3  # hidden words
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -37,7 +37,7 @@ class Material:
 
 
 def prepare(texts: Sequence[str], passages: Path, out: Path) -> Material:
-    """A vocabulary and shards from passages, which also lie in a .jsonl file."""
+    """A vocabulary and shards from passages, which are also in a .jsonl file."""
     shards = out / "shards"
     shutil.rmtree(shards, ignore_errors=True)  # another Python may have other passages
     tokenizer = learn_vocabulary(texts, kind="wordpiece", size=VOCABULARY)
@@ -70,7 +70,7 @@ def recipe(seconds: float) -> PretrainRecipe:
 
 
 def train(material: Material, out: Path, seconds: float, watch: Watcher | None = None) -> Outcome:
-    """A fresh run of so many seconds; the model comes to lie in `out`."""
+    """A fresh run of so many seconds; the model is saved in `out`."""
     shutil.rmtree(out, ignore_errors=True)
     settings = recipe(seconds)
     job = Job(recipe=settings, corpus=material.shards, out=out)
@@ -78,7 +78,7 @@ def train(material: Material, out: Path, seconds: float, watch: Watcher | None =
 
 
 def fill_hidden(
-    folder: Path, material: Material, *, count: int = ASKED, top: int = 4
+    folder: Path, material: Material, *, count: int = QUESTIONS, top: int = 4
 ) -> list[tuple[HiddenWord, Filled]]:
     """What the model puts in place of words of sentences that it was not trained on."""
     model = load(folder, precision="fp32").masked

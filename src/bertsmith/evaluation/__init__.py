@@ -1,1 +1,1 @@
-"""What labeled rows say of a model's predictions: proof, comparison, lengths."""
+"""Evaluation of predictions on labeled rows: proof, comparison of models, text lengths."""

@@ -1,4 +1,4 @@
-"""How long the rows of a data set are in tokens, and how many of them each limit would cut."""
+"""Text lengths in tokens, and the share of rows that each maximum length truncates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LengthTable:
         return float((rows > limit).mean()) if len(rows) else 0.0
 
     def lost(self, limit: int, split: str | None = None) -> float:
-        """The share of all tokens that stand beyond `limit`."""
+        """The share of tokens beyond `limit`."""
         rows = self._rows(split)
         return float(np.maximum(rows - limit, 0).sum() / rows.sum()) if len(rows) else 0.0
 
@@ -56,7 +56,7 @@ class LengthTable:
         return next(fits, self.limits[-1])
 
     def lines(self, chosen: int | None = None) -> list[str]:
-        """A table for people; what `chosen`, a length, means for the rows comes below it."""
+        """A text table; the effect of `chosen`, a maximum length, is the last line."""
         what = "longer than" if self.windows else "cut at"
         heads = ["tokens", *(f"p{share}" for share in PERCENTILES), "max"]
         heads += [f"{what} {limit}" for limit in self.limits]
@@ -70,25 +70,25 @@ class LengthTable:
             for split in self.tokens
         ]
         widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
-        found = []
+        lines = []
         for cells in (heads, *body):
             first = cells[0].ljust(widths[0])
             rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-            found.append("  ".join([first, *rest]))
-        return found if chosen is None else [*found, self._meaning(chosen)]
+            lines.append("  ".join([first, *rest]))
+        return lines if chosen is None else [*lines, self._meaning(chosen)]
 
     def to_json(self, chosen: int | None = None) -> dict[str, Any]:
-        """Plain values; shares are 0 to 1."""
+        """JSON values; shares are 0 to 1."""
         splits = {split: self._figures(split) for split in self.tokens}
-        found = {"limits": list(self.limits), "windows": self.windows, "splits": splits}
-        found["all"] = self._figures(None)
+        values = {"limits": list(self.limits), "windows": self.windows, "splits": splits}
+        values["all"] = self._figures(None)
         if chosen is not None:
-            found["chosen"] = {
+            values["chosen"] = {
                 "max_length": chosen,
                 "cut": {split: self.cut(chosen, split) for split in self.tokens},
                 "lost": {split: self.lost(chosen, split) for split in self.tokens},
             }
-        return found
+        return values
 
     def _figures(self, split: str | None) -> dict[str, Any]:
         return {
@@ -149,7 +149,7 @@ def row_lengths(
     `choices`: the texts are a context and its choices, each read with it.
     """
     specials: dict[int, int] = {}
-    found = []
+    lengths = []
     for start in range(0, len(examples), AT_ONCE):
         some = examples[start : start + AT_ONCE]
         texts = list(dict.fromkeys(text for example in some for text in example.texts))
@@ -164,8 +164,8 @@ def row_lengths(
             fields = len(sizes)
             if fields not in specials:
                 specials[fields] = len(tokenizer.encode_fields([""] * fields))
-            found.append(sum(sizes) + specials[fields])
-    return np.array(found, dtype=np.int64)
+            lengths.append(sum(sizes) + specials[fields])
+    return np.array(lengths, dtype=np.int64)
 
 
 def _share(share: float) -> str:

@@ -1,4 +1,4 @@
-"""What the metrics take, as checked arrays: wrong shapes and classes are named, not scored."""
+"""Checked arrays for the metrics: wrong shapes and classes are errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_rows(targets: Sized, predictions: Sized) -> int:
     """How many rows both have; it must be the same number, and not none."""
     if len(targets) != len(predictions):
         raise ConfigError(
-            f"{len(targets)} targets stand against {len(predictions)} predictions; "
+            f"{len(targets)} targets, but {len(predictions)} predictions; "
             "score the same rows on both sides"
         )
     if not len(targets):
@@ -32,7 +32,7 @@ def classes_of(values: ArrayLike, classes: int, what: str) -> Ints:
     given: NDArray[Any] = np.asarray(values)
     numbers: Ints = given.astype(np.int64)
     if given.ndim != 1 or not np.array_equal(numbers, given):
-        raise ConfigError(f"{what} must be one whole class number a row, not {_shown(given)}")
+        raise ConfigError(f"{what} must be one whole class number per row, not {_shown(given)}")
     wrong = np.flatnonzero((numbers < 0) | (numbers >= classes))
     if wrong.size:
         row = int(wrong[0])
@@ -61,7 +61,7 @@ def marks(values: ArrayLike, what: str) -> Bools:
 
 
 def share(part: ArrayLike, whole: ArrayLike) -> Floats:
-    """part / whole, and 0 where the whole is 0: what was never asked scores nothing."""
+    """part / whole, and 0 where the whole is 0."""
     parts, wholes = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
     result: Floats = np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes != 0)
     return result

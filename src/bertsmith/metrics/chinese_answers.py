@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 HAN = re.compile("[\u4e00-\u9fa5]")
 
-# The program's list, where "……" stands as one entry and so never matches a single character.
+# The program's list, where "……" is one entry and so never matches a single character.
 _PUNCTUATION = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _PIECES = re.compile("([\u4e00-\u9fa5])")
-# What stands alone within Latin text: quotes, dots, marks, commas but those in front of digits,
+# Tokens of their own within Latin text: quotes, dots, marks, commas but those in front of digits,
 # the last full stop, English endings ('s, n't) and the first half of words like cannot.
 _OPENING = r"""(?<![^ (\[{<])"|(?<=^")"|(?<=[ (\[{<])''"""
 _ALONE = r"""
@@ -45,16 +45,16 @@ def bare(text: str) -> str:
 
 def segments(text: str) -> list[str]:
     """Han characters one by one, Latin words and marks between them."""
-    found: list[str] = []
+    parts: list[str] = []
     for piece in _PIECES.split(bare(text)):
         if HAN.match(piece):
-            found.append(piece)
+            parts.append(piece)
         else:
-            found += [
+            parts += [
                 "``" if word[1] else "''" if word[0] == '"' else word[0]
                 for word in _LATIN.finditer(piece)
             ]
-    return found
+    return parts
 
 
 def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:

@@ -72,7 +72,7 @@ def entity_counts(
     for row, (target, prediction) in enumerate(zip(targets, predictions, strict=True)):
         if len(target) != len(prediction):
             raise ConfigError(
-                f"text {row}: {len(target)} units stand against {len(prediction)} predicted tags"
+                f"text {row}: {len(target)} units, but {len(prediction)} predicted tags"
             )
         pairs.append((set(spans_of(target)), set(spans_of(prediction))))
     types = sorted({kind for sides in pairs for side in sides for kind, _, _ in side})

@@ -57,7 +57,7 @@ def curves_page(rows: Sequence[Row], *, title: str, settings: str = "") -> str:
         sections += [heading(name), chart(curves, x_name="step")]
     for name, key in (
         ("Learning rate", "rate"),
-        ("Tokens a second", "tokens_per_second"),
+        ("Tokens per second", "tokens_per_second"),
         ("Gradient norm before clipping", "norm"),
     ):
         curve = Curve(name=key.replace("_", " "), points=points_over_steps(train, key))
@@ -101,7 +101,7 @@ def _figures(rows: Sequence[Row]) -> list[str]:
 
 
 def named_curves(rows: Sequence[Row], key: str, prefix: str, *, dots: bool = False) -> list[Curve]:
-    """One curve for each name that stands under a key."""
+    """One curve for each name under a key."""
     names = dict.fromkeys(name for row in rows for name in part(row, key))
     return [
         Curve(

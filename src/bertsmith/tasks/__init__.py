@@ -1,1 +1,1 @@
-"""What fine-tuning asks of a text, and how well it was answered."""
+"""Fine-tuning tasks: features, losses, decoding, models."""

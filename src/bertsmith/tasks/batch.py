@@ -1,4 +1,4 @@
-"""TaskBatch: the passages of some whole examples as rows, with what is asked of them."""
+"""TaskBatch: the passages of whole examples as packed rows, with their targets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ class TaskBatch:
     """`inputs`, T rows of B passages that belong to E examples.
 
     `owners` (B,) is the example of each passage, counted from 0 in this batch. `at` (U,) are the
-    rows that a head on rows reads, None for tasks on whole texts; `units` (U,) which unit of its
-    example each of them stands for, where a task has some. `targets` is None when something is
-    unlabeled; else as the task stores them: one entry an example, or one an `at`. `meta` (E, n) and
-    `auxiliary` (E, m) are of further columns. `vectors` (B, W) take the place of what the encoder
-    would say, where all passages have one.
+    rows that a head on rows reads, None for tasks on whole texts; `units` (U,) are the units of the
+    example they represent, if the task has units. `targets` is None if an example is unlabeled;
+    else it has one entry per example, or per `at`. `meta` (E, n) and `auxiliary` (E, m) are of
+    further columns. `vectors` (B, W) are cached encoder outputs, if all passages have one.
     """
 
     inputs: Inputs
@@ -50,12 +49,12 @@ class TaskBatch:
 
     @property
     def tokens(self) -> int:
-        """T, those that pass through the encoder; nothing is padding."""
+        """The tokens that pass through the encoder: T, or 0 with cached vectors."""
         return self.ids.shape[0] if self.vectors is None else 0
 
     @property
     def wanted(self) -> Tensor:
-        """The targets of a batch whose loss is asked for."""
+        """The targets; raises if an example is unlabeled."""
         if self.targets is None:
             raise TextError("a batch with unlabeled rows has no loss")
         return self.targets
@@ -80,7 +79,7 @@ class TaskBatch:
 
 
 def task_batch(features: Sequence[Feature]) -> TaskBatch:
-    """Features, those of an example side by side, as one batch."""
+    """One batch of features; those of an example must be adjacent."""
     lengths = tuple(len(feature) for feature in features)
     numbers = [feature.example for feature in features]
     order = list(dict.fromkeys(numbers))
@@ -94,8 +93,8 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
         if feature.at is not None
     ]
     units = [feature.units for feature in features if feature.units is not None]
-    asked = features if reads_rows else [firsts[number] for number in order]
-    targets = [feature.target for feature in asked if feature.target is not None]
+    labeled = features if reads_rows else [firsts[number] for number in order]
+    targets = [feature.target for feature in labeled if feature.target is not None]
     vectors = [feature.vector for feature in features if feature.vector is not None]
     return TaskBatch(
         inputs=feature_inputs(features),
@@ -103,7 +102,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
         examples=len(order),
         at=_joined(at) if reads_rows else None,
         units=_joined(units) if len(units) == len(features) else None,
-        targets=_targets(targets, rows=reads_rows) if len(targets) == len(asked) else None,
+        targets=_targets(targets, rows=reads_rows) if len(targets) == len(labeled) else None,
         meta=torch.from_numpy(np.stack([firsts[number].meta for number in order])),
         auxiliary=torch.from_numpy(np.stack([firsts[number].auxiliary for number in order])),
         vectors=torch.from_numpy(np.stack(vectors)) if len(vectors) == len(features) else None,
@@ -122,7 +121,7 @@ def feature_inputs(features: Sequence[Feature]) -> Inputs:
 
 
 def channels_of(features: Sequence[Feature]) -> dict[str, Ints]:
-    """Segments and whatever further channels the features have, the same ones in all of them."""
+    """Segments and further channels, which all features of a batch must share."""
     names = features[0].channels.keys()
     for feature in features:
         if feature.channels.keys() != names:

@@ -125,7 +125,7 @@ def softmax(logits: NDArray[Real]) -> NDArray[Real]:
 
 
 def log_mean(probabilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Distributions of several models, alike in shape -> the logarithm of their mean."""
+    """Distributions of several models, of one shape -> the logarithm of their mean."""
     logs: NDArray[np.float64] = np.log(np.maximum(np.mean(probabilities, axis=0), LEAST))
     return logs
 

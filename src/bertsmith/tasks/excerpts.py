@@ -1,4 +1,4 @@
-"""Long texts cut down to what a reader needs to see."""
+"""Excerpts of long texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 
 
 def around(text: str, places: list[tuple[int, int]], longest: int = LONGEST) -> str:
-    """The part of a long text around places in it, the first ones if they lie too far apart."""
+    """The part of a long text around places in it; only the first if they are too far apart."""
     if len(text) <= longest:
         return text
     if not places:

@@ -1,4 +1,4 @@
-"""One passage of an example through the encoder, and what is known of it."""
+"""Feature: one encoded passage of an example."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feature:
-    """Tokens that go through the model together.
+    """One passage: tokens that pass through the model together.
 
-    An example has one Feature, or several: windows of a long text, the choices of a question.
-    `example` is its number in the list that the features were made of. `target` is what the task
-    makes of the label, None if there is none. `at` (U,) are the tokens that a head on rows reads;
-    `units` (U,) which unit of the example each of them stands for. `meta` (n,) are the numbers of
-    further columns that the head reads, `auxiliary` (m,) those that it is to learn, nan: none.
-    `channels`, each (L,) or (L, n), `positions` (L,) and the boolean `visible` (L, L) are for
-    models that read more than ids and segments. `vector` (W,) is what a frozen encoder gave for
-    the tokens, if it was computed before.
+    An example has one feature, or several: windows of a long text, the choices of a question.
+    `example` is its number in the list of examples, `target` the loss target, None if unlabeled.
+    `at` (U,) are the tokens that a head on rows reads, `units` (U,) the units of the example they
+    represent. `meta` (n,) are the ids of further columns that the head reads, `auxiliary` (m,) the
+    targets of further columns, nan: none. `channels`, each (L,) or (L, n), `positions` (L,) and the
+    boolean `visible` (L, L) are for models that read more than ids and segments. `vector` (W,) is
+    the cached output of a frozen encoder.
     """
 
     encoding: Encoding
@@ -71,7 +70,7 @@ def text_features(
 
 
 def tokens_cut(features: Sequence[Feature], examples: int) -> list[int]:
-    """How many tokens of each example no passage holds."""
+    """The number of truncated tokens of each example."""
     cut = [0] * examples
     for feature in features:
         cut[feature.example] = max(cut[feature.example], feature.encoding.total_cut)

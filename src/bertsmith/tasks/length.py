@@ -1,4 +1,4 @@
-"""How long a text may be and what happens to one that is longer, alike in training and service."""
+"""Maximum length, truncation and windows, the same in training and inference."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Count = Annotated[int, Field(gt=0)]
 class LengthSettings(Settings):
     """At most `max_length` tokens pass through the model at once.
 
-    `keep` says which end of a longer text is read; `budgets` gives every field its own share
-    instead (title 50, body 200). With `stride`, nothing is cut: windows of `max_length`, `stride`
-    tokens or half a window apart, are all read, and `pool` joins what they say.
+    `keep` selects the end of a longer text that is read; `budgets` truncates every field to its own
+    length instead (title 50, body 200). With `stride`, nothing is truncated: the text is read in
+    windows of `max_length`, `stride` tokens or half a window apart, and `pool` joins their vectors.
     """
 
     max_length: Count = 128
@@ -37,7 +37,7 @@ class LengthSettings(Settings):
         if self.head is not None and self.keep != "head+tail":
             raise ValueError("head is a setting of keep = 'head+tail' alone")
         if self.stride is not None and (self.keep != "head" or self.budgets is not None):
-            raise ValueError("with stride nothing is cut, so keep and budgets have no meaning")
+            raise ValueError("with stride nothing is truncated, so keep and budgets have no effect")
         if self.stride is None and self.pool != "mean":
             raise ValueError(
                 f"pool = '{self.pool}' joins windows, and there are none without stride: give "
@@ -78,13 +78,13 @@ def encodings(
     setting = lengths.truncation
     widths = {len(fields) for fields in texts}
     if widths == {1}:
-        found = tokenizer.encode_batch([fields[0] for fields in texts], truncation=setting)
+        encoded = tokenizer.encode_batch([fields[0] for fields in texts], truncation=setting)
     elif widths == {2}:
         first, second = ([fields[number] for fields in texts] for number in (0, 1))
-        found = tokenizer.encode_batch(first, second, truncation=setting)
+        encoded = tokenizer.encode_batch(first, second, truncation=setting)
     else:
-        found = [tokenizer.encode_fields(fields, truncation=setting) for fields in texts]
-    return [[encoding] for encoding in found]
+        encoded = [tokenizer.encode_fields(fields, truncation=setting) for fields in texts]
+    return [[encoding] for encoding in encoded]
 
 
 def pair_encodings(
@@ -105,8 +105,8 @@ def pair_encodings(
     if not texts:
         return []
     flat = [text for fields in texts for text in fields]
-    found = tokenizer.encode_batch(flat, truncation=lengths.truncation)
-    return [found[at : at + 2] for at in range(0, len(found), 2)]
+    encoded = tokenizer.encode_batch(flat, truncation=lengths.truncation)
+    return [encoded[at : at + 2] for at in range(0, len(encoded), 2)]
 
 
 def _windows(fields: tuple[str, ...], tokenizer: Tokenizer, windows: Windows) -> list[Encoding]:

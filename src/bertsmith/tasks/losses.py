@@ -21,7 +21,7 @@ Weights = Literal["none", "balanced"] | Mapping[str, Annotated[float, Field(gt=0
 class CrossEntropySettings(Settings):
     """Cross entropy, for one class or, with several classes at once, for each of them.
 
-    `weights` = balanced makes every class count alike, whatever its share (total / (C x count)).
+    `weights` = balanced gives every class the same total weight (total / (C x count)).
     """
 
     kind: Literal["cross_entropy"] = "cross_entropy"
@@ -30,7 +30,7 @@ class CrossEntropySettings(Settings):
 
 
 class FocalSettings(Settings):
-    """Cross entropy that looks away from what is easy (Lin et al. 2017, arXiv:1708.02002)."""
+    """Focal loss: less weight on easy examples (Lin et al. 2017, arXiv:1708.02002)."""
 
     kind: Literal["focal"] = "focal"
     gamma: Annotated[float, Field(gt=0)] = 2.0
@@ -43,7 +43,7 @@ LossSettings = Annotated[CrossEntropySettings | FocalSettings, Field(discriminat
 def class_loss(
     logits: Tensor, targets: Tensor, settings: LossSettings, weights: Tensor | None
 ) -> LossSum:
-    """One class a row: (E, C), (E,) -> LossSum."""
+    """Single-label: (E, C), (E,) -> LossSum."""
     logits = logits.float()
     if isinstance(settings, FocalSettings):
         logs = logits.log_softmax(dim=1).gather(1, targets[:, None]).squeeze(1)
@@ -63,7 +63,7 @@ def class_loss(
 def labels_loss(
     logits: Tensor, targets: Tensor, settings: LossSettings, weights: Tensor | None
 ) -> LossSum:
-    """Yes or no for each class: (E, C), (E, C) of 0 and 1 -> LossSum over E rows."""
+    """Multi-label: (E, C), (E, C) of 0 and 1 -> LossSum over E rows."""
     logits, targets = logits.float(), targets.float()
     if isinstance(settings, FocalSettings):
         each = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")

@@ -235,7 +235,7 @@ def label_and_value(example: Example, prediction: Prediction, task: Task) -> tup
 
 
 def first_task(tasks: Sequence[Task]) -> Task:
-    """All tasks of an ensemble are alike: the first."""
+    """The tasks of an ensemble are equal: the first."""
     return tasks[0]
 
 
@@ -271,7 +271,7 @@ Outcomes = tuple[Floats, Bools, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskKind:
-    """Everything the rest of the package needs to know of a task, in one record.
+    """The descriptor of a task: everything that the rest of the package needs to know about it.
 
     `target` names the kind of label it learns (`labeled.targets.TARGETS`); `from_data` makes the
     task of some training rows, `from_json` that of a model folder. Fields with defaults describe

@@ -29,13 +29,13 @@ def errors(rows: ScoredRows) -> dict[str, Any]:
 
 def _record(rows: ScoredRows, number: int, weight: float) -> dict[str, Any]:
     example, prediction, kind = rows.examples[number], rows.predictions[number], rows.task.kind
-    truth, answer = kind.sides(example, prediction, rows.task)
+    truth, predicted = kind.sides(example, prediction, rows.task)
     record: dict[str, Any] = {
         "place": f"{example.source}:{example.line}",
         "id": example.id,
         "texts": _texts(example, prediction),
         "truth": truth,
-        "answer": answer,
+        "prediction": predicted,
         "confidence": weight if kind.weight_is_confidence else prediction.confidence,
         "tokens_cut": prediction.cut,
     }

@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 880, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 12, 34
 MOST_POINTS = 800  # a screen has no more columns; longer curves are thinned
 FEW_POINTS = 40  # so few are marked on their curve
-LONGEST_NAME = 19  # letters that fit beside the frame
+LONGEST_NAME = 19  # letters that fit next to the frame
 COLORS = ("#3b78d8", "#d9682b", "#2f9e5b", "#b0409b", "#8a7a1f", "#1f9aa5", "#c23b48", "#6b6fd0")
 
 
@@ -27,21 +27,21 @@ class Curve:
 
 def chart(curves: Sequence[Curve], *, x_name: str) -> str:
     """Curves over one axis; points that are not finite are left out."""
-    kept = [
+    drawable = [
         Curve(name=curve.name, points=thinned(finite(curve.points)), dots=curve.dots)
         for curve in curves
     ]
-    kept = [curve for curve in kept if curve.points]
-    if not kept:
+    drawable = [curve for curve in drawable if curve.points]
+    if not drawable:
         return "<p>nothing was recorded</p>"
-    xs = [x for curve in kept for x, _ in curve.points]
-    ys = [y for curve in kept for _, y in curve.points]
+    xs = [x for curve in drawable for x, _ in curve.points]
+    ys = [y for curve in drawable for _, y in curve.points]
     across = Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
     up = Axis(min(ys), max(ys), HEIGHT - BOTTOM, TOP)
-    parts = [*_grid(across, up), *_drawn(kept, across, up)]
+    parts = [*_grid(across, up), *_drawn(drawable, across, up)]
     parts.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, x_name, "middle"))
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
-    drawn = f'<svg {box} role="img" aria-label="{text(_spoken(kept))}">{"".join(parts)}</svg>'
+    drawn = f'<svg {box} role="img" aria-label="{text(_spoken(drawable))}">{"".join(parts)}</svg>'
     return scrolled(drawn, "chart")
 
 

@@ -17,8 +17,8 @@ Bin = tuple[float, float, float]
 
 def histogram(bins: Sequence[Bin], *, x_name: str, low: float, high: float) -> str:
     """Bars over a range; bins may leave gaps, which are empty."""
-    kept = [one for one in bins if all(map(math.isfinite, one))]
-    most = max((count for _, _, count in kept), default=0)
+    drawable = [one for one in bins if all(map(math.isfinite, one))]
+    most = max((count for _, _, count in drawable), default=0)
     if not most or not low < high:
         return "<p>nothing was recorded</p>"
     across = Axis(low, high, LEFT, WIDTH - RIGHT)
@@ -32,7 +32,7 @@ def histogram(bins: Sequence[Bin], *, x_name: str, low: float, high: float) -> s
         label(across.at(value), HEIGHT - BOTTOM + 15, shown(value), "middle")
         for value in ticks(low, high, 8)
     ]
-    for start, end, count in kept:
+    for start, end, count in drawable:
         left, right, top = across.at(start) + 1, across.at(end) - 1, up.at(-count)
         size = f'width="{max(1.0, round(right - left, 1))}" height="{round(up.at(0) - top, 1)}"'
         words = text(f"{shown(start)} to {shown(end)}: {count:,.0f}")
@@ -41,6 +41,6 @@ def histogram(bins: Sequence[Bin], *, x_name: str, low: float, high: float) -> s
             f"<title>{words}</title></rect>"
         )
     parts.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, x_name, "middle"))
-    spoken = text(f"{x_name}, {len(kept)} ranges")
+    spoken = text(f"{x_name}, {len(drawable)} ranges")
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{spoken}"'
     return scrolled(f"<svg {box}>{''.join(parts)}</svg>", "chart")

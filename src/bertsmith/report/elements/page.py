@@ -52,8 +52,8 @@ svg .even { stroke: var(--dim); stroke-dasharray: 5 4; fill: none; }
 .card { background: var(--soft); border-radius: 8px; padding: .7rem 1rem; margin: .6rem 0; }
 .card p { margin: .3rem 0; max-width: none; white-space: pre-line; }
 .card .place { color: var(--dim); font-size: .85em; }
-.said { display: flex; flex-wrap: wrap; gap: .15rem 1.4rem; }
-.truth { color: var(--good); } .answer { color: var(--bad); } .said b { font-weight: 600; }
+.labels { display: flex; flex-wrap: wrap; gap: .15rem 1.4rem; }
+.truth { color: var(--good); } .prediction { color: var(--bad); } .labels b { font-weight: 600; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); }
 @media (max-width: 34rem) {
   body { margin-top: 1rem; padding: 0 .9rem; } .lead { font-size: 1.08rem; }
@@ -128,7 +128,7 @@ def scrolled(content: str, kind: str = "") -> str:
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> str:
-    """Names and values, one pair a line."""
+    """Names and values, one pair per line."""
     lines = (f"<tr><th>{text(name)}</th><td>{text(value)}</td></tr>" for name, value in rows)
     return f'<table class="facts">{"".join(lines)}</table>'
 

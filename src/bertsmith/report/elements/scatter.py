@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 44
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place, how large it is drawn, and what it says when pointed at."""
+    """A point, its radius, and its tooltip."""
 
     x: float
     y: float
@@ -25,8 +25,8 @@ class Point:
 
 def square(points: Sequence[Point], *, low: float, high: float, names: tuple[str, str]) -> str:
     """Points with the line where both sides are equal; `names` are those of x and y."""
-    kept = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
-    if not kept or not (math.isfinite(low) and math.isfinite(high) and low < high):
+    drawable = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
+    if not drawable or not (math.isfinite(low) and math.isfinite(high) and low < high):
         return "<p>nothing was recorded</p>"
     across = Axis(low, high, LEFT, SIZE - RIGHT)
     # Pixels grow downwards; the same range on both sides keeps the diagonal a diagonal.
@@ -43,12 +43,12 @@ def square(points: Sequence[Point], *, low: float, high: float, names: tuple[str
     parts += [
         f'<circle cx="{across.at(one.x)}" cy="{up.at(-one.y)}" r="{round(one.radius, 1)}" '
         f'fill="{COLORS[0]}" fill-opacity="0.55"><title>{text(one.words)}</title></circle>'
-        for one in kept
+        for one in drawable
     ]
     middle = (LEFT + SIZE - RIGHT) / 2
     parts.append(label(middle, SIZE - 8, names[0], "middle"))
     turned = f"translate(14 {round((TOP + SIZE - BOTTOM) / 2)}) rotate(-90)"
     parts.append(f'<g transform="{turned}">{label(0, 0, names[1], "middle")}</g>')
-    spoken = text(f"{names[1]} against {names[0]}, {len(kept)} points")
+    spoken = text(f"{names[1]} against {names[0]}, {len(drawable)} points")
     box = f'viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="{spoken}"'
     return f'<div class="square"><svg {box}>{"".join(parts)}</svg></div>'

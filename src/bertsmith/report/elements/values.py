@@ -1,4 +1,4 @@
-"""Values of a record that somebody else wrote: of the kind asked for, or nothing."""
+"""Typed access to a record that may be malformed: a value of the expected type, or an empty one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def as_float(value: object) -> float:
 
 def part(record: object, *keys: str) -> dict[str, Any]:
     """The mapping under a path of keys, {} where the path ends early."""
-    found = as_dict(record)
+    mapping = as_dict(record)
     for key in keys:
-        found = as_dict(found.get(key))
-    return found
+        mapping = as_dict(mapping.get(key))
+    return mapping
 
 
 def duration(seconds: float) -> str:

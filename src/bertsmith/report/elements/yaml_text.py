@@ -1,4 +1,4 @@
-"""Values as YAML that every parser reads alike: strings are always quoted, nothing is guessed."""
+"""Values as YAML that every parser reads in the same way: strings are always quoted."""
 
 from __future__ import annotations
 

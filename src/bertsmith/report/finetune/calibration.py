@@ -17,8 +17,8 @@ CLOSE = 0.02
 
 def calibration_plot(proof: dict[str, Any]) -> list[str]:
     """Confidence against accuracy, and the distribution of confidence."""
-    told = part(proof, "calibration")
-    bins = [as_dict(one) for one in as_list(told.get("bins"))]
+    summary = part(proof, "calibration")
+    bins = [as_dict(one) for one in as_list(summary.get("bins"))]
     if not bins:
         return []
     most = max((as_float(one.get("count")) for one in bins), default=1.0) or 1.0
@@ -27,10 +27,10 @@ def calibration_plot(proof: dict[str, Any]) -> list[str]:
         (as_float(one.get("low")), as_float(one.get("high")), as_float(one.get("count")))
         for one in bins
     ]
-    unit = str(told.get("counted", "rows"))
+    unit = str(summary.get("counted", "rows"))
     return [
         subheading("Calibration"),
-        paragraph(_words(told)),
+        paragraph(_words(summary)),
         square(points, low=0.0, high=1.0, names=("confidence", "accuracy")),
         paragraph(f"Distribution of confidence over {unit}:", "dim"),
         histogram(counts, x_name="confidence", low=0.0, high=1.0),
@@ -45,11 +45,11 @@ def _point(one: dict[str, Any], most: float) -> Point:
     return Point(x, y, max(2.0, size), words)
 
 
-def _words(told: dict[str, Any]) -> str:
-    error = as_float(told.get("ece"))
-    sure, right = as_float(told.get("confidence")), as_float(told.get("right"))
+def _words(summary: dict[str, Any]) -> str:
+    error = as_float(summary.get("ece"))
+    sure, right = as_float(summary.get("confidence")), as_float(summary.get("right"))
     words = f"Expected calibration error {percent(error)}."
-    if told.get("counted") == "labels of rows":
+    if summary.get("counted") == "labels of rows":
         words += f" Mean probability of a label {percent(sure)}, share of true labels "
         words += f"{percent(right)}."
     elif math.isfinite(sure) and math.isfinite(right):

@@ -14,10 +14,10 @@ FEW = 8  # labels that have room at the top; more are numbered
 
 
 def confusion_table(proof: dict[str, Any]) -> list[str]:
-    """Rows are the truth, columns what was said; the shade is the share of the row."""
-    told = part(proof, "confusion")
-    labels = [str(label) for label in as_list(told.get("labels"))]
-    counts = [[as_float(count) for count in as_list(row)] for row in as_list(told.get("counts"))]
+    """Rows are true labels, columns predicted ones; the shade is the share of the row."""
+    matrix = part(proof, "confusion")
+    labels = [str(label) for label in as_list(matrix.get("labels"))]
+    counts = [[as_float(count) for count in as_list(row)] for row in as_list(matrix.get("counts"))]
     if not labels or len(counts) != len(labels) or any(len(row) != len(labels) for row in counts):
         return []
     numbered = len(labels) > FEW
@@ -36,10 +36,10 @@ def confusion_table(proof: dict[str, Any]) -> list[str]:
         subheading("Confusion matrix"),
         scrolled(f'<table class="matrix">{"".join(lines)}</table>'),
     ]
-    joined = as_float(told.get("joined"))
+    joined = as_float(matrix.get("joined"))
     if joined > 0:
-        mixed = plural(told.get("mixed", 0), "row")
-        words = f"The {joined:,.0f} rarest labels stand as one; {mixed} among them mixed up."
+        mixed = plural(matrix.get("mixed", 0), "row")
+        words = f"The {joined:,.0f} rarest labels are merged; {mixed} confused among them."
         sections.append(paragraph(words, "dim"))
     return sections
 
@@ -49,6 +49,6 @@ def _cell(count: float, share: float, *, right: bool) -> str:
         return '<td class="none">0</td>'
     shade = round(STRONGEST * min(1.0, share), 3)
     color = RIGHT if right else WRONG
-    # Small shares of wrong rows are what is looked for: they get more shade than their share.
+    # Rare confusions must be visible: they get more shade than their share.
     shade = shade if right else round(max(0.08, STRONGEST * min(1.0, share) ** 0.5), 3)
     return f'<td style="background: rgba({color}, {shade})">{text(f"{count:,.0f}")}</td>'

@@ -1,4 +1,4 @@
-"""The data: what was cut, how long texts are, what is odd about the rows."""
+"""The data: truncation, text lengths, label counts, duplicates, leakage and odd labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
-from bertsmith.report.finetune.figures import counted, name_of, percent, plural, said
+from bertsmith.report.finetune.figures import counted, name_of, percent, plural, value_of
 
 MOST_LABELS = 60
 MOST_FINDINGS = 20
@@ -23,28 +23,23 @@ FINDINGS = {
 
 
 def truncation_cost(proof: dict[str, Any]) -> list[str]:
-    """Figures of rows that were cut beside those that were not."""
-    told = part(proof, "truncation")
-    if not told:
+    """Metrics of truncated and of whole rows."""
+    truncation = part(proof, "truncation")
+    if not truncation:
         return []
     sections = [subheading("Truncation")]
-    if not as_float(told.get("rows_cut")) > 0:
+    if not as_float(truncation.get("rows_cut")) > 0:
         return [*sections, paragraph("No row was truncated.")]
-    sections.append(
-        paragraph(
-            f"{plural(told.get('rows_cut'), 'row')} ({percent(told.get('share'))}) lost "
-            f"{plural(told.get('tokens_cut'), 'token')}, one of them "
-            f"{counted(told.get('most_tokens_cut'))}."
-        )
-    )
-    cut, whole = part(told, "cut"), part(told, "whole")
+    rows, tokens = (plural(truncation.get(f"{unit}s_cut"), unit) for unit in ("row", "token"))
+    share, most = percent(truncation.get("share")), counted(truncation.get("most_tokens_cut"))
+    words = f"{rows} truncated ({share}), {tokens} lost, at most {most} per row."
+    sections.append(paragraph(words))
+    cut, whole = part(truncation, "cut"), part(truncation, "whole")
     names = list(dict.fromkeys([*cut, *whole]))
-    rows = [[name_of(n), said(n, cut.get(n)), said(n, whole.get(n))] for n in names]
+    lines = [[name_of(n), value_of(n, cut.get(n)), value_of(n, whole.get(n))] for n in names]
     if whole:
-        sections.append(table(["", "truncated rows", "whole rows"], rows))
-        sections.append(
-            paragraph("Long rows may be harder for other reasons: compare lengths.", "dim")
-        )
+        sections.append(table(["", "truncated rows", "whole rows"], lines))
+        sections.append(paragraph("Long rows may also be harder for other reasons.", "dim"))
     else:
         sections.append(paragraph("Every row was truncated; there is nothing to compare with."))
     return sections
@@ -52,8 +47,8 @@ def truncation_cost(proof: dict[str, Any]) -> list[str]:
 
 def length_section(record: dict[str, Any]) -> list[str]:
     """Tokens of the texts, and the share of rows that each limit would cut."""
-    told = part(record, "lengths")
-    splits = {name: as_dict(one) for name, one in part(told, "splits").items()}
+    lengths = part(record, "lengths")
+    splits = {name: as_dict(one) for name, one in part(lengths, "splits").items()}
     if not splits:
         return []
     limits = list(dict.fromkeys(limit for one in splits.values() for limit in part(one, "cut")))
@@ -65,26 +60,26 @@ def length_section(record: dict[str, Any]) -> list[str]:
         ]
         for name, one in splits.items()
     ]
-    # Questions are asked of every window of a long text: nothing of it is cut.
-    what = "longer than" if told.get("windows") else "cut at"
+    # Long contexts are read in windows: nothing is truncated.
+    what = "longer than" if lengths.get("windows") else "cut at"
     header = ["tokens", "rows", "median", "95th percentile", "99th percentile", "longest"]
     header += [f"{what} {limit}" for limit in limits]
     sections = [heading("Text lengths"), table(header, rows)]
-    chosen = as_float(part(told, "chosen").get("max_length"))
+    chosen = as_float(part(lengths, "chosen").get("max_length"))
     if math.isfinite(chosen):
-        sections.append(paragraph(f"This model reads {counted(chosen)} tokens at a time."))
+        sections.append(paragraph(f"Maximum length of this model: {counted(chosen)} tokens."))
     return sections
 
 
 def survey_section(record: dict[str, Any]) -> list[str]:
-    """Labels by split, and what is odd."""
-    told = part(record, "survey")
-    if not told:
+    """Labels by split, and problems of the data."""
+    survey = part(record, "survey")
+    if not survey:
         return []
-    sections = [heading("Data"), *_label_counts(told)]
+    sections = [heading("Data"), *_label_counts(survey)]
     odd = False
     for key, what in FINDINGS.items():
-        kind = part(told, key)
+        kind = part(survey, key)
         count = as_float(kind.get("count"))
         if not count > 0:
             continue
@@ -94,19 +89,21 @@ def survey_section(record: dict[str, Any]) -> list[str]:
         first = [as_dict(one) for one in as_list(kind.get("first"))][:MOST_FINDINGS]
         title = f"{counted(count)} {what}{how}"
         sections.append(folded(title, [table(["text or label", "where"], map(_finding, first))]))
-    uneven = part(told, "imbalance")
-    if uneven:
+    imbalance = part(survey, "imbalance")
+    if imbalance:
         odd = True
-        sections.append(paragraph(_uneven(uneven)))
+        sections.append(paragraph(_imbalance_sentence(imbalance)))
     if not odd:
         sections.append(
-            paragraph("No repeated row, no row in two splits, no conflicting label, no odd label.")
+            paragraph(
+                "No duplicates, no leakage between splits, no conflicting or misspelled labels."
+            )
         )
     return sections
 
 
-def _label_counts(told: dict[str, Any]) -> list[str]:
-    counts = {split: as_dict(one) for split, one in part(told, "labels").items() if as_dict(one)}
+def _label_counts(survey: dict[str, Any]) -> list[str]:
+    counts = {split: as_dict(one) for split, one in part(survey, "labels").items() if as_dict(one)}
     if not counts:
         return []
     names = dict.fromkeys(name for one in counts.values() for name in one)
@@ -130,12 +127,12 @@ def _finding(one: dict[str, Any]) -> list[str]:
     return [what, ", ".join(places)]
 
 
-def _place(told: dict[str, Any]) -> str:
-    return f"{PurePath(str(told.get('file', ''))).name}:{counted(told.get('line'))}"
+def _place(place: dict[str, Any]) -> str:
+    return f"{PurePath(str(place.get('file', ''))).name}:{counted(place.get('line'))}"
 
 
-def _uneven(told: dict[str, Any]) -> str:
+def _imbalance_sentence(one: dict[str, Any]) -> str:
     return (
-        f"Uneven classes: “{told.get('commonest')}” has {counted(told.get('commonest_rows'))} "
-        f"training rows, “{told.get('rarest')}” {counted(told.get('rarest_rows'))}."
+        f"Class imbalance: “{one.get('commonest')}” has {counted(one.get('commonest_rows'))} "
+        f"training rows, “{one.get('rarest')}” {counted(one.get('rarest_rows'))}."
     )

@@ -1,8 +1,9 @@
-"""The model card (README.md): a YAML header that model hubs read, then plain words."""
+"""The model card (README.md): a YAML header that model hubs read, then Markdown."""
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import PurePath
 from typing import Any
 
@@ -10,19 +11,34 @@ from bertsmith.labeled.example import TARGETS
 from bertsmith.report.elements.markdown import table, words
 from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
 from bertsmith.report.elements.yaml_text import yaml_lines
-from bertsmith.report.finetune.card_header import PUBLISHED, base_model, card_header
-from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, said
-from bertsmith.report.finetune.overview import file_names, rounds
-from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
+from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, value_of
+from bertsmith.report.finetune.overview import (
+    BEATEN,
+    epoch_count,
+    file_names,
+    headline,
+    is_beaten,
+    main_metric,
+    reported_split,
+)
 from bertsmith.tasks.kinds import TASKS
 
+HUB_METRICS = {
+    "subset_accuracy": "accuracy",
+    "mcc": "matthews_correlation",
+    "spearman": "spearmanr",
+    "pearson": "pearsonr",
+    "exact": "exact_match",
+}
+CODE = re.compile("[a-z]{2,3}")  # ISO 639, as model hubs read it
+PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SHOWN_LABELS = 50
 
 
 def model_card(record: dict[str, Any], *, name: str | None = None) -> str:
-    """README.md of a record (proof.json); without a name, the model it started from gives it."""
+    """README.md of a record (proof.json); the default name comes from the base model."""
     name = name or _own_name(record)
-    header = ["---", *yaml_lines(card_header(record, name)), "---"]
+    header = ["---", *yaml_lines(_header(record, name)), "---"]
     body = [
         f"# {words(name)}",
         *_first_words(record),
@@ -37,11 +53,78 @@ def model_card(record: dict[str, Any], *, name: str | None = None) -> str:
     return "\n".join(header) + "\n\n" + "\n\n".join(body) + "\n"
 
 
+def _header(record: dict[str, Any], name: str) -> dict[str, Any]:
+    """The metadata that model hubs read: language, license, base model, metrics."""
+    task = str(record.get("task"))
+    header: dict[str, Any] = {}
+    language = record.get("language") or _spec(record).get("language")
+    if language and CODE.fullmatch(str(language)):  # else only the script is known
+        header["language"] = [str(language)]
+    if record.get("license"):
+        header["license"] = str(record["license"])
+    header["library_name"] = "bertsmith"
+    header["tags"] = ["bertsmith", "bert", *([task] if task in TASKS else [])]
+    if task in TASKS:
+        header["pipeline_tag"] = TASKS[task].pipeline
+    base = _base_model(record)
+    if PUBLISHED.fullmatch(base):  # not a local path
+        header["base_model"] = base
+    split = reported_split(record)
+    if split is not None:
+        figures = part(record, split, "figures")
+        header["metrics"] = list(dict.fromkeys(_metric(figure) for figure in figures))
+        header["model-index"] = [{"name": name, "results": _results(record)}]
+    return header
+
+
+def _results(record: dict[str, Any]) -> list[dict[str, Any]]:
+    task = str(record.get("task"))
+    kind = TASKS.get(task)
+    results = []
+    for split in ("test", "dev"):
+        figures = part(record, split, "figures")
+        if not figures:
+            continue
+        metrics = [
+            {"type": _metric(key), "name": name_of(key), "value": round(as_float(value), 6)}
+            for key, value in figures.items()
+            if math.isfinite(as_float(value))
+        ]
+        data = file_names(record) or "local data"
+        results.append(
+            {
+                "task": {
+                    "type": kind.pipeline if kind else "other",
+                    "name": kind.title if kind else task,
+                },
+                "dataset": {"name": data, "type": "local", "split": split},
+                "metrics": metrics,
+            }
+        )
+    return [one for one in results if one["metrics"]]
+
+
+def _metric(figure: str) -> str:
+    return HUB_METRICS.get(figure, "f1" if figure.startswith("f1") else figure)
+
+
+def _base_model(record: dict[str, Any]) -> str:
+    """The model that training started from."""
+    model = record.get("model")
+    return str(as_dict(model).get("name") or "") if isinstance(model, dict) else str(model or "")
+
+
+def _spec(record: dict[str, Any]) -> dict[str, Any]:
+    """The data spec of the only file, or of the training file."""
+    spec = part(record, "data", "spec")
+    return part(spec, "train") or spec
+
+
 def _first_words(record: dict[str, Any]) -> list[str]:
     task = str(record.get("task"))
-    base = base_model(record)
+    base = _base_model(record)
     if not PUBLISHED.fullmatch(base):
-        base = PurePath(base).name  # the folders of somebody's disk are nobody's business
+        base = PurePath(base).name  # local paths are private
     title = TASKS[task].title if task in TASKS else words(task)
     first = f"A model for {title}"
     first += f", fine-tuned from {words(base)}." if base else "."
@@ -50,33 +133,37 @@ def _first_words(record: dict[str, Any]) -> list[str]:
 
 
 def _figures(record: dict[str, Any]) -> list[str]:
-    split = judged_split(record)
+    split = reported_split(record)
     if split is None:
         return []
     known = part(record, "baselines", split)
     columns = [part(record, split, "figures"), part(known, "majority"), part(known, "words")]
     rows = [
-        [words(name_of(name)), *(words(said(name, column.get(name))) for column in columns)]
+        [
+            words(name_of(name)),
+            *(words(value_of(name, column.get(name))) for column in columns),
+        ]
         for name in columns[0]
     ]
     names = [baseline_name(record.get("task"), key) for key in ("majority", "words")]
     header = [f"on {split}", "this model", *names]
-    lines = ["## Figures", "\n".join(table(header, rows))]
-    main = main_figure(part(record, split))
+    lines = ["## Metrics", "\n".join(table(header, rows))]
+    main = main_metric(part(record, split))
     seeds = part(record, "interval", main)
     if math.isfinite(as_float(seeds.get("mean"))):
         count = len(as_list(record.get("seeds")))
-        spread = f"{said(main, seeds.get('low'))} to {said(main, seeds.get('high'))}"
+        spread = f"{value_of(main, seeds.get('low'))} to {value_of(main, seeds.get('high'))}"
         lines.append(
             f"Over {plural(count, 'seed')}, {words(name_of(main))} is "
-            f"{words(said(main, seeds.get('mean')))} on dev (95 % interval {words(spread)})."
+            f"{words(value_of(main, seeds.get('mean')))} on dev (95 % interval "
+            f"{words(spread)})."
         )
-    lines.append("`report.html` shows what stands behind them, `proof.json` has it as numbers.")
+    lines.append("Details are in `report.html`, all numbers in `proof.json`.")
     return lines
 
 
 def _labels(record: dict[str, Any]) -> list[str]:
-    split = judged_split(record)
+    split = reported_split(record)
     labels = [
         as_dict(one).get("label") for one in as_list(part(record, split or "").get("classes"))
     ]
@@ -93,65 +180,66 @@ def _use(record: dict[str, Any]) -> list[str]:
     origin = f"texts like those of {words(data)}" if data else "texts like those it was trained on"
     return [
         "## Intended use",
-        f"For {origin}. On other kinds of text the figures above say nothing: measure first, with "
-        "`bertsmith evaluate`.",
+        f"For {origin}. The metrics above do not carry over to other kinds of text: measure with "
+        "`bertsmith evaluate` first.",
     ]
 
 
 def _training(record: dict[str, Any]) -> list[str]:
-    told, rows = part(record, "training"), part(record, "data", "rows")
-    found = []
+    training, rows = part(record, "training"), part(record, "data", "rows")
+    facts = []
     if rows:
         parts = ", ".join(f"{words(name)} {as_float(n):,.0f}" for name, n in rows.items())
-        found.append(f"Rows: {parts}.")
-    steps = as_float(told.get("steps"))
+        facts.append(f"Rows: {parts}.")
+    steps = as_float(training.get("steps"))
     if math.isfinite(steps):
-        epochs = as_float(told.get("epochs"))
-        more = f" ({rounds(epochs)})" if math.isfinite(epochs) else ""
-        took = as_float(told.get("seconds"))
+        epochs = as_float(training.get("epochs"))
+        more = f" ({epoch_count(epochs)})" if math.isfinite(epochs) else ""
+        took = as_float(training.get("seconds"))
         time = f" in {duration(took)}" if math.isfinite(took) else ""
-        found.append(f"{plural(steps, 'step')}{more}{time}; the best weights on dev were kept.")
-    rate = as_float(told.get("rate"))
+        facts.append(f"{plural(steps, 'step')}{more}{time}; the weights are the best on dev.")
+    rate = as_float(training.get("rate"))
     if math.isfinite(rate):
-        found.append(f"Learning rate: {rate:g}.")
+        facts.append(f"Learning rate: {rate:g}.")
     for key, name in (("precision", "Precision"), ("threads", "Threads")):
-        if told.get(key):
-            found.append(f"{name}: {words(told[key])}.")
+        if training.get(key):
+            facts.append(f"{name}: {words(training[key])}.")
     reads = part(record, "head").get("reads")
     if reads:
-        found.append(f"The head reads {words(reads)}.")
-    if record.get("regulariser"):
-        found.append(f"Regulariser: {words(record['regulariser'])}.")
+        facts.append(f"Head input: {words(reads)}.")
+    if record.get("regularization"):
+        facts.append(f"Regularization: {words(record['regularization'])}.")
     if record.get("bertsmith"):
-        found.append(f"Made with bertsmith {words(record['bertsmith'])}.")
-    return ["## Training", " ".join(found)] if found else []
+        facts.append(f"Made with bertsmith {words(record['bertsmith'])}.")
+    return ["## Training", " ".join(facts)] if facts else []
 
 
 def _limits(record: dict[str, Any]) -> list[str]:
-    """What the record itself says against the model."""
-    split = judged_split(record)
-    found = [BEATEN] if is_beaten(record) else []
+    """Known weaknesses, from the record."""
+    split = reported_split(record)
+    limits = [BEATEN] if is_beaten(record) else []
     cut = part(record, split or "", "truncation")
     if as_float(cut.get("rows_cut")) > 0:
         share = percent(cut.get("share"))
-        found.append(f"Long texts are cut: {words(share)} of the {split} rows lost their end.")
+        limits.append(f"Long texts are truncated: {words(share)} of the {split} rows.")
     leaks = as_float(part(record, "survey", "leaks").get("count"))
     if leaks > 0:
-        found.append(f"{plural(leaks, 'row')} stand in two splits, which flatters the figures.")
+        limits.append(
+            f"{plural(leaks, 'row')} in two splits (leakage): the metrics are too optimistic."
+        )
     error = as_float(part(record, split or "", "calibration").get("ece"))
     if math.isfinite(error):
-        away = words(percent(error))
-        found.append(f"Confidence and truth lie {away} apart on average (calibration error).")
+        limits.append(f"Expected calibration error: {words(percent(error))}.")
     if split == "dev":
-        found.append("There was no test split: the dev rows also chose the best weights.")
+        limits.append("There was no test split, and the dev rows also selected the best weights.")
     classes = [as_dict(one) for one in as_list(part(record, split or "").get("classes"))]
     weak = [one for one in classes if as_float(one.get("support")) > 0]
     if len(weak) > 1:
         worst = min(weak, key=lambda one: as_float(one.get("f1")))
-        found.append(
+        limits.append(
             f"Weakest class: {words(worst.get('label'))} (F1 {words(percent(worst['f1']))})."
         )
-    return ["## Limits", "\n".join(f"- {line}" for line in found)] if found else []
+    return ["## Limits", "\n".join(f"- {line}" for line in limits)] if limits else []
 
 
 def _loading(record: dict[str, Any]) -> list[str]:
@@ -179,5 +267,5 @@ def _elsewhere(record: dict[str, Any]) -> str:
 
 
 def _own_name(record: dict[str, Any]) -> str:
-    base = PurePath(base_model(record)).name or "bert"
+    base = PurePath(_base_model(record)).name or "bert"
     return f"{base}-{record['task']}" if record.get("task") else base

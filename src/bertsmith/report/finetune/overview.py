@@ -1,4 +1,4 @@
-"""The top of the report: bars of model and baselines, and the facts of the run."""
+"""The top of the report: headline, bars of model and baselines, facts of the run."""
 
 from __future__ import annotations
 
@@ -8,25 +8,89 @@ from pathlib import PurePath
 from typing import Any
 
 from bertsmith.report.elements.page import facts, paragraph, text
-from bertsmith.report.elements.values import as_float, as_list, duration, part
+from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
 from bertsmith.report.finetune.figures import (
     BASELINES,
     CORRELATIONS,
-    NUMBERS,
+    UNBOUNDED,
     baseline_name,
     counted,
     main_name,
     plural,
-    said,
+    value_of,
 )
-from bertsmith.report.finetune.summary import BEATEN, headline, is_beaten, judged_split, main_figure
 from bertsmith.tasks.kinds import TASKS
+
+BEATEN = "A baseline is at least as good: this model is not worth its cost."
+
+
+def reported_split(record: dict[str, Any]) -> str | None:
+    """The split that is reported first: test, else dev, which also selected the checkpoint."""
+    return next((name for name in ("test", "dev") if part(record, name, "figures")), None)
+
+
+def main_metric(proof: dict[str, Any]) -> str:
+    """The name of the main metric."""
+    figures = as_dict(proof.get("figures"))
+    return str(proof.get("main") or next(iter(figures), ""))
+
+
+def headline(record: dict[str, Any]) -> str:
+    """One sentence: the main metric, the number of rows, the baselines; "" without metrics."""
+    split = reported_split(record)
+    if split is None:
+        return ""
+    proof = part(record, split)
+    main = main_metric(proof)
+    value = value_of(main, part(proof, "figures").get(main))
+    name = main_name(record.get("task"), main)
+    first = f"{name[:1].upper()}{name[1:]} {value}"
+    sentence = f"{first} on {plural(proof.get('rows'), f'{split} row')}"
+    baselines = _baselines(record, split, main)
+    return f"{sentence}; {', '.join(baselines)}." if baselines else f"{sentence}."
+
+
+def is_beaten(record: dict[str, Any]) -> bool:
+    """Whether a baseline is at least as good as the model by the main metric."""
+    split = reported_split(record)
+    if split is None:
+        return False
+    main = main_metric(part(record, split))
+    own = as_float(part(record, split, "figures").get(main))
+    baselines = (
+        as_float(as_dict(one).get(main)) for one in part(record, "baselines", split).values()
+    )
+    return any(other <= own if main in UNBOUNDED else other >= own for other in baselines)
+
+
+def _baselines(record: dict[str, Any], split: str, main: str) -> list[str]:
+    """Baselines with their main metric."""
+    known = part(record, "baselines", split)
+    baselines = []
+    for key in BASELINES:
+        value = as_float(part(known, key).get(main))
+        if math.isfinite(value):
+            name = baseline_name(record.get("task"), key)
+            if key == "majority":
+                name = _always(part(record, split), main, value) or name
+            baselines.append(f"{name} {value_of(main, value)}")
+    return baselines
+
+
+def _always(proof: dict[str, Any], main: str, share: float) -> str:
+    """The majority label, where its share is the accuracy; else ""."""
+    rows = as_float(proof.get("rows"))
+    if main == "accuracy" and rows > 0:
+        for one in as_list(proof.get("classes")):
+            if abs(as_float(as_dict(one).get("support")) / rows - share) < 1e-9:
+                return f"majority (“{as_dict(one).get('label')}”)"
+    return ""
 
 
 def overview(record: dict[str, Any]) -> list[str]:
-    """The sentence, the bars, the interval, the facts."""
-    said_first = headline(record)
-    sections = [paragraph(said_first, "lead")] if said_first else []
+    """Headline, bars, confidence interval, facts."""
+    sentence = headline(record)
+    sections = [paragraph(sentence, "lead")] if sentence else []
     sections += _bars(record)
     if is_beaten(record):
         sections.append(paragraph(BEATEN))
@@ -36,12 +100,12 @@ def overview(record: dict[str, Any]) -> list[str]:
 
 
 def _bars(record: dict[str, Any]) -> list[str]:
-    """The main figure as bars; a figure without an upper end has none."""
-    split = judged_split(record)
+    """The main metric as bars, if it is bounded."""
+    split = reported_split(record)
     if split is None:
         return []
-    main = main_figure(part(record, split))
-    if main in NUMBERS:
+    main = main_metric(part(record, split))
+    if main in UNBOUNDED:
         return []
     known = part(record, "baselines", split)
     rows = [("this model", part(record, split, "figures").get(main), "own")]
@@ -56,23 +120,24 @@ def _bar(name: str, main: str, value: float, kind: str) -> str:
     return (
         f'<span class="{kind}">{text(name)}</span><span class="track">'
         f'<span class="fill {kind}" style="width: {width}%"></span></span>'
-        f'<span class="value {kind}">{text(said(main, value))}</span>'
+        f'<span class="value {kind}">{text(value_of(main, value))}</span>'
     )
 
 
 def _interval(record: dict[str, Any]) -> list[str]:
-    split = judged_split(record)
+    split = reported_split(record)
     borders = part(record, split, "interval") if split else {}
     low, high = as_float(borders.get("low")), as_float(borders.get("high"))
     if split is None or not (math.isfinite(low) and math.isfinite(high)):
         return []
-    main = main_figure(part(record, split))
+    main = main_metric(part(record, split))
     name = main_name(record.get("task"), main)
-    words = f"95\u00a0% bootstrap interval of {name}: {said(main, low)} to {said(main, high)}."
+    interval = f"{value_of(main, low)} to {value_of(main, high)}"
+    words = f"95\u00a0% confidence interval of {name} (bootstrap): {interval}."
     if main in CORRELATIONS:
-        words += " A correlation of 1 is perfect, 0 is chance."
+        words += " A correlation of 1 is perfect, 0 is chance level."
     if split == "dev":
-        words += " The best weights were chosen on these rows: new rows may score a little lower."
+        words += " The best weights were chosen on these rows: expect slightly less on new ones."
     return [paragraph(words, "dim")]
 
 
@@ -82,7 +147,7 @@ def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "task", f"{task}: {TASKS[str(task)].title}" if str(task) in TASKS else str(task)
     model = record.get("model")
     if model:
-        yield "started from", str(part(record, "model").get("name") or model)
+        yield "base model", str(part(record, "model").get("name") or model)
     files = file_names(record)
     if files:
         yield "data", files
@@ -92,44 +157,44 @@ def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _training(part(record, "training"))
     reads = part(record, "head").get("reads")
     if reads:
-        yield "the head reads", str(reads)
-    if record.get("regulariser"):
-        yield "regulariser", str(record["regulariser"])
+        yield "head input", str(reads)
+    if record.get("regularization"):
+        yield "regularization", str(record["regularization"])
     if record.get("bertsmith"):
         yield "made with", f"bertsmith {record['bertsmith']}"
 
 
 def file_names(record: dict[str, Any]) -> str:
-    """The data files by name, without the folders of somebody's disk."""
+    """The names of the data files, without local paths."""
     files = part(record, "data").get("files")
     named = part(record, "data", "files")
     values = list(named.values()) if named else as_list(files) or ([files] if files else [])
     return ", ".join(dict.fromkeys(PurePath(str(value)).name for value in values))
 
 
-def _training(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    steps, epochs = as_float(told.get("steps")), as_float(told.get("epochs"))
+def _training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    steps, epochs = as_float(training.get("steps")), as_float(training.get("epochs"))
     if math.isfinite(steps):
-        more = f", {rounds(epochs)}" if math.isfinite(epochs) else ""
-        best = as_float(told.get("best_step"))
+        more = f", {epoch_count(epochs)}" if math.isfinite(epochs) else ""
+        best = as_float(training.get("best_step"))
         chosen = f"; best weights at step {counted(best)}" if math.isfinite(best) else ""
-        if told.get("best_weights") == "average":
-            chosen = "; the mean of the last weights was the best"
+        if training.get("best_weights") == "average":
+            chosen = "; best weights: the average of the last steps"
         yield "training", f"{plural(steps, 'step')}{more}{chosen}"
-    rate = as_float(told.get("rate"))
+    rate = as_float(training.get("rate"))
     if math.isfinite(rate):
         yield "learning rate", f"{rate:g}"
-    seconds = as_float(told.get("seconds"))
+    seconds = as_float(training.get("seconds"))
     if math.isfinite(seconds):
-        speed = as_float(told.get("tokens_per_second"))
+        speed = as_float(training.get("tokens_per_second"))
         more = f", {counted(speed)} tokens per second" if math.isfinite(speed) else ""
         yield "time", f"{duration(seconds)}{more}"
-    machine = [f"{told['precision']}" if told.get("precision") else ""]
-    machine.append(plural(told["threads"], "thread") if told.get("threads") else "")
+    machine = [f"{training['precision']}" if training.get("precision") else ""]
+    machine.append(plural(training["threads"], "thread") if training.get("threads") else "")
     if any(machine):
-        yield "computed in", ", ".join(filter(None, machine))
+        yield "precision", ", ".join(filter(None, machine))
 
 
-def rounds(epochs: float) -> str:
-    """How often the training rows were read."""
+def epoch_count(epochs: float) -> str:
+    """Epochs with their noun."""
     return f"{epochs:g} epoch" if epochs == 1 else f"{epochs:g} epochs"

@@ -1,4 +1,4 @@
-"""The whole report: what it comes down to first, then what stands behind it."""
+"""The whole report: overview, metrics, evaluation, data, training, settings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from bertsmith.report.elements.values import part
 from bertsmith.report.finetune.calibration import calibration_plot
 from bertsmith.report.finetune.confusion import confusion_table
 from bertsmith.report.finetune.data_sections import length_section, survey_section, truncation_cost
-from bertsmith.report.finetune.overview import overview
-from bertsmith.report.finetune.summary import judged_split
+from bertsmith.report.finetune.overview import overview, reported_split
 from bertsmith.report.finetune.tables import class_table, figure_table, repeated_runs
 from bertsmith.report.finetune.task_sections import entity_kinds, number_plots, question_words
 from bertsmith.report.finetune.training_sections import curve_section, settings_section
@@ -41,7 +40,7 @@ def write_finetune_report(folder: Path, record: dict[str, Any]) -> Path:
 def finetune_page(record: dict[str, Any], *, title: str) -> str:
     """The page of a record; whatever the record does not have is left out."""
     sections = [*overview(record), *figure_table(record), *repeated_runs(record)]
-    first = judged_split(record)
+    first = reported_split(record)
     if first is not None:
         sections += [heading(f"Evaluation on {first}"), *_proof(record, first)]
         other = "dev" if first == "test" else "test"
@@ -50,7 +49,7 @@ def finetune_page(record: dict[str, Any], *, title: str) -> str:
             sections.append(folded(f"Evaluation on {other}", rest))
     sections += [*survey_section(record), *length_section(record)]
     sections += [*curve_section(record), *settings_section(record)]
-    sections.append(paragraph("All figures of this page are in proof.json.", "dim"))
+    sections.append(paragraph("All numbers of this page are in proof.json.", "dim"))
     return page(f"{title}: report", sections)
 
 

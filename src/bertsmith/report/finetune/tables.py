@@ -1,4 +1,4 @@
-"""Tables of figures: splits beside baselines, seeds, folds, classes."""
+"""Tables of metrics: splits and baselines, seeds, folds, classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any
 
 from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
-from bertsmith.report.finetune.figures import NONE, baseline_name, counted, name_of, percent, said
+from bertsmith.report.finetune.figures import (
+    NONE,
+    baseline_name,
+    counted,
+    name_of,
+    percent,
+    value_of,
+)
 
 MOST_CLASSES = 1_000
 FEW_CLASSES = 25
@@ -16,7 +23,7 @@ WEAKEST = 15
 
 
 def figure_table(record: dict[str, Any]) -> list[str]:
-    """Every figure of every split with the baselines beside it."""
+    """Every metric of every split, and of the baselines."""
     splits = [name for name in ("dev", "test") if part(record, name, "figures")]
     if not splits:
         return []
@@ -26,13 +33,13 @@ def figure_table(record: dict[str, Any]) -> list[str]:
         for key, values in part(record, "baselines", split).items():
             columns.append((f"{split}: {baseline_name(record.get('task'), key)}", as_dict(values)))
     names = dict.fromkeys(name for _, values in columns for name in values)
-    rows = [[name_of(name), *(said(name, v.get(name)) for _, v in columns)] for name in names]
+    rows = [[name_of(name), *(value_of(name, v.get(name)) for _, v in columns)] for name in names]
     rows.append(["rows", *(counted(part(record, name).get("rows")) for name, _ in columns)])
-    return [heading("Figures"), table(["", *(name for name, _ in columns)], rows)]
+    return [heading("Metrics"), table(["", *(name for name, _ in columns)], rows)]
 
 
 def repeated_runs(record: dict[str, Any]) -> list[str]:
-    """Seeds and folds: how much a figure moves by chance."""
+    """Seeds and folds: the variance of the metrics."""
     return [*_seeds(record), *_folds(record)]
 
 
@@ -50,16 +57,16 @@ def _seeds(record: dict[str, Any]) -> list[str]:
 
 
 def _folds(record: dict[str, Any]) -> list[str]:
-    told = part(record, "folds")
-    runs = [as_dict(run) for run in as_list(told.get("runs") or record.get("folds"))]
+    folds = part(record, "folds")
+    runs = [as_dict(run) for run in as_list(folds.get("runs") or record.get("folds"))]
     if not runs:
         return []
     names = _figures(runs)
-    rows = [*_rows(runs, names, "fold"), *_spread(part(told, "interval"), names)]
-    whole = part(told, "figures")
+    rows = [*_rows(runs, names, "fold"), *_spread(part(folds, "interval"), names)]
+    whole = part(folds, "figures")
     if whole:
-        rows.append(["all rows together", *(said(n, whole.get(n)) for n in names)])
-    words = "Every row is judged by the run that never saw it."
+        rows.append(["all rows together", *(value_of(n, whole.get(n)) for n in names)])
+    words = "Each row is scored by the model that was not trained on it."
     return [
         heading("Folds"),
         table(["fold", *map(name_of, names)], rows),
@@ -73,21 +80,24 @@ def _figures(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 def _rows(runs: Sequence[dict[str, Any]], names: Sequence[str], key: str) -> list[list[str]]:
     return [
-        [str(run.get(key, number)), *(said(name, part(run, "figures").get(name)) for name in names)]
+        [
+            str(run.get(key, number)),
+            *(value_of(name, part(run, "figures").get(name)) for name in names),
+        ]
         for number, run in enumerate(runs, start=1)
     ]
 
 
 def _spread(summary: dict[str, Any], names: Sequence[str]) -> list[list[str]]:
-    """Mean, deviation and interval, where the summary has them by figure."""
+    """Mean, deviation and confidence interval of each metric, where they are known."""
     rows = []
     for key in ("mean", "deviation"):
-        cells = [said(name, part(summary, name).get(key)) for name in names]
+        cells = [value_of(name, part(summary, name).get(key)) for name in names]
         if any(cell != NONE for cell in cells):
             rows.append([key, *cells])
     cells = []
     for name in names:
-        low, high = (said(name, part(summary, name).get(key)) for key in ("low", "high"))
+        low, high = (value_of(name, part(summary, name).get(key)) for key in ("low", "high"))
         cells.append(NONE if NONE in (low, high) else f"{low} to {high}")
     return [*rows, ["95 % interval", *cells]] if any(c != NONE for c in cells) else rows
 
@@ -97,10 +107,10 @@ def _moved(runs: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     values = [as_float(part(run, "figures").get(main)) for run in runs]
     known = [value for value in values if math.isfinite(value)]
     if len(known) < 2:
-        return "One seed says nothing about chance."
+        return "A single seed gives no estimate of the variance."
     return (
-        f"Nothing but the seed differs between these {len(known)} runs: {name_of(main)} lies "
-        f"between {said(main, min(known))} and {said(main, max(known))}."
+        f"These {len(known)} runs differ in the seed only: {name_of(main)} ranges from "
+        f"{value_of(main, min(known))} to {value_of(main, max(known))}."
     )
 
 
@@ -110,7 +120,7 @@ def class_table(proof: dict[str, Any]) -> list[str]:
     if not classes:
         return []
     if len(classes) <= FEW_CLASSES:
-        return [subheading("Figures per class"), _classes(classes)]
+        return [subheading("Metrics per class"), _classes(classes)]
     met = [one for one in classes if as_float(one.get("support")) > 0]
     weakest = sorted(met, key=lambda one: as_float(one.get("f1")))[:WEAKEST]
     sections = [subheading(f"The {len(weakest)} weakest classes"), _classes(weakest)]

@@ -1,4 +1,4 @@
-"""What only some tasks have: numbers, kinds of entity errors, question words, silence."""
+"""Sections of single tasks: residuals, entity errors, question words, answerability."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from bertsmith.report.elements.scatter import Point, square
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent
 
-SILENCE = (
+ANSWERABILITY = (
     ("answerable", "answered_with_answer", "silent_with_answer"),
     ("unanswerable", "answered_without_answer", "silent_without_answer"),
 )
 
 
 def number_plots(proof: dict[str, Any]) -> list[str]:
-    """Answer against truth, and how the differences are spread."""
-    told = part(proof, "numbers")
-    pairs = [[as_float(v) for v in as_list(one)] for one in as_list(told.get("points"))]
+    """Predicted against true values, and the distribution of residuals."""
+    residuals = part(proof, "numbers")
+    pairs = [[as_float(v) for v in as_list(one)] for one in as_list(residuals.get("points"))]
     points = [
         Point(one[0], one[1]) for one in pairs if len(one) == 2 and all(map(math.isfinite, one))
     ]
     if not points:
         return []
     ends = [value for point in points for value in (point.x, point.y)]
-    bins = [as_dict(one) for one in as_list(told.get("bins"))]
+    bins = [as_dict(one) for one in as_list(residuals.get("bins"))]
     bars = [tuple(as_float(one.get(key)) for key in ("low", "high", "count")) for one in bins]
-    bias = as_float(told.get("bias"))
+    bias = as_float(residuals.get("bias"))
     words = (
-        f"On average it is {shown(as_float(told.get('mean_absolute_error')))} away; nine of ten "
-        f"rows are within {shown(as_float(told.get('p90_absolute_error')))}. Its answers are "
+        f"Mean absolute error {shown(as_float(residuals.get('mean_absolute_error')))}, 90th "
+        f"percentile {shown(as_float(residuals.get('p90_absolute_error')))}. Predictions are "
         f"{shown(abs(bias))} too {'high' if bias > 0 else 'low'} on average."
     )
     low, high = min(ends), max(ends)
@@ -50,7 +50,7 @@ def number_plots(proof: dict[str, Any]) -> list[str]:
 
 
 def entity_kinds(proof: dict[str, Any]) -> list[str]:
-    """In which way entities are wrong."""
+    """Entity errors by kind."""
     kinds = part(proof, "entity_errors")
     if not kinds:
         return []
@@ -60,27 +60,27 @@ def entity_kinds(proof: dict[str, Any]) -> list[str]:
 
 
 def question_words(proof: dict[str, Any]) -> list[str]:
-    """Figures by what is asked for, and whether silence was right."""
+    """Metrics by question word, and answered against answerable questions."""
     sections = []
-    asked = [as_dict(one) for one in as_list(proof.get("questions"))]
-    if asked:
+    questions = [as_dict(one) for one in as_list(proof.get("questions"))]
+    if questions:
         rows = [
             [
                 one.get("word"),
                 counted(one.get("rows")),
                 *(percent(one.get(k)) for k in ("f1", "exact")),
             ]
-            for one in asked
+            for one in questions
         ]
         sections += [
             subheading("By question word"),
             table(["", "questions", "F1", "exact match"], rows),
         ]
-    silence = part(proof, "silence")
-    if silence:
+    answerability = part(proof, "answerability")
+    if answerability:
         rows = [
-            [name, counted(silence.get(spoke)), counted(silence.get(silent))]
-            for name, spoke, silent in SILENCE
+            [name, counted(answerability.get(answered)), counted(answerability.get(silent))]
+            for name, answered, silent in ANSWERABILITY
         ]
         sections += [subheading("Answerability"), table(["", "answered", "no answer given"], rows)]
     return sections

@@ -11,7 +11,7 @@ from bertsmith.report.elements.page import folded, heading, paragraph, preformat
 from bertsmith.report.elements.values import as_dict, as_list, part
 from bertsmith.report.finetune.figures import name_of
 from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.summary import main_figure
+from bertsmith.report.finetune.overview import main_metric
 
 
 def curve_section(record: dict[str, Any]) -> list[str]:
@@ -31,7 +31,7 @@ def curve_section(record: dict[str, Any]) -> list[str]:
     warning = overfitting(record)
     if warning:
         sections.append(paragraph(warning))
-    main = main_figure(part(record, "dev")) or next(
+    main = main_metric(part(record, "dev")) or next(
         (name for row in held_out for name in part(row, "figures")), ""
     )
     figures = points_over_steps(held_out, "figures", main)
@@ -48,13 +48,15 @@ def curve_section(record: dict[str, Any]) -> list[str]:
 def settings_section(record: dict[str, Any]) -> list[str]:
     """The recipe and how the data was read, as they are in the record."""
     sections = []
-    for title, told in (
+    for title, settings in (
         ("Recipe", record.get("recipe")),
         ("How the data was read", part(record, "data").get("spec")),
     ):
-        if told:
+        if settings:
             words = (
-                told if isinstance(told, str) else json.dumps(told, indent=2, ensure_ascii=False)
+                settings
+                if isinstance(settings, str)
+                else json.dumps(settings, indent=2, ensure_ascii=False)
             )
             sections.append(folded(title, [preformatted(words)]))
     return [heading("Settings"), *sections] if sections else []

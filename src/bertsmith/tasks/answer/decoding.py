@@ -41,8 +41,8 @@ def best_spans(
         here = slice(first, first + AT_ONCE)
         starts = _table([one[:, 0] for one in logits[here]], may_start[here])  # (F, M)
         ends = _table([one[:, 1] for one in logits[here]], may_end[here])
-        found = _best(starts, ends, longest=min(longest, starts.shape[1]), count=count)
-        parts.append(found._replace(passages=found.passages + first))
+        best = _best(starts, ends, longest=min(longest, starts.shape[1]), count=count)
+        parts.append(best._replace(passages=best.passages + first))
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return Spans(none, none, none, np.zeros(0, dtype=np.float32))
@@ -76,7 +76,9 @@ def _solid(feature: Feature) -> Truths:
 
 def _units(feature: Feature) -> Ints:
     if feature.units is None:
-        raise TypeError("a feature of a question says which token of the context each row is")
+        raise TypeError(
+            "a feature of question answering needs units, the context token of each row"
+        )
     return feature.units
 
 
@@ -84,13 +86,13 @@ def _most_context(windows: Sequence[Ints], longest: int) -> list[Truths]:
     """For each token of each window, whether this is the window where a span may start at it.
 
     The one with the most context on the poorer side (Devlin et al. 2018), but before that with room
-    for a span of `longest` tokens: a span that stands whole in some window can always be found.
+    for a span of `longest` tokens: a span that is whole in some window is always considered.
     """
-    told = [np.flatnonzero(units >= 0) for units in windows]
+    context_rows = [np.flatnonzero(units >= 0) for units in windows]
     total = 1 + max(int(units.max()) for units in windows)
     most = np.full(total, -1)
     where = np.zeros(total, dtype=np.int64)
-    for number, (units, rows) in enumerate(zip(windows, told, strict=True)):
+    for number, (units, rows) in enumerate(zip(windows, context_rows, strict=True)):
         left = np.arange(len(rows))
         right = left[::-1]
         context = np.minimum(right, longest - 1) * total + np.minimum(left, right)
@@ -99,7 +101,7 @@ def _most_context(windows: Sequence[Ints], longest: int) -> list[Truths]:
         most[tokens[better]] = context[better]
         where[tokens[better]] = number
     masks = []
-    for number, (units, rows) in enumerate(zip(windows, told, strict=True)):
+    for number, (units, rows) in enumerate(zip(windows, context_rows, strict=True)):
         mask = np.zeros(len(units), dtype=np.bool_)
         mask[rows] = where[units[rows]] == number
         masks.append(mask)
@@ -107,7 +109,7 @@ def _most_context(windows: Sequence[Ints], longest: int) -> list[Truths]:
 
 
 def _table(scores: Sequence[Logits], allowed: Sequence[Truths]) -> Logits:
-    """Scores of passages as one rectangle (F, M); -inf where nothing may stand."""
+    """Scores of passages as one rectangle (F, M); -inf where a span may not start or end."""
     lengths = np.array([len(one) for one in scores])
     held = np.arange(lengths.max()) < lengths[:, None]
     table = np.full(held.shape, -np.inf, dtype=np.float32)
@@ -126,11 +128,11 @@ def _best(starts: Logits, ends: Logits, *, longest: int, count: int) -> Spans:
     scores = np.take_along_axis(starts, first, axis=1)[:, :, None] + reached
     scores = scores.reshape(passages, -1).astype(np.float32)
     chosen = _top(scores, min(count, scores.shape[1]))  # (F, count)
-    found = np.take_along_axis(scores, chosen, axis=1)
+    values = np.take_along_axis(scores, chosen, axis=1)
     begin = np.take_along_axis(first, chosen // longest, axis=1)
-    real = found > -np.inf
-    numbers = np.broadcast_to(np.arange(passages)[:, None], found.shape)
-    return Spans(numbers[real], begin[real], (begin + chosen % longest)[real], found[real])
+    real = values > -np.inf
+    numbers = np.broadcast_to(np.arange(passages)[:, None], values.shape)
+    return Spans(numbers[real], begin[real], (begin + chosen % longest)[real], values[real])
 
 
 def _top(scores: Logits, count: int) -> Numbers:

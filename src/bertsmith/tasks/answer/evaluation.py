@@ -63,7 +63,7 @@ def sides(example: Example, prediction: Prediction, task: Task) -> tuple[str, st
 
 def sections(rows: ScoredRows) -> dict[str, Any]:
     """Figures by question word, and answered against answerable questions."""
-    return {"questions": by_question_word(rows), "silence": answerability(rows)}
+    return {"questions": by_question_word(rows), "answerability": answerability(rows)}
 
 
 def by_question_word(rows: ScoredRows) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ class WindowRule:
 
     A window has `length` tokens, `specials` of them special ones. A question may have `question`
     tokens. `stride` None: STRIDE, or half of what the question leaves if that is less, so that
-    neighboring windows share enough for an answer to stand whole in one of them.
+    neighboring windows overlap enough for one of them to hold an answer whole.
     """
 
     length: int
@@ -102,7 +102,7 @@ def answer_features(
     """The windows of each (question, context).
 
     `at` is every token; `units` is the number of each token in the context, -1 outside of it.
-    `target` (2,) is the first and the last token of the first answer that has tokens, if both stand
+    `target` (2,) is the first and the last token of the first answer that has tokens, if both are
     in the window, else (0, 0), the first token.
     """
     features: list[Feature] = []
@@ -211,7 +211,7 @@ def tokens_at(text: str, offsets: Ints, start: int, end: int) -> tuple[int, int]
 
 
 def characters_of(text: str, offsets: Ints, first: int, last: int) -> tuple[int, int]:
-    """Where the tokens `first` to `last` stand in their text, without white space around them.
+    """The characters of the tokens `first` to `last`, without white space around them.
 
     Some tokenizers put the space before a word into its first token. Some drop accents, which then
     belong to no token: the combining marks of the last letter are included.

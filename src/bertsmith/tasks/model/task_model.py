@@ -1,4 +1,4 @@
-"""TaskModel: an encoder, how its rows become what a task reads, and the head."""
+"""TaskModel: an encoder, the text vector or token rows that a task reads, and the head."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TaskModel(nn.Module):
         self.vector: TextVector | None = None
         self.own: TextHead | None = None
         self.bag: WideFeatures | None = None
-        self.likeness: CosineHead | None = None
+        self.cosine: CosineHead | None = None
         self.crf = task.crf  # the task reads it; here it is moved, trained and stored
         if self.published is not None:
             if self.published not in model.heads:
@@ -104,7 +104,7 @@ class TaskModel(nn.Module):
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
         if task.bi_encoder:
-            self.likeness = CosineHead()
+            self.cosine = CosineHead()
             self._add_auxiliary(head, width, random)
             return
         if head.wide:
@@ -114,17 +114,14 @@ class TaskModel(nn.Module):
         self._add_auxiliary(head, width, random)
 
     def freeze(self) -> None:
-        """Leave the encoder as it is from now on: only what stands above it learns.
-
-        The pooler stands above it: in many folders it begins at random, like the head.
-        """
+        """Freeze the encoder except for its pooler, which many folders lack: it is trained anew."""
         self.frozen = True
         for name, parameter in self.model.encoder.named_parameters():
             parameter.requires_grad_(name.startswith("pooler."))
         self.train(self.training)
 
     def train(self, mode: bool = True) -> Self:
-        """As of any module, but a frozen encoder drops nothing out."""
+        """A frozen encoder stays in evaluation mode."""
         super().train(mode)
         if self.frozen:
             self.model.encoder.eval()
@@ -145,7 +142,7 @@ class TaskModel(nn.Module):
         """(E, C), or (U, C) for tasks on rows."""
         if self.task.reads == "text":
             return self._on_texts(batch)[0]
-        at = _asked(batch)
+        at = _read_rows(batch)
         every = torch.arange(batch.tokens, device=at.device)
         rows = None if torch.equal(at, every) else at  # all: as if none were named
         return self._of_rows(self._encode(batch, rows=rows)[-1], batch)
@@ -158,7 +155,7 @@ class TaskModel(nn.Module):
 
     @property
     def keeps_vectors(self) -> bool:
-        """Whether `passages` says the same of a text in every epoch."""
+        """Whether `passages` gives the same vectors in every epoch."""
         learns = self.vector is not None and any(True for _ in self.vector.parameters())
         return self.frozen and self.task.reads == "text" and not learns
 
@@ -174,9 +171,9 @@ class TaskModel(nn.Module):
         return self._vectors(self._encode(batch, rows=None), batch.layout.lengths)
 
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
-        """What `forward` says of layers (T, D) encoded before: the last, or all that are read."""
+        """`forward` from given layers (T, D): the last, or all that are read."""
         if self.task.reads == "rows":
-            return self._of_rows(layers[-1].index_select(0, _asked(batch)), batch)
+            return self._of_rows(layers[-1].index_select(0, _read_rows(batch)), batch)
         if self._reads_firsts:
             return self._of_firsts(layers[-1].index_select(0, _firsts(batch)), batch)[0]
         return self._headed(self._vectors(layers, batch.layout.lengths), batch)[0]
@@ -220,8 +217,8 @@ class TaskModel(nn.Module):
 
     def _headed(self, vectors: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Vectors of passages (B, W) -> logits (E, C), and the vectors (E, W) they are made of."""
-        if self.likeness is not None:
-            return self.likeness(vectors), vectors
+        if self.cosine is not None:
+            return self.cosine(vectors), vectors
         if self.own is None:
             raise ConfigError("a task on texts needs a vector and a head")
         joined = self._joined(vectors, batch)
@@ -233,7 +230,7 @@ class TaskModel(nn.Module):
         return logits, joined
 
     def _of_rows(self, hidden: Tensor, batch: TaskBatch) -> Tensor:
-        """The rows that were asked for (U, D) -> logits (U, C)."""
+        """The rows that the head reads (U, D) -> logits (U, C)."""
         if self.published is not None:
             return self.model.logits(self.published, hidden)
         if self.own is None:
@@ -257,7 +254,7 @@ class TaskModel(nn.Module):
         return empty.scatter_reduce(0, owners, vectors, kind, include_self=False)
 
 
-def _asked(batch: TaskBatch) -> Tensor:
+def _read_rows(batch: TaskBatch) -> Tensor:
     """The rows that a head on rows reads: (U,)."""
     if batch.at is None:
         raise ConfigError("the task reads rows, and the batch names none")

@@ -20,7 +20,7 @@ Pairs = NDArray[np.int64]
 
 
 def example_units(example: Example) -> Units:
-    """The units that the data names, else words, and each ideograph and sign by itself."""
+    """The units of the data, else words, with each ideograph and punctuation mark by itself."""
     target = example.target
     if isinstance(target, Tagged):
         return target.units
@@ -38,13 +38,13 @@ def tag_features(
     Of several windows it is the one where the unit has the most context on its poorer side. `place`
     numbers the labels.
     """
-    found: list[Feature] = []
+    features: list[Feature] = []
     passages = encodings([example.texts for example in examples], tokenizer, lengths)
     for number, (example, parts) in enumerate(zip(examples, passages, strict=True)):
         units = _checked(example)
         target = _target(example, len(units), place)
         for part, (at, read) in zip(parts, _readings(parts, units), strict=True):
-            found.append(
+            features.append(
                 Feature(
                     encoding=part,
                     example=number,
@@ -53,7 +53,7 @@ def tag_features(
                     units=read,
                 )
             )
-    return found
+    return features
 
 
 def first_pieces(encoding: Encoding, units: Pairs) -> Ints:
@@ -63,31 +63,31 @@ def first_pieces(encoding: Encoding, units: Pairs) -> Ints:
         return np.full(len(units), -1, dtype=np.int32)
     starts, ends = encoding.offsets[rows].T
     # The running maximum passes a border at the same token as the ends do, and is sorted.
-    found = np.searchsorted(np.maximum.accumulate(ends), units[:, 0], side="right")
-    near = np.minimum(found, len(rows) - 1)
-    touches = (found < len(rows)) & (starts[near] < units[:, 1])
+    token = np.searchsorted(np.maximum.accumulate(ends), units[:, 0], side="right")
+    near = np.minimum(token, len(rows) - 1)
+    touches = (token < len(rows)) & (starts[near] < units[:, 1])
     return np.where(touches, rows[near], -1).astype(np.int32)
 
 
 def _readings(parts: Sequence[Encoding], units: Pairs) -> list[tuple[Ints, Ints]]:
-    """For each passage the tokens to read and the units that they stand for."""
+    """For each passage the tokens to read and the units they represent."""
     if len(parts) == 1:
-        return [_kept(first_pieces(parts[0], units), 0)]
+        return [_read(first_pieces(parts[0], units), 0)]
     richest = np.full(len(units), -1, dtype=np.int64)
     window = np.full(len(units), -1, dtype=np.int64)
     pieces = []
     for number, part in enumerate(parts):
         near = _reach(part, units)
-        found = first_pieces(part, units[near])
-        context = _context(part, found)
+        tokens = first_pieces(part, units[near])
+        context = _context(part, tokens)
         # A window may begin inside a unit: that has no context, and the one before is preferred.
         better = context > richest[near]
         richest[near][better] = context[better]
         window[near][better] = number
-        pieces.append((near, found))
+        pieces.append((near, tokens))
     return [
-        _kept(np.where(window[near] == number, found, -1), near.start)
-        for number, (near, found) in enumerate(pieces)
+        _read(np.where(window[near] == number, tokens, -1), near.start)
+        for number, (near, tokens) in enumerate(pieces)
     ]
 
 
@@ -110,7 +110,7 @@ def _context(part: Encoding, pieces: Ints) -> NDArray[np.int64]:
     return np.where(pieces < 0, -1, poorer).astype(np.int64)
 
 
-def _kept(pieces: Ints, start: int) -> tuple[Ints, Ints]:
+def _read(pieces: Ints, start: int) -> tuple[Ints, Ints]:
     read = np.flatnonzero(pieces >= 0)
     return pieces[read].astype(np.int32), (read + start).astype(np.int32)
 

@@ -1,4 +1,4 @@
-"""The best legal tags of many sequences at once, and how sure they are; numpy only."""
+"""Viterbi decoding and tag probabilities of many sequences at once, in numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LARGE = 1e30  # stands for infinity, so that no logits make the sum of a path nan
+LARGE = 1e30  # replaces infinity, so that no logits make the sum of a path nan
 LEAST = 1e-30  # the least weight of a legal step or tag: products of two stay above 0
 WIDE = 1 << 18  # numbers of one step
 DEEP = 1 << 24  # numbers that wait for the way back
@@ -19,7 +19,7 @@ DEEP = 1 << 24  # numbers that wait for the way back
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """Log scores of beginning with a tag (C,), going from row to column (C, C), ending (C,).
+    """Log scores of the first tag (C,), of transitions from row to column (C, C), of the last (C,).
 
     -inf where that is not legal.
     """

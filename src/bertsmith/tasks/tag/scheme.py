@@ -1,4 +1,4 @@
-"""What BIO tags mean: which labels there are, which may follow which, the spans they make."""
+"""BIO tags: the label set, legal transitions, and the spans they mark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BIO = re.compile(r"O|[BI](-.+)?", re.DOTALL)
 
 
 def is_bio(labels: Iterable[str]) -> bool:
-    """Whether labels mark spans; others, such as parts of speech, stand for single units."""
+    """Whether labels mark spans; others, such as parts of speech, label single units."""
     return all(BIO.fullmatch(label) for label in labels)
 
 
@@ -36,7 +36,7 @@ def labels_of(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def legal_steps(labels: Sequence[str]) -> Steps:
-    """0 where a tag may stand, -inf where not: I-X follows B-X or I-X only."""
+    """0 where a tag is legal, -inf where not: I-X follows B-X or I-X only."""
     start, between = np.zeros(len(labels)), np.zeros((len(labels), len(labels)))
     if is_bio(labels):
         for to, label in enumerate(labels):
@@ -62,14 +62,14 @@ def tag_spans(
 ) -> tuple[PredictedSpan, ...]:
     """The pieces of a text that tags mark; with labels that are not BIO, every unit is one.
 
-    `chances` are those of the tags, if a model said them.
+    `chances` are the probabilities of predicted tags.
     """
-    found = []
+    entities = []
     for kind, first, last in spans(tags) if bio else _single(tags):
         start, end = units[first][0], units[last - 1][1]
         sure = None if chances is None else min(chances[first:last])
-        found.append(PredictedSpan(start, end, kind, text[start:end], sure))
-    return tuple(found)
+        entities.append(PredictedSpan(start, end, kind, text[start:end], sure))
+    return tuple(entities)
 
 
 def _single(tags: Sequence[str]) -> list[tuple[str, int, int]]:

@@ -98,7 +98,7 @@ class Tag(Task):
     def decode(
         self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
     ) -> list[Prediction]:
-        """The best legal tags of each example; a unit that no token stands for is outside.
+        """The best legal tags of each example; a unit without a token is outside.
 
         The confidence is the mean chance of the tags that were read: the share to expect right;
         that of a span is the chance of its least certain tag.

@@ -92,7 +92,7 @@ def _making(making: RecordSource, predictor: ModelPredictor) -> dict[str, Any]:
         "data": _data(job, making.splits),
         "recipe": job.recipe.model_dump(mode="json"),
         "head": head(predictor.model),
-        "regulariser": regulariser(predictor, job.recipe),
+        "regularization": regularization(predictor, job.recipe),
         "training": _training(making),
         "curves": curves(making.run / "log.jsonl"),
     }
@@ -136,19 +136,19 @@ def _training(making: RecordSource) -> dict[str, Any]:
 def head(model: TaskModel) -> dict[str, str]:
     """Whose head it is, and what it reads of a text, in words."""
     if model.published is not None:
-        return {"kind": "published", "reads": "what heads of this family read"}
+        return {"kind": "published", "reads": "the input of the published head"}
     if model.vector is None:
         return {"kind": "own", "reads": "single tokens"}
     layers = model.settings.layers
     where = f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]
     read = f"{POOLED[model.settings.pooling]}, {where}"
-    if model.likeness is not None:
+    if model.cosine is not None:
         return {"kind": "own", "reads": f"the cosine of two texts, of each {read}"}
     tokens = "" if model.bag is None else "; a linear term per token"
     return {"kind": "own", "reads": read + tokens}
 
 
-def regulariser(predictor: ModelPredictor, recipe: FinetuneRecipe) -> str:
+def regularization(predictor: ModelPredictor, recipe: FinetuneRecipe) -> str:
     """What was used against overfitting, in words."""
     spec = predictor.model.model.spec
     inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
