@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.cli.shared.console import table_lines
 from bertsmith.report.elements.values import duration
 from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.summary import BEATEN, is_beaten
+from bertsmith.report.finetune.overview import BEATEN, is_beaten
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
