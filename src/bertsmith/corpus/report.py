@@ -13,6 +13,7 @@ from bertsmith import __version__
 from bertsmith.corpus.journal import CorpusTally
 from bertsmith.corpus.shards import FORMAT, TOKEN_TYPES, VERSION
 from bertsmith.corpus.sources import CorpusSource
+from bertsmith.files.faults import counted
 from bertsmith.text.tokenizer import Tokenizer
 
 SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
@@ -70,8 +71,8 @@ class CorpusReport:
         """The report in plain lines."""
         lengths = self.lengths
         shown = [
-            f"{_count(self.files, 'file')}, {_count(self.documents, 'document')}, "
-            f"{_count(self.sentences, 'sentence')}, {_count(self.tokens, 'token')} "
+            f"{counted(self.files, 'file')}, {counted(self.documents, 'document')}, "
+            f"{counted(self.sentences, 'sentence')}, {counted(self.tokens, 'token')} "
             f"({self.characters_per_token:.2f} characters per token)",
             f"tokens per sentence: half up to {lengths['p50']}, 95 % up to {lengths['p95']}, "
             f"99 % up to {lengths['p99']}, longest {lengths['longest']:,}",
@@ -81,11 +82,11 @@ class CorpusReport:
             words = ", ".join(f"{word} {count:,}" for word, count in self.unknown[:10])
             shown.append(f"  most frequent unknown: {words}")
         if self.empty_sentences:
-            shown.append(f"left out: {_count(self.empty_sentences, 'sentence')} without a token")
+            shown.append(f"left out: {counted(self.empty_sentences, 'sentence')} without a token")
         if self.surrogates:
-            shown.append(f"replaced by U+FFFD: {_count(self.surrogates, 'lone surrogate')}")
+            shown.append(f"replaced by U+FFFD: {counted(self.surrogates, 'lone surrogate')}")
         if self.skipped_lines:
-            shown.append(f"left out: {_count(self.skipped_lines, 'faulty line')}, such as")
+            shown.append(f"left out: {counted(self.skipped_lines, 'faulty line')}, such as")
             shown += [f"  {example}" for example in self.skipped_examples]
         if self.seconds:
             shown.append(
@@ -93,10 +94,6 @@ class CorpusReport:
                 f"{self.megabytes_per_second:.1f} MB/s"
             )
         return shown
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def sentence_lengths(path: Path) -> dict[str, int]:

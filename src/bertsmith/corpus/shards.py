@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.corpus.journal import ARRAYS
-from bertsmith.errors import BertsmithError, ConfigError, FolderError
+from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.digest import file_digest
 from bertsmith.files.safe_folder import Folder
 from bertsmith.random_keys import mixed_with
@@ -151,8 +151,6 @@ def _manifest(folder: Folder) -> dict[str, Any]:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise FolderError(f"{folder.path / MANIFEST} is damaged: {error!r}") from error
-    except BertsmithError:
-        raise
     if not whole:
         raise FolderError(f"{folder.path / MANIFEST} is damaged: its entries are not as written")
     return manifest

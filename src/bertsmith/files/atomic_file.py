@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, NoReturn, Self
 
 from bertsmith.errors import WriteError
@@ -66,12 +65,7 @@ class StagedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.commit()
         else:

@@ -117,7 +117,8 @@ def _plausibility(text: str) -> float:
 def _ordinary(character: str) -> bool:
     if "\u4e00" <= character <= "\u9fff":
         # The frequent characters cover running text; rare ones hint at a misreading.
-        return _in_gb2312(character) or _in_big5_level_1(character)
+        # Level 1 of GB 2312 has the 3,755 most frequent ones, that of Big5 5,401.
+        return _below(character, "gb2312", 0xD8) or _below(character, "big5", 0xC9)
     if "\u3000" <= character <= "\u303f" or "\uff00" <= character <= "\uffef":
         return True
     if "\u2010" <= character <= "\u2026":
@@ -125,17 +126,9 @@ def _ordinary(character: str) -> bool:
     return character < "\u0250" and unicodedata.category(character) in ("Ll", "Lu")
 
 
-def _in_gb2312(character: str) -> bool:
+def _below(character: str, encoding: str, lead: int) -> bool:
+    """Whether the first byte of a character in an encoding is below `lead`."""
     try:
-        lead = character.encode("gb2312")[0]
+        return character.encode(encoding)[0] < lead
     except UnicodeEncodeError:
         return False
-    return lead < 0xD8  # level 1: the 3,755 most frequent characters
-
-
-def _in_big5_level_1(character: str) -> bool:
-    try:
-        lead = character.encode("big5")[0]
-    except UnicodeEncodeError:
-        return False
-    return lead < 0xC9  # level 1: the 5,401 most frequent characters

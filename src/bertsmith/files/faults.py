@@ -37,6 +37,11 @@ class UnreadableLineError(BadRowError):
         self.raw = raw
 
 
+def counted(number: int, noun: str, several: str | None = None) -> str:
+    """A number with its noun, "1 row" or "2 rows"; `several` is the plural if it is another."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+
+
 def shown(value: object) -> str:
     """A value as a message shows it: quoted, and cut when it is long."""
     text = value if isinstance(value, str) else str(value)

@@ -10,7 +10,6 @@ import shutil
 import socket
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from bertsmith.errors import LockedError, WriteError
@@ -56,12 +55,7 @@ class FolderLock:
             os.close(self._descriptor)  # its holder ended and took the folder away: once more
         raise self._held("")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             os.ftruncate(self._descriptor, 0)
         except OSError as fault:

@@ -34,18 +34,24 @@ class Lines:
     """
 
     def __init__(
-        self, source: FileSource, encoding: str = "utf-8", *, longest: int | None = None
+        self,
+        source: FileSource,
+        encoding: str = "utf-8",
+        *,
+        longest: int | None = None,
+        text: str | None = None,
     ) -> None:
+        """`text` is read in place of the file."""
         self.name = "standard input" if source == "-" else str(source)
         self.number = 0
         self.ending = ""
         self.encoding = check_encoding(encoding)
         self._longest = longest or LONGEST_LINE
-        self._stream: ByteStream | None = ByteStream(source)
+        self._stream = ByteStream(source) if text is None else None
         self._mark = 0  # the length of the byte order mark
         self._start: bytes | None = None  # what was read to settle the encoding
         self._ended = False  # that was the whole file
-        self._text: str | None = None
+        self._text = text
         self._back: deque[tuple[Line, str]] = deque()
         self._source: Iterator[Batch] | None = None
         self._batch = (0, 1, 0, 0)  # its first line, lines, stored bytes read before and after it
@@ -53,13 +59,8 @@ class Lines:
     @classmethod
     def of_text(cls, name: str, text: str, first_line: int) -> Lines:
         """The lines of a string, numbered as in the file that it comes from."""
-        lines = cls.__new__(cls)
-        lines.name, lines.number, lines.ending = name, first_line - 1, ""
-        lines.encoding, lines._longest, lines._stream = "utf-8", LONGEST_LINE, None
-        lines._mark, lines._start, lines._text = 0, b"", text
-        lines._ended, lines._source = True, None
-        lines._back = deque()
-        lines._batch = (0, 1, 0, 0)
+        lines = cls("-", text=text)
+        lines.name, lines.number = name, first_line - 1
         return lines
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, NoReturn, Self
 
 from bertsmith.errors import WriteError
@@ -52,12 +51,7 @@ class GrowingFile:
             self._fail(fault)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._leave()
 
     def append(self, block: bytes, rows: int) -> None:

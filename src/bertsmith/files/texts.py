@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from bertsmith.errors import InputFileError, unknown
 from bertsmith.files.csv_records import Record, plain_records, quoted_records
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError, counted, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.streams import FileSource, format_suffix
 from bertsmith.files.strict_json import parse_value, type_name
@@ -35,12 +35,12 @@ class ReadingAccount:
         notes = []
         if self.empty:
             notes.append(
-                f"{_count(self.empty, 'empty text')} included, so that rows and lines match"
+                f"{counted(self.empty, 'empty text')} included, so that rows and lines match"
             )
         if self.surrogates:
-            notes.append(f"{_count(self.surrogates, 'lone surrogate')} replaced by U+FFFD")
+            notes.append(f"{counted(self.surrogates, 'lone surrogate')} replaced by U+FFFD")
         if self.blank_rows:
-            notes.append(f"{_count(self.blank_rows, 'blank line')} without a record passed over")
+            notes.append(f"{counted(self.blank_rows, 'blank line')} without a record passed over")
         return notes
 
 
@@ -133,10 +133,6 @@ def replace_surrogates(text: str) -> tuple[str, int]:
     if text.isascii() or not SURROGATE.search(text):
         return text, 0
     return SURROGATE.subn("\ufffd", text)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _format_of(source: FileSource) -> str:

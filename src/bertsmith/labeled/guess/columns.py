@@ -1,4 +1,4 @@
-"""Guesses about columns by their names and cells: which hold the texts, the label, an id."""
+"""Guesses about columns by their names and cells: texts, label, id, and the task of the labels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bertsmith.labeled.example import target_kind
 from bertsmith.labeled.guess.column_names import (
     ANSWERS,
     CONTEXTS,
@@ -236,3 +237,73 @@ def guess_texts(rest: Profiles, builder: SpecBuilder) -> None:
         builder.put("text", tuple(pair), "two columns hold texts of comparable length")
     else:
         builder.put("text", (longest,), "the column with the longest texts")
+
+
+SEPARATORS = ("|", ";", ", ", ",")
+INFERENCE = {"entailment", "neutral", "contradiction"}
+NO_LABEL = "-"  # what SNLI, MNLI and CMNLI write where the annotators did not agree
+MANY_SCORES = 10
+
+
+def guess_task(cells: Sequence[str], builder: SpecBuilder) -> None:
+    """Decide the task from the cells of the one label column."""
+    filled = [cell for cell in cells if cell]
+    column = profile(filled)
+    labels = set(filled)
+    if NO_LABEL in labels and labels & INFERENCE:
+        builder.put("no_label", (NO_LABEL,), "its annotators did not agree on these rows")
+    if builder.get("task") is not None or not filled:
+        if _many_stated(builder):
+            _separator(filled, builder)
+        return
+    decimals = sum("." in cell for cell in filled)
+    if column.score or (column.numeric and decimals and column.distinct > MANY_SCORES):
+        builder.put("task", "regress", "the label is a number with decimals")
+    elif _separator(filled, builder):
+        builder.put("task", "multilabel", "a cell holds several labels")
+    else:
+        shown = ", ".join(repr(label) for label in sorted(labels)[:5])
+        more = ", ..." if len(labels) > 5 else ""
+        builder.put("task", "classify", f"labels in the sample: {shown}{more}{_doubt(filled)}")
+
+
+def _separator(cells: Sequence[str], builder: SpecBuilder) -> bool:
+    """Whether labels are joined in one cell: the parts repeat more than the cells do.
+
+    Where the user declared that they are, what joins them is the first that parts any cell.
+    """
+    if builder.is_set("label_separator"):
+        return True
+    stated = _many_stated(builder)
+    wholes = set(cells)
+    for separator in SEPARATORS:
+        joined = [cell for cell in cells if separator in cell]
+        parts = {part for cell in wholes for part in cell.split(separator)}
+        if not joined or "" in parts:
+            continue
+        if not stated and (_rare(joined, cells) or len(parts) >= len(wholes)):
+            continue
+        if all(len(part) <= 40 for part in parts) and not profile(joined).numeric:
+            why = f"{len(parts)} labels make {len(wholes)} different cells"
+            builder.put("label_separator", separator, why)
+            return True
+    return False
+
+
+def _many_stated(builder: SpecBuilder) -> bool:
+    """Whether it is decided that a row may have several labels."""
+    kind = target_kind(builder.get("target"), builder.get("task"))
+    return kind is not None and kind.many
+
+
+def _doubt(cells: Sequence[str]) -> str:
+    """How to say that labels are joined, where they look so but do not repeat enough to tell."""
+    for separator in SEPARATORS[:2]:  # commas stand in the names of labels, too
+        joined = [cell for cell in cells if separator in cell]
+        if not _rare(joined, cells):
+            return f"; if {joined[0]!r} is several: --label-separator '{separator}'"
+    return ""
+
+
+def _rare(joined: Sequence[str], cells: Sequence[str]) -> bool:
+    return len(joined) * 10 < len(cells)

@@ -10,7 +10,7 @@ from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.delimited import SWAG_COLUMNS
 from bertsmith.labeled.guess.column_names import called
-from bertsmith.labeled.guess.columns import guess_named, guess_numbered, profile
+from bertsmith.labeled.guess.columns import guess_named, guess_numbered, guess_task, profile
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
 from bertsmith.labeled.guess.json_rows import (
     document_format,
@@ -20,7 +20,6 @@ from bertsmith.labeled.guess.json_rows import (
 )
 from bertsmith.labeled.guess.sample import Sample, SpecBuilder, take_sample
 from bertsmith.labeled.guess.table import guess_table
-from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.language import guess_language
 from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.spec import DataSpec

@@ -13,9 +13,8 @@ from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
 from bertsmith.labeled.guess import column_names as usual
 from bertsmith.labeled.guess.column_names import called
-from bertsmith.labeled.guess.columns import guess_named, profile
+from bertsmith.labeled.guess.columns import guess_named, guess_task, profile
 from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
-from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.read.tag_schemes import guess_scheme
 from bertsmith.text.segment import is_chinese
 
@@ -115,8 +114,12 @@ def _columns(rows: Rows, builder: SpecBuilder) -> None:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     choices = called(keys, usual.CHOICES)
     if choices and _any(rows, (choices,), _strings):
-        contexts = [key for key in keys if usual.plain(key) in ("context", "passage", "article")]
-        questions = [key for key in keys if usual.plain(key) in ("question", "query", "premise")]
+        contexts = [
+            key for key in keys if usual.plain_name(key) in ("context", "passage", "article")
+        ]
+        questions = [
+            key for key in keys if usual.plain_name(key) in ("question", "query", "premise")
+        ]
         builder.put("text", (*contexts[:1], *questions[:1], choices), "a list of choices")
         builder.put("task", "choose", "rows have a list of choices")
         answer = called(keys, usual.ANSWERS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bertsmith.files.csv_records import plain_records, quoted_records
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.guess.column_names import OWN_ID, known, plain
+from bertsmith.labeled.guess.column_names import OWN_ID, known, plain_name
 from bertsmith.labeled.guess.columns import profile
 from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
 from bertsmith.labeled.read.write import unguarded
@@ -149,7 +149,9 @@ def _header(first: Sequence[str], rows: Table) -> tuple[bool, str]:
     named = [
         name for name, cells in zip(first, below, strict=True) if known(name) and name not in cells
     ]
-    if named and (again or len({plain(name) for name in first}) == len(first) or len(named) > 1):
+    if named and (
+        again or len({plain_name(name) for name in first}) == len(first) or len(named) > 1
+    ):
         return True, f"columns are called {', '.join(map(repr, named[:4]))}"
     for name, cells in zip(first, below, strict=True):
         column = profile(cells)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError, counted, shown
 from bertsmith.files.lines import Lines
 
 NAMED = 3  # how many places of each kind of repair are recorded for the notes
@@ -49,7 +49,7 @@ class RowAccount:
             ("nested", "span", "left out, being inside a longer one"),
         )
         return [
-            f"{_count(getattr(self, kind), noun)} {rest}{self._where(kind)}"
+            f"{counted(getattr(self, kind), noun)} {rest}{self._where(kind)}"
             for kind, noun, rest in sentences
             if getattr(self, kind)
         ]
@@ -58,10 +58,6 @@ class RowAccount:
         places = self.places.get(kind, [])
         more = ", ..." if getattr(self, kind) > len(places) else ""
         return f" ({', '.join(places)}{more})" if places else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 LONGEST_ROW = 1 << 25  # bytes; a text beyond it is no example but a library

@@ -161,6 +161,7 @@ LONG = 8  # letters, from which two slips are likelier than another word
 LONGEST = 40  # letters of a label in which two slips are looked for
 DIGITS = re.compile(r"\d+")
 PARTS = re.compile(r"[\W_]+")
+REPEATED = re.compile(r"(.)\1+")
 NEGATIONS = ("un", "in", "im", "ir", "il", "non", "not", "no", "dis", "a", "anti")
 
 
@@ -240,9 +241,11 @@ def _slip(label: str, other: str, plain: Mapping[str, str]) -> bool:
     size = len(short)
     if any(map(is_chinese, long)):
         size //= 2  # an ideograph says more than a letter
-    if _swapped(short, long) or _doubled(short, long):
-        return len(long) >= 3
     edits = _distance(short, long)
+    swapped = sorted(short) == sorted(long)
+    doubled = len(short) < len(long) and REPEATED.sub(r"\1", short) == REPEATED.sub(r"\1", long)
+    if edits == 1 and (swapped or doubled):
+        return len(long) >= 3
     if size < 3 or (size == 3 and len(short) == len(long)):
         return False
     return edits == 1 or (edits == 2 and size >= LONG)
@@ -255,26 +258,6 @@ def _differ_in_a_letter(label: str, other: str) -> bool:
         return False
     unlike = [part for pair in zip(one, two, strict=True) if len(set(pair)) > 1 for part in pair]
     return all(len(part) <= 2 for part in unlike)
-
-
-def _swapped(one: str, two: str) -> bool:
-    """Whether two neighboring letters changed places."""
-    if len(one) != len(two):
-        return False
-    odd = [place for place in range(len(one)) if one[place] != two[place]]
-    if len(odd) != 2 or odd[1] != odd[0] + 1:
-        return False
-    return one[odd[0]] == two[odd[1]] and one[odd[1]] == two[odd[0]]
-
-
-def _doubled(short: str, long: str) -> bool:
-    """Whether a letter stands twice in one and once in the other."""
-    if len(long) != len(short) + 1:
-        return False
-    return any(
-        long[at] == long[at - 1] and long[:at] + long[at + 1 :] == short
-        for at in range(1, len(long))
-    )
 
 
 def _distance(one: str, two: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertsmith.files.faults import shown
+from bertsmith.files.faults import counted, shown
 from bertsmith.labeled.example import Example, Label, Tagged
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
@@ -113,10 +113,10 @@ class Survey:
     def _odd_labels(self) -> list[str]:
         lines = []
         if self.typos:
-            many = _count(len(self.typos), "label is", "labels are")
+            many = counted(len(self.typos), "label is", "labels are")
             lines += [f"{many} probably misspelled:", *_listed(self.typos)]
         if self.unseen:
-            many = _count(len(self.unseen), "label stands", "labels stand")
+            many = counted(len(self.unseen), "label stands", "labels stand")
             lines += [f"{many} in no training row, so it cannot be learned:", *_listed(self.unseen)]
         if self.imbalance is not None:
             lines.append(_uneven(self.imbalance, self.labels.kind))
@@ -126,15 +126,15 @@ class Survey:
         lines = []
         for split in self.rows:
             inside = [one for one in self.duplicates if one.first.split == split]
-            many = _count(len(inside), "row repeats an earlier one", "rows repeat earlier ones")
+            many = counted(len(inside), "row repeats an earlier one", "rows repeat earlier ones")
             lines += _sentence(f"{split}: {many}, label and all", inside)
         for first in self.rows:
             for second in self.rows:
                 both = [o for o in self.leaks if (o.first.split, o.second.split) == (first, second)]
-                many = _count(len(both), "row", "rows")
+                many = counted(len(both), "row")
                 stand = "stands" if len(both) == 1 else "stand"
                 lines += _sentence(f"{many} of {second} {stand} in {first}, too", both)
-        many = _count(len(self.conflicts), "text has", "texts have")
+        many = counted(len(self.conflicts), "text has", "texts have")
         return lines + _sentence(f"{many} different labels", self.conflicts)
 
 
@@ -173,7 +173,7 @@ def _listed(findings: Sequence[Twins] | Sequence[Typo] | Sequence[Unseen]) -> li
 
 def _uneven(uneven: Imbalance, kind: type | None) -> str:
     unit = "tagged span" if kind is Tagged else "row"
-    rare = f"{shown(uneven.rarest)} has {_count(uneven.rarest_rows, unit, unit + 's')}"
+    rare = f"{shown(uneven.rarest)} has {counted(uneven.rarest_rows, unit)}"
     if len(uneven.few) > 1:
         rare = f"{len(uneven.few):,} labels are hardly met in training: {rare}"
     advice = (
@@ -181,7 +181,3 @@ def _uneven(uneven: Imbalance, kind: type | None) -> str:
         "loss.weights = balanced makes them count alike"
     )
     return f"{advice}, plan.sampler = balanced draws them alike" if kind is Label else advice
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
