@@ -178,7 +178,7 @@ def test_an_unclear_column_lists_what_there_is(tmp_path) -> None:
         texts(path)
     with pytest.raises(InputFileError, match="no column is called 'lft'"):
         texts(path, field="lft")
-    with pytest.raises(InputFileError, match="no column 3"):
+    with pytest.raises(InputFileError, match="column 3: there is no such column"):
         texts(path, field=3)
     with pytest.raises(InputFileError, match="2 columns are called 'a'"):
         texts(write(tmp_path / "b.csv", "a,a\n1,2\n"), field="a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from bertsmith.files.encodings import splits_at_line_feeds
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import LONGEST_LINE, decode_lines, transcoded
 from bertsmith.files.streams import ByteStream
-from bertsmith.files.texts import json_text, read_texts, replace_surrogates
+from bertsmith.files.texts import json_text, replace_surrogates
 from bertsmith.text.sentences import split_sentences
 
 log = logging.getLogger(__name__)
@@ -34,9 +35,9 @@ class TextBlock:
     source: CorpusSource
     lines: bytes = b""
     texts: tuple[str, ...] = ()
-    encoding: str
-    first_line: int
-    first_byte: int
+    encoding: str = "utf-8"
+    first_line: int = 1
+    first_byte: int = 0
     continued: bool = False
     position: int = 0
 
@@ -138,15 +139,10 @@ def _unmarked(stream: ByteStream, source: CorpusSource) -> Iterator[bytes]:
         start += chunk
         if len(start) >= source.mark:
             break
-    chunks = _chain(start[source.mark :], stream)
+    chunks = itertools.chain([start[source.mark :]], stream)
     if splits_at_line_feeds(source.encoding):
         return chunks
     return transcoded(chunks, str(source.path), source.encoding, source.mark)
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _whole_lines(chunks: Iterator[bytes], source: CorpusSource, size: int) -> Iterator[bytes]:
@@ -157,7 +153,11 @@ def _whole_lines(chunks: Iterator[bytes], source: CorpusSource, size: int) -> It
         waiting += len(chunk)
         if waiting < size or b"\n" not in chunk:
             if waiting > LONGEST_LINE:
-                raise _endless(source, line + sum(part.count(b"\n") for part in held))
+                line += sum(part.count(b"\n") for part in held)
+                raise InputFileError(
+                    f"{source.path}, line {line}: more than {LONGEST_LINE:,} bytes without a line "
+                    "break; is this a file of texts?"
+                )
             continue
         data = b"".join(held)
         cut = data.rfind(b"\n") + 1
@@ -177,38 +177,17 @@ def _ends_blank(lines: bytes, encoding: str) -> bool:
 def _text_blocks(source: CorpusSource, size: int) -> Iterator[TextBlock]:
     """The texts of a table."""
     texts: list[str] = []
-    length, place = 0, 1
-    reader = read_texts(
-        source.path, field=source.field, encoding=source.encoding, format=source.kind
-    )
+    length = 0
+    reader = source.texts()
     for text in reader:
         texts.append(text)
         length += len(text) + 1
         if length >= size:
             position = int(source.size * (reader.share or 0.0))
-            yield _text_block(source, texts, place, position)
-            place += len(texts)
+            yield TextBlock(source=source, texts=tuple(texts), position=position)
             texts, length = [], 0
     if texts:
-        yield _text_block(source, texts, place, source.size)
-
-
-def _text_block(source: CorpusSource, texts: list[str], place: int, position: int) -> TextBlock:
-    return TextBlock(
-        source=source,
-        texts=tuple(texts),
-        encoding="utf-8",
-        first_line=place,
-        first_byte=0,
-        position=position,
-    )
-
-
-def _endless(source: CorpusSource, line: int) -> InputFileError:
-    return InputFileError(
-        f"{source.path}, line {line}: more than {LONGEST_LINE:,} bytes without a line break; "
-        "is this a file of texts?"
-    )
+        yield TextBlock(source=source, texts=tuple(texts), position=source.size)
 
 
 MOST_EXAMPLES = 5  # skipped lines of a block whose place and reason are recorded

@@ -6,12 +6,12 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from bertsmith.errors import InputFileError, MissingExtraError, unknown
 from bertsmith.files.encodings import check_encoding, settle_encoding
 from bertsmith.files.streams import format_suffix, read_start
-from bertsmith.files.texts import FORMATS, Format, read_texts
+from bertsmith.files.texts import FORMATS, Format, Texts, read_texts
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.sentences import split_sentences
 
@@ -45,6 +45,10 @@ class CorpusSource:
     encoding: str
     mark: int
     size: int
+
+    def texts(self) -> Texts:
+        """The texts of a table."""
+        return read_texts(self.path, field=self.field, encoding=self.encoding, format=self.kind)
 
     @property
     def blank_lines_part(self) -> bool:
@@ -80,10 +84,7 @@ def sample_text(source: CorpusSource) -> str:
     if source.kind in TABLES:
         texts = []
         length = 0
-        reader = read_texts(
-            source.path, field=source.field, encoding=source.encoding, format=source.kind
-        )
-        for text in reader:
+        for text in source.texts():
             texts.append(text)
             length += len(text)
             if length > SAMPLE // 4:
@@ -159,21 +160,13 @@ def _source(
         line_form = form or detect_form(start[mark:].decode(settled, "replace"))
     return CorpusSource(
         path=path,
-        kind=_kind(kind),
+        kind=cast("Format", kind),
         form=line_form,
         field=None if kind == "txt" else field,
         encoding=settled,
         mark=mark,
         size=path.stat().st_size,
     )
-
-
-def _kind(name: str) -> Format:
-    for known in get_args(Format):
-        if known == name:
-            kind: Format = known
-            return kind
-    raise unknown("format", name, FORMATS)
 
 
 def choose_segmenter(

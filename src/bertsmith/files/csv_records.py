@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from bertsmith.files.faults import BadRowError
+from bertsmith.errors import InputFileError
+from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Line, Lines
 
 LONGEST_RECORD = 1 << 25  # characters; a quote that is never closed must not eat the machine
@@ -12,6 +13,46 @@ NEARLY_ALL = 0.9
 
 Record = tuple[int, str, list[str] | BadRowError]
 """Line where it begins, the record as it stands in the file, its cells or what is wrong."""
+
+
+def table_records(
+    lines: Lines, delimiter: str, *, quoted: bool, width: int | None = None
+) -> Iterator[Record]:
+    """The records of a table; with `quoted`, cells may stand in double quotes (RFC 4180)."""
+    return quoted_records(lines, delimiter, width) if quoted else plain_records(lines, delimiter)
+
+
+def column_place(column: int | str, names: Sequence[str] | None, width: int, place: str) -> int:
+    """The index of a column, given by its name in the header `names` or its number from 1."""
+    if isinstance(column, int):
+        if 1 <= column <= width:
+            return column - 1
+        raise InputFileError(
+            f"{place}, column {column}: there is no such column; {columns_there(names, width)}"
+        )
+    if names is None:
+        raise InputFileError(
+            f"{place}: column {shown(column)} is a name, but the file is read without a "
+            f"header; {columns_there(names, width)}; set --header or give numbers"
+        )
+    matches = [i for i, name in enumerate(names) if name == column]
+    if len(matches) == 1:
+        return matches[0]
+    what = "no column is" if not matches else f"{len(matches)} columns are"
+    way = "" if not matches else ": rename one of them, or give its number"
+    raise InputFileError(
+        f"{place}, column {column}: {what} called {shown(column)}{way}; "
+        f"{columns_there(names, width)}"
+    )
+
+
+def columns_there(names: Sequence[str] | None, width: int) -> str:
+    """The columns of a table as a message lists them."""
+    if names is None:
+        return f"columns are counted from 1 to {width}"
+    some = ", ".join(f"{i}: {shown(name)}" for i, name in enumerate(names[:20], 1))
+    more = f" and {width - 20} more" if width > 20 else ""
+    return f"the columns are {some}{more}"
 
 
 def plain_records(lines: Lines, delimiter: str) -> Iterator[Record]:

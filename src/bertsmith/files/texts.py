@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from bertsmith.errors import InputFileError, unknown
-from bertsmith.files.csv_records import Record, plain_records, quoted_records
+from bertsmith.files.csv_records import Record, column_place, columns_there, table_records
 from bertsmith.files.faults import BadRowError, counted, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.streams import FileSource, format_suffix
@@ -94,9 +94,7 @@ def read_texts(
         return Texts(lines, lambda lines, account: _text_lines(lines))
     if kind == "jsonl":
         return Texts(lines, lambda lines, account: _json_texts(lines, account, field))
-    records = (
-        plain_records(lines, "\t") if kind == "tsv" else quoted_records(lines, ",", width=None)
-    )
+    records = table_records(lines, "\t" if kind == "tsv" else ",", quoted=kind == "csv")
     return Texts(lines, lambda lines, account: _column(records, lines, account, field))
 
 
@@ -183,32 +181,17 @@ def _column(
 def _choose_column(first: list[str], lines: Lines, field: str | int | None) -> tuple[int, bool]:
     """The index of the column to read, and whether the first row is a header."""
     place = f"{lines.name}, line 1"
-    if isinstance(field, int):
-        if not 1 <= field <= len(first):
-            raise InputFileError(
-                f"{place}: there is no column {field}; columns are counted from 1 to {len(first)}"
-            )
-        return field - 1, False
     if field is not None:
-        matches = [i for i, name in enumerate(first) if name == field]
-        if len(matches) != 1:
-            problem = "no column is" if not matches else f"{len(matches)} columns are"
-            raise InputFileError(f"{place}: {problem} called {field!r}; {_columns(first)}")
-        return matches[0], True
+        names = None if isinstance(field, int) else first
+        return column_place(field, names, len(first), place), names is not None
     usual = [i for i, name in enumerate(first) if name.strip().lower() in USUAL_FIELDS]
     if len(usual) == 1:
         return usual[0], True
     if len(first) == 1:
         return 0, False
-    raise InputFileError(f"{place}: which column holds the texts? {_columns(first)}")
-
-
-def _columns(first: Sequence[str]) -> str:
-    names = ", ".join(f"{i}: {shown(name)}" for i, name in enumerate(first[:20], start=1))
-    more = f" and {len(first) - 20} more" if len(first) > 20 else ""
-    return (
-        f"columns are {names}{more}; pick one with --field NAME (the first row is a header) "
-        "or --field NUMBER (it is not)"
+    raise InputFileError(
+        f"{place}: which column holds the texts? {columns_there(first, len(first))}; pick one "
+        "with --field NAME (the first row is a header) or --field NUMBER (it is not)"
     )
 
 

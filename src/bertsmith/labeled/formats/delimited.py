@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.files.csv_records import Record, plain_records, quoted_records
+from bertsmith.files.csv_records import Record, column_place, columns_there, table_records
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.example import Example, Target
@@ -24,9 +24,11 @@ def read(
     lines: Lines, spec: DataSpec, account: RowAccount, *, piece: bool = False
 ) -> Iterator[Example | Reject]:
     """The rows of a table; `piece` reads a part of one, which has no header of its own."""
-    records = table_records(lines, spec)
+    columns = spec.columns if isinstance(spec.columns, int) else len(spec.columns or ())
+    quoted = spec.quoting == "double"
+    records = table_records(lines, spec.delimiter or "\t", quoted=quoted, width=columns or None)
     header = _header(lines, spec, records, piece=piece)
-    width = len(header) if header is not None else _width(spec, records)
+    width = len(header) if header is not None else _width(spec)
     where = _places(spec, header, width, f"{lines.name}, line 1")
     build = _builder(lines.name, spec, where, account)
     for line, raw, cells in records:
@@ -44,15 +46,6 @@ def read(
             yield reject_of(_ragged(cells, where, spec), lines.name, line, raw)
 
 
-def table_records(lines: Lines, spec: DataSpec) -> Iterator[Record]:
-    """Records as the spec says they are written."""
-    delimiter = spec.delimiter or "\t"
-    if spec.quoting == "double":
-        width = spec.columns if isinstance(spec.columns, int) else len(spec.columns or ())
-        return quoted_records(lines, delimiter, width or None)
-    return plain_records(lines, delimiter)
-
-
 def _header(
     lines: Lines, spec: DataSpec, records: Iterator[Record], *, piece: bool
 ) -> Sequence[str] | None:
@@ -68,7 +61,7 @@ def _header(
     raise InputFileError(f"{lines.name}, line 1, column 1: the file is empty; give one with rows")
 
 
-def _width(spec: DataSpec, records: Iterator[Record]) -> int:
+def _width(spec: DataSpec) -> int:
     if isinstance(spec.columns, int):
         return spec.columns
     named = [c for c in (*(spec.text or ()), *(spec.label or ())) if isinstance(c, int)]
@@ -202,11 +195,14 @@ class ColumnPlan:
 
 def _places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str) -> ColumnPlan:
     """The columns of a spec among those of a file: `names` of its header, or their number."""
-    finder = _Finder(list(names) if names is not None else None, width, place)
-    text = finder.all(spec.text or ())
+
+    def places(columns: Sequence[Column]) -> tuple[int, ...]:
+        return tuple(column_place(column, names, width, place) for column in columns)
+
+    text, label = places(spec.text or ()), places(spec.label or ())
     if not text:
-        raise ConfigError(f"{place}: no text column was chosen; {finder.there_are()}; set --text")
-    label = finder.all(spec.label or ())
+        there = columns_there(names, width)
+        raise ConfigError(f"{place}: no text column was chosen; {there}; set --text")
     kind = spec.target_kind
     if len(label) > 1 and kind is not None and not kind.many:
         raise ConfigError(
@@ -216,51 +212,9 @@ def _places(spec: DataSpec, names: Sequence[str] | None, width: int, place: str)
     if spec.group is not None and spec.group not in extra:
         extra.append(spec.group)
     return ColumnPlan(
-        names=finder.names(),
+        names=("",) * width if names is None else tuple(names),
         text=text,
         label=label,
-        id=finder.one(spec.id) if spec.id is not None else None,
-        extra=finder.all(extra),
+        id=None if spec.id is None else places((spec.id,))[0],
+        extra=places(extra),
     )
-
-
-class _Finder:
-    def __init__(self, header: list[str] | None, width: int, place: str) -> None:
-        self._header = header
-        self._width = width
-        self._place = place
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._header) if self._header is not None else ("",) * self._width
-
-    def all(self, columns: Sequence[Column]) -> tuple[int, ...]:
-        return tuple(self.one(column) for column in columns)
-
-    def one(self, column: Column) -> int:
-        if isinstance(column, int):
-            if column <= self._width:
-                return column - 1
-            raise InputFileError(
-                f"{self._place}, column {column}: there is no such column; {self.there_are()}"
-            )
-        if self._header is None:
-            raise InputFileError(
-                f"{self._place}: column {shown(column)} is a name, but the file is read without a "
-                f"header; {self.there_are()}; set --header or give numbers"
-            )
-        matches = [i for i, name in enumerate(self._header) if name == column]
-        if len(matches) == 1:
-            return matches[0]
-        what = "no column is" if not matches else f"{len(matches)} columns are"
-        way = "" if not matches else ": rename one of them, or give its number"
-        raise InputFileError(
-            f"{self._place}, column {column}: {what} called {shown(column)}{way}; "
-            f"{self.there_are()}"
-        )
-
-    def there_are(self) -> str:
-        if self._header is None:
-            return f"columns are counted from 1 to {self._width}"
-        some = ", ".join(f"{i}: {shown(name)}" for i, name in enumerate(self._header[:20], 1))
-        more = f" and {self._width - 20} more" if self._width > 20 else ""
-        return f"the columns are {some}{more}"

@@ -19,6 +19,7 @@ from bertsmith.labeled.guess.column_names import (
     pair_called,
 )
 from bertsmith.labeled.guess.sample import SpecBuilder
+from bertsmith.labeled.read.targets import as_number
 from bertsmith.labeled.spec import Column
 
 SHORT = 40  # characters that a label hardly exceeds
@@ -70,7 +71,7 @@ class Profile:
 def profile(cells: Sequence[str]) -> Profile:
     """Count over some cells."""
     filled = [cell for cell in cells if cell.strip()]
-    numbers = [_number(cell) for cell in filled]
+    numbers = [as_number(cell) for cell in filled]
     numeric = bool(filled) and all(math.isfinite(number) for number in numbers)
     return Profile(
         cells=tuple(cells),
@@ -82,13 +83,6 @@ def profile(cells: Sequence[str]) -> Profile:
         numeric=numeric,
         whole=numeric and all(number.is_integer() for number in numbers),
     )
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell) if "_" not in cell else math.nan
-    except ValueError:
-        return math.nan
 
 
 Profiles = Mapping[Any, Profile]  # by name, or by number

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertsmith.files.csv_records import plain_records, quoted_records
+from bertsmith.files.csv_records import table_records
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.guess.column_names import OWN_ID, known, plain_name
 from bertsmith.labeled.guess.columns import profile
@@ -106,14 +106,9 @@ def _best(sample: Sample, builder: SpecBuilder) -> _Reading:
 
 def _reading(sample: Sample, delimiter: str, quoting: str) -> _Reading:
     lines = Lines.of_text("", "\n".join(sample.lines), 1)
-    records = (
-        quoted_records(lines, delimiter, None)
-        if quoting == "double"
-        else plain_records(lines, delimiter)
-    )
     rows: Table = []
     broken = 0
-    for _, _, cells in records:
+    for _, _, cells in table_records(lines, delimiter, quoted=quoting == "double"):
         if not isinstance(cells, list):
             broken += 1
         elif cells != [""]:

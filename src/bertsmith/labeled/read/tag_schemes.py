@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.labeled.spec import Scheme
@@ -63,10 +64,13 @@ def _spelled(letter: str, kind: str) -> str:
     return f"{letter}-{kind}" if kind else letter
 
 
-def _bio(parts: Parts) -> tuple[str, ...]:
+def _bio(parts: Parts, *, begun_by_i: bool = False) -> tuple[str, ...]:
+    """BIO as it is; in IOB1 (`begun_by_i`) also I begins a span after another kind."""
+    bio = []
     before = ("O", "")
     for index, (letter, kind) in enumerate(parts):
-        if letter == "I" and (before[0] == "O" or before[1] != kind):
+        begins = letter == "I" and (before[0] == "O" or before[1] != kind)
+        if begins and not begun_by_i:
             tag, last = _spelled("I", kind), _spelled(*before)
             raise BadTagError(
                 index,
@@ -74,15 +78,6 @@ def _bio(parts: Parts) -> tuple[str, ...]:
                 "kind was begun",
                 f"write {_spelled('B', kind)} where it begins, or set --scheme iob1",
             )
-        before = (letter, kind)
-    return tuple(_spelled(*part) if part[0] != "O" else "O" for part in parts)
-
-
-def _iob1(parts: Parts) -> tuple[str, ...]:
-    bio = []
-    before = ("O", "")
-    for letter, kind in parts:
-        begins = letter == "I" and (before[0] == "O" or before[1] != kind)
         bio.append("O" if letter == "O" else _spelled("B" if begins else letter, kind))
         before = (letter, kind)
     return tuple(bio)
@@ -119,7 +114,7 @@ def _bioes(parts: Parts) -> tuple[str, ...]:
 
 READERS: Mapping[str, Callable[[Parts], tuple[str, ...]]] = {
     "bio": _bio,
-    "iob1": _iob1,
+    "iob1": partial(_bio, begun_by_i=True),
     "bioes": _bioes,
     "bilou": _bioes,
     "bmes": _bioes,

@@ -23,10 +23,7 @@ def label_reader(spec: DataSpec, column: int | str, choices: int) -> Read:
     """A function from a cell of the label column to its target; None for "not labeled"."""
     kind = spec.target_kind
     make = CELLS.get("label" if kind is None else kind.name, _label_cells)
-    return _with_no_label(make(spec, column, choices), spec)
-
-
-def _with_no_label(read: Callable[[str], Target], spec: DataSpec) -> Read:
+    read = make(spec, column, choices)
     if not spec.no_label:
         return read
     none = frozenset(spec.no_label)
@@ -47,25 +44,15 @@ def _label_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[s
     return read
 
 
-def _number_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
-    return lambda cell: ScoreTarget(_number(cell, column))
-
-
-def _choice_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
-    first = spec.first_choice or 0
-    return lambda cell: ChoiceIndex(_index(cell, choices, first, column))
-
-
-def _labels_cells(spec: DataSpec, column: int | str, choices: int) -> Callable[[str], Target]:
-    separator = spec.label_separator
-    return lambda cell: labels_of(_parts(cell, separator), spec, column)
-
-
 CELLS: Mapping[str, Callable[[DataSpec, int | str, int], Callable[[str], Target]]] = {
     "label": _label_cells,
-    "labels": _labels_cells,
-    "number": _number_cells,
-    "choice": _choice_cells,
+    "labels": lambda spec, column, choices: (
+        lambda cell: labels_of(_parts(cell, spec.label_separator), spec, column)
+    ),
+    "number": lambda spec, column, choices: lambda cell: ScoreTarget(_number(cell, column)),
+    "choice": lambda spec, column, choices: (
+        lambda cell: ChoiceIndex(_index(cell, choices, spec.first_choice or 0, column))
+    ),
 }
 
 
@@ -136,11 +123,16 @@ def marked_labels(cells: Sequence[str], names: Sequence[str]) -> LabelSet:
     return LabelSet(tuple(labels))
 
 
-def _number(cell: str, column: int | str) -> float:
+def as_number(cell: str) -> float:
+    """The number that a cell spells, nan if it spells none."""
     try:
-        value = float(cell) if "_" not in cell else math.nan
+        return float(cell) if "_" not in cell else math.nan
     except ValueError:
-        value = math.nan
+        return math.nan
+
+
+def _number(cell: str, column: int | str) -> float:
+    value = as_number(cell)
     if math.isfinite(value):
         return value
     what = "is empty" if not cell.strip() else f"{shown(cell)} is no finite number"
