@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_finetuning import rows
 
-from bertsmith.labeled.read.reader import read_examples
-from bertsmith.labeled.read.source_rows import SourceRows
+from bertsmith.labeled.read.reader import SourceRows, read_examples
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime import predict_files as module
 from bertsmith.runtime.predictor import load_predictor

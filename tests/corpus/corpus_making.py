@@ -7,9 +7,10 @@ import json
 import random
 from pathlib import Path
 
-from bertsmith.corpus.build import CorpusSettings, build_corpus
+from bertsmith.corpus.build import build_corpus
 from bertsmith.corpus.report import CorpusReport
 from bertsmith.corpus.shards import Corpus, open_corpus
+from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.text.tokenizer import Tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -15,8 +15,9 @@ import pytest
 from corpus_making import as_sentences, bert, fingerprint, make, some_documents
 
 from bertsmith.corpus import build
-from bertsmith.corpus.build import CorpusSettings, build_corpus
+from bertsmith.corpus.build import build_corpus
 from bertsmith.corpus.shards import verify
+from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import ConfigError, InputFileError, LockedError, WriteError
 from bertsmith.files.folder_lock import FolderLock
 

@@ -15,7 +15,7 @@ from bertsmith.corpus.sources import find_sources
 from bertsmith.errors import InputFileError
 from bertsmith.files.texts import read_texts
 from bertsmith.labeled import DataSpec, guess_spec, read_examples
-from bertsmith.labeled.read.source_rows import SourceRows
+from bertsmith.labeled.read.reader import SourceRows
 from bertsmith.labeled.split.splits import load_splits
 
 TEXTS = [f"Das Wetter ist heute schön, sagt Nummer {n}." for n in range(40)]

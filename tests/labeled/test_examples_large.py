@@ -85,7 +85,7 @@ def test_an_open_quote_does_not_eat_the_machine(tmp_path: Path, monkeypatch) -> 
 
 
 def test_a_document_beyond_the_limit_is_refused_not_read(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.files.json_documents.LARGEST_DOCUMENT", 10_000)
+    monkeypatch.setattr("bertsmith.files.strict_json.LARGEST_DOCUMENT", 10_000)
     path = tmp_path / "a.json.gz"
     text = json.dumps(
         {"data": [{"title": "t", "paragraphs": [{"context": "x" * 20_000, "qas": []}]}]}

@@ -12,18 +12,17 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bertsmith.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
-from bertsmith.corpus.reading import BLOCK, CorpusReader, OnError
+from bertsmith.corpus.reading import BLOCK, CorpusReader
 from bertsmith.corpus.report import CorpusReport, make_manifest, report_from, source_entry
 from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
 from bertsmith.corpus.sources import (
+    CorpusSettings,
     CorpusSource,
-    Form,
-    SegmenterChoice,
     choose_segmenter,
     describe_sources,
     find_sources,
@@ -33,7 +32,6 @@ from bertsmith.errors import HardwareError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
 from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.folder_lock import FolderLock
-from bertsmith.files.texts import Format
 from bertsmith.hardware.environment import thread_count
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -42,18 +40,6 @@ log = logging.getLogger(__name__)
 SECONDS_BETWEEN_SAVES = 2.0
 Progress = Callable[[int, float], None]
 Notice = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusSettings:
-    """How files are read and words segmented; None means: look at the file and decide."""
-
-    form: Form | None = None
-    field: str | int | None = None
-    encoding: str = "utf-8"
-    format: Format | None = None
-    segmenter: SegmenterChoice = "auto"
-    on_error: OnError = "stop"
 
 
 def build_corpus(
@@ -72,13 +58,7 @@ def build_corpus(
     `progress` hears documents and the share of the input; `notice` what was decided.
     """
     out = out.absolute()
-    sources = find_sources(
-        list(paths),
-        form=settings.form,
-        field=settings.field,
-        encoding=settings.encoding,
-        format=settings.format,
-    )
+    sources = find_sources(paths, settings)
     for line in describe_sources(sources):
         notice(line)
     if out.name in ("", "..") or (out.exists() and not (out / MANIFEST).is_file()):

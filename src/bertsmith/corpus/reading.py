@@ -7,9 +7,8 @@ import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from bertsmith.corpus.sources import TABLES, CorpusSource
+from bertsmith.corpus.sources import TABLES, CorpusSource, OnError
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import splits_at_line_feeds
 from bertsmith.files.faults import BadRowError
@@ -20,7 +19,6 @@ from bertsmith.text.sentences import split_sentences
 
 log = logging.getLogger(__name__)
 
-OnError = Literal["stop", "skip"]
 BLOCK = 1 << 21  # bytes of text that one worker takes at a time
 
 

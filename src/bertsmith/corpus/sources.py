@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -19,6 +19,7 @@ Form = Literal["sentences", "paragraphs", "documents"]
 FORMS: tuple[str, ...] = get_args(Form)
 TABLES = ("csv", "tsv")
 SAMPLE = 1 << 20
+OnError = Literal["stop", "skip"]
 SegmenterChoice = Literal["auto", "character", "jieba"]
 NOTABLE = 0.1  # share of ideographs among the characters of the samples
 SAMPLES = 20
@@ -27,6 +28,18 @@ FORM_WORDS = {
     "paragraphs": "lines to be split, blank lines between documents (--form paragraphs)",
     "documents": "one document per line, to be split into sentences (--form documents)",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSettings:
+    """How files are read and words segmented; None means: look at the file and decide."""
+
+    form: Form | None = None
+    field: str | int | None = None
+    encoding: str = "utf-8"
+    format: Format | None = None
+    segmenter: SegmenterChoice = "auto"
+    on_error: OnError = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +70,17 @@ class CorpusSource:
 
 
 def find_sources(
-    paths: Sequence[Path],
-    *,
-    form: Form | None = None,
-    field: str | int | None = None,
-    encoding: str = "utf-8",
-    format: Format | None = None,
+    paths: Iterable[Path],
+    settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
 ) -> list[CorpusSource]:
     """Look into each file, or each file of a folder, and settle how it is read."""
+    form, field = settings.form, settings.field
+    if form is not None and form not in FORMS:
+        raise unknown("form", form, FORMS)
     files = [file for path in paths for file in _files_of(path)]
     if not files:
         raise InputFileError("no files were given; name files of texts, or folders of them")
-    sources = [_source(path, form, field, encoding, format) for path in files]
+    sources = [_source(path, settings) for path in files]
     lines = [source for source in sources if source.kind == "txt"]
     if form is not None and not lines:
         raise InputFileError(
@@ -142,27 +154,23 @@ def _files_of(path: Path) -> list[Path]:
     return files
 
 
-def _source(
-    path: Path, form: Form | None, field: str | int | None, encoding: str, format: Format | None
-) -> CorpusSource:
-    kind = format or format_suffix(path)
+def _source(path: Path, settings: CorpusSettings) -> CorpusSource:
+    kind = settings.format or format_suffix(path)
     if kind not in FORMATS:
         raise InputFileError(
             f"{path}: its name does not end in .txt .jsonl .csv .tsv (each may be .gz or .zst); "
             "set --format, for example --format txt"
         )
-    if form is not None and form not in FORMS:
-        raise unknown("form", form, FORMS)
     start = read_start(path, SAMPLE)
-    settled, mark = settle_encoding(str(path), start, check_encoding(encoding))
+    settled, mark = settle_encoding(str(path), start, check_encoding(settings.encoding))
     line_form: Form = "documents"
     if kind == "txt":
-        line_form = form or detect_form(start[mark:].decode(settled, "replace"))
+        line_form = settings.form or detect_form(start[mark:].decode(settled, "replace"))
     return CorpusSource(
         path=path,
         kind=cast("Format", kind),
         form=line_form,
-        field=None if kind == "txt" else field,
+        field=None if kind == "txt" else settings.field,
         encoding=settled,
         mark=mark,
         size=path.stat().st_size,

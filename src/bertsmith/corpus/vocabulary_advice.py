@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.corpus.reading import OnError, documents_of, read_blocks
+from bertsmith.corpus.reading import documents_of, read_blocks
 from bertsmith.corpus.shards import Corpus
-from bertsmith.corpus.sources import CorpusSource
+from bertsmith.corpus.sources import CorpusSource, OnError
 from bertsmith.corpus.worker import encoder_of
 from bertsmith.errors import ConfigError
 from bertsmith.folders.vocabulary_growth import grow_tokenizer, source_of
@@ -105,7 +105,7 @@ def advise(
         if count < min_count or unknown in ids:
             continue
         pieces = tuple(tokenizer.id_to_token(number) or "" for number in ids)
-        word = pieces[0] + "".join(piece.removeprefix(prefix) for piece in pieces[1:])
+        word = _joined(pieces, prefix)
         if word.isalpha() and tokenizer.token_to_id(word) is None:
             saved = count * (len(pieces) - 1)
             suggestions.append(Suggestion(word=word, count=count, pieces=pieces, saved=saved))
@@ -115,16 +115,19 @@ def advise(
     return Advice(suggestions=chosen, tokens=counts.tokens, after=after)
 
 
+def _joined(pieces: Sequence[str], prefix: str) -> str:
+    return pieces[0] + "".join(piece.removeprefix(prefix) for piece in pieces[1:])
+
+
 def _saved(words: Words, tokenizer: Tokenizer, chosen: list[str]) -> int:
     """Tokens saved over all words: a new word also shortens longer ones that begin with it."""
     if not chosen:
         return 0
     grown = grow_tokenizer(tokenizer, chosen)
     prefix = _prefix(tokenizer)
-    texts = []
-    for ids in words:
-        pieces = [tokenizer.id_to_token(number) or "" for number in ids]
-        texts.append(pieces[0] + "".join(piece.removeprefix(prefix) for piece in pieces[1:]))
+    texts = [
+        _joined([tokenizer.id_to_token(number) or "" for number in ids], prefix) for ids in words
+    ]
     lengths, _ = grown.fast_ids(texts, None)
     saved = 0
     for (ids, count), encoding in zip(words.items(), lengths, strict=True):

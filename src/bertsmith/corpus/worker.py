@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.corpus.reading import CorpusBlock, OnError, TextBlock, documents_of
+from bertsmith.corpus.reading import CorpusBlock, TextBlock, documents_of
+from bertsmith.corpus.sources import OnError
 from bertsmith.errors import HardwareError
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
 from bertsmith.text.safe_tokenizer import SafeTokenizer

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertsmith.corpus.build import CorpusSettings, build_corpus
+from bertsmith.corpus.build import build_corpus
+from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.loading import load

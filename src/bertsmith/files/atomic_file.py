@@ -21,10 +21,7 @@ class StagedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()  # behind a link, the file itself is what gets replaced
-        if self.path.exists() and not self.path.is_file():
-            raise WriteError(f"{path} is not a regular file and cannot be replaced by a new one")
-        if not self.path.parent.is_dir():
-            raise WriteError(f"cannot write {path}: there is no folder {self.path.parent}")
+        check_file_target(self.path)
         self._staged: Path | None = None
         self._written = 0
         try:
@@ -117,6 +114,14 @@ class StagedFile:
             )
         rest = "; the file that stood there before is untouched" if self.path.exists() else ""
         raise WriteError(message + rest) from error
+
+
+def check_file_target(path: Path) -> None:
+    """Refuse a place where a file cannot be put."""
+    if path.exists() and not path.is_file():
+        raise WriteError(f"{path} is not a regular file and cannot be replaced by a new one")
+    if not path.parent.is_dir():
+        raise WriteError(f"cannot write {path}: there is no folder {path.parent}")
 
 
 def write_staged(path: Path, content: bytes) -> None:

@@ -40,17 +40,13 @@ def staged_folder(target: Path, *, needed: int, overwrite: bool) -> Iterator[Pat
         yield staging
         _sync_tree(staging)
         _swap_in(staging, target, overwrite=overwrite)
-    except (OSError, WriteError) as fault:
+    except BaseException as fault:
         shutil.rmtree(staging, ignore_errors=True)
         _remove_empty(made)
-        cause = fault if isinstance(fault, OSError) else fault.__cause__
+        cause = fault.__cause__ if isinstance(fault, WriteError) else fault
         if not isinstance(cause, OSError):
             raise
         raise _failed(target, needed, cause) from fault
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        _remove_empty(made)
-        raise
 
 
 def write_file(path: Path, *chunks: bytes | memoryview) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self
 
 from bertsmith.errors import WriteError
-from bertsmith.files.atomic_file import sync, write_staged
+from bertsmith.files.atomic_file import check_file_target, sync, write_staged
 from bertsmith.files.folder_lock import FolderLock
 
 CONTENT = "content"
@@ -39,10 +39,7 @@ class GrowingFile:
         self._stream: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        if self.path.exists() and not self.path.is_file():
-            raise WriteError(f"{self.path} is not a regular file and cannot be replaced")
-        if not self.path.parent.is_dir():
-            raise WriteError(f"cannot write {self.path}: there is no folder {self.path.parent}")
+        check_file_target(self.path)
         self._lock.__enter__()
         try:
             self._take_up()

@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal
 
 from bertsmith.errors import InputFileError, MissingExtraError
 
@@ -29,9 +29,16 @@ class ByteStream(Iterator[bytes]):
     def __init__(self, source: FileSource) -> None:
         self.source = source
         self._packing = "" if source == "-" else packing_of(source)
-        self._broken = _faults_of(self._packing)
+        self._broken: tuple[type[BaseException], ...] = ()  # what a damaged file raises
+        library = _zstandard() if self._packing == ".zst" else None
         self._raw, self.size = _open(source)
-        stream = _unpacked(self._raw, self._packing)
+        stream: Any = self._raw
+        if self._packing == ".gz":
+            stream = gzip.GzipFile(fileobj=self._raw)
+            self._broken = (EOFError, gzip.BadGzipFile, zlib.error)
+        elif library is not None:
+            stream = _Zstandard(self._raw, library)
+            self._broken = (EOFError, library.ZstdError)
         pipe = self.size is None and not self._packing
         # read1 hands over what a pipe has now instead of waiting for a full chunk.
         self._read = getattr(stream, "read1", stream.read) if pipe else stream.read
@@ -126,20 +133,12 @@ def _open(source: FileSource) -> tuple[BinaryIO, int | None]:
         raise unreadable(source, error) from error
 
 
-def _unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
-    if packing == ".gz":
-        return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
-    if packing != ".zst":
-        return raw
-    return cast("BinaryIO", _Zstandard(raw))
-
-
 class _Zstandard:
     """The frames of a .zst file, one after another; a file that ends inside one is an error."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: BinaryIO, library: Any) -> None:
         self._raw = raw
-        self._library = _zstandard()
+        self._library = library
         self._frame: Any = None
         self._left = b""
 
@@ -155,7 +154,8 @@ class _Zstandard:
                     raise EOFError("it ends in the middle of a frame")
                 break
             if self._frame is None:
-                self._frame = _new_frame(self._library)
+                frame = self._library.ZstdDecompressor()
+                self._frame = frame.decompressobj() if hasattr(frame, "decompressobj") else frame
             data = self._frame.decompress(packed)
             if self._frame.eof:
                 self._left = self._frame.unused_data
@@ -163,20 +163,6 @@ class _Zstandard:
             parts.append(data)
             length += len(data)
         return b"".join(parts)
-
-
-def _new_frame(library: Any) -> Any:
-    plain = library.ZstdDecompressor()
-    return plain.decompressobj() if hasattr(plain, "decompressobj") else plain
-
-
-def _faults_of(packing: str) -> tuple[type[BaseException], ...]:
-    """What reading a damaged file of this packing raises."""
-    if packing == ".gz":
-        return (EOFError, gzip.BadGzipFile, zlib.error)
-    if packing == ".zst":
-        return (EOFError, cast("type[BaseException]", _zstandard().ZstdError))
-    return ()
 
 
 def _zstandard() -> Any:

@@ -23,10 +23,9 @@ from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import read_data
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.guess.column_names import OWN_ID
-from bertsmith.labeled.read.reader import OnError
+from bertsmith.labeled.guess.columns import OWN_ID
+from bertsmith.labeled.read.reader import LINE_BREAKS, OnError, SourceRow, SourceRows
 from bertsmith.labeled.read.reject import RowAccount
-from bertsmith.labeled.read.source_rows import LINE_BREAKS, SourceRow, SourceRows
 from bertsmith.labeled.read.write import csv_line, target_value, tsv_line
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.predictor import Predictor

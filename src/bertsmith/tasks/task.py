@@ -273,7 +273,7 @@ Outcomes = tuple[Floats, Bools, str]
 class TaskKind:
     """The descriptor of a task: everything that the rest of the package needs to know about it.
 
-    `target` names the kind of label it learns (`labeled.targets.TARGETS`); `from_data` makes the
+    `target` names the kind of label it learns (`labeled.example.TARGETS`); `from_data` makes the
     task of some training rows, `from_json` that of a model folder. Fields with defaults describe
     single-label classification of whole texts.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,7 +29,7 @@ from bertsmith.errors import ConfigError, InputFileError, WriteError
 
 if TYPE_CHECKING:
     from bertsmith.corpus.shards import Corpus
-    from bertsmith.corpus.sources import CorpusSource
+    from bertsmith.corpus.sources import CorpusSettings, CorpusSource
     from bertsmith.corpus.vocabulary_advice import Advice
     from bertsmith.text.tokenizer import Tokenizer
 
@@ -144,16 +144,9 @@ def build(
         bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
     """
     from bertsmith.cli.views.progress import meter
-    from bertsmith.corpus.build import CorpusSettings, build_corpus
+    from bertsmith.corpus.build import build_corpus
 
-    settings = CorpusSettings(
-        form=reading.form,
-        field=column(reading.field),
-        encoding=reading.encoding,
-        format=reading.format,
-        segmenter=segmenter,
-        on_error=reading.on_error,
-    )
+    settings = replace(_settings(reading), segmenter=segmenter)
     tokenizer = words.load()
     with meter("corpus", quiet=quiet) as shown:
         report = build_corpus(
@@ -237,13 +230,7 @@ def advise(
         counts = count_words(corpus)
     else:
         tokenizer = TokenizerChoice(model=model).load()
-        sources: Sequence[CorpusSource] = find_sources(
-            _paths(files),
-            form=reading.form,
-            field=column(reading.field),
-            encoding=reading.encoding,
-            format=reading.format,
-        )
+        sources: Sequence[CorpusSource] = find_sources(_paths(files), _settings(reading))
         counts = count_words_of_files(sources, tokenizer, on_error=reading.on_error)
     advice = find(counts, tokenizer, top=top, min_count=min_count)
     if out is not None:
@@ -279,6 +266,18 @@ def extend(
             f"{out}: {len(growth.words):,} words added with ids from {growth.first:,}; "
             f"the embedding has {growth.rows:,} rows"
         ]
+    )
+
+
+def _settings(reading: TextReading) -> CorpusSettings:
+    from bertsmith.corpus.sources import CorpusSettings
+
+    return CorpusSettings(
+        form=reading.form,
+        field=column(reading.field),
+        encoding=reading.encoding,
+        format=reading.format,
+        on_error=reading.on_error,
     )
 
 

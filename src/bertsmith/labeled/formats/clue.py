@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator
 
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.files.json_documents import JsonDocument
 from bertsmith.files.lines import Lines
-from bertsmith.files.strict_json import wrong_type
+from bertsmith.files.strict_json import JsonDocument, wrong_type
 from bertsmith.labeled.example import ChoiceIndex, Example
 from bertsmith.labeled.formats.objects import (
     Build,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.files.json_documents import JsonDocument
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import (
+    JsonDocument,
     may_hold_surrogates,
     parse_row,
     refuse_surrogates,

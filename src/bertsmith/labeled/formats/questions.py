@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from bertsmith.files.faults import BadRowError, shown
-from bertsmith.files.json_documents import JsonDocument
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import (
+    JsonDocument,
     may_hold_surrogates,
     refuse_surrogates,
     type_name,

@@ -9,8 +9,7 @@ from bertsmith.errors import InputFileError
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.delimited import SWAG_COLUMNS
-from bertsmith.labeled.guess.column_names import called
-from bertsmith.labeled.guess.columns import guess_named, guess_numbered, guess_task, profile
+from bertsmith.labeled.guess.columns import called, guess_named, guess_numbered, guess_task, profile
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
 from bertsmith.labeled.guess.json_rows import (
     document_format,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.faults import counted
 from bertsmith.files.streams import format_suffix
 from bertsmith.labeled.example import TargetKind, target_kind, target_setting
 from bertsmith.labeled.guess.guess_spec import guess_spec
@@ -108,8 +109,7 @@ def _is_plain_text(
 def _check_width(path: Path, own: DataSpec, trained: DataSpec, kind: TargetKind | None) -> None:
     count, wanted = len(own.text or ()), len(trained.text or ())
     if kind is not None and kind.fixed_texts and count != wanted:
-        counted = "1 text" if wanted == 1 else f"{wanted} texts"
         raise InputFileError(
-            f"{path}: the model reads {counted} of each row, but {count} columns were found for "
-            "it; name the columns with --text, once for each"
+            f"{path}: the model reads {counted(wanted, 'text')} of each row, but {count} columns "
+            "fit; name the columns with --text, once for each"
         )

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.faults import BadRowError
-from bertsmith.files.json_documents import JsonDocument
-from bertsmith.files.strict_json import parse_row
+from bertsmith.files.strict_json import JsonDocument, parse_row
 from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
-from bertsmith.labeled.guess import column_names as usual
-from bertsmith.labeled.guess.column_names import called
-from bertsmith.labeled.guess.columns import guess_named, guess_task, profile
+from bertsmith.labeled.guess import columns as usual
+from bertsmith.labeled.guess.columns import called, guess_named, guess_task, profile
 from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
 from bertsmith.labeled.read.tag_schemes import guess_scheme
 from bertsmith.text.segment import is_chinese

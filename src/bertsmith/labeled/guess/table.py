@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from bertsmith.files.csv_records import table_records
 from bertsmith.files.lines import Lines
-from bertsmith.labeled.guess.column_names import OWN_ID, known, plain_name
-from bertsmith.labeled.guess.columns import profile
+from bertsmith.labeled.guess.columns import OWN_ID, known, plain_name, profile
 from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
 from bertsmith.labeled.read.write import unguarded
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertsmith.files.faults import BadRowError, counted, shown
@@ -108,11 +108,6 @@ def reject_of(
 def row_lines(path: Path, encoding: str | None) -> Lines:
     """The lines of a file of labeled rows; a longer one than `LONGEST_ROW` is rejected."""
     return Lines(path, encoding or "utf-8", longest=LONGEST_ROW)
-
-
-def lighter(reject: Reject) -> Reject:
-    """The reject for a list in memory: what it says, without what the file held."""
-    return replace(reject, raw="")
 
 
 def check_texts(texts: Sequence[str], columns: Sequence[int | str], *, keep_empty: bool) -> None:

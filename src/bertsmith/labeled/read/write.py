@@ -23,7 +23,7 @@ from bertsmith.labeled.example import (
     Tagged,
     Target,
 )
-from bertsmith.labeled.guess.column_names import OWN_ID
+from bertsmith.labeled.guess.columns import OWN_ID
 from bertsmith.labeled.spec import DataSpec
 
 _COMPUTED = re.compile(r"'*[=+\-@\t\r]")  # also what is guarded already, so that it comes back

@@ -93,7 +93,6 @@ def _names(path: Path) -> set[str]:
 
 
 LARGEST = 200_000_000  # bytes
-CHUNK = 1 << 20
 
 
 class SplitRecord(Settings):
@@ -118,7 +117,7 @@ class SplitRecord(Settings):
 def make_record(
     path: Path, examples: Sequence[Example], whose: Sequence[int], *, seed: int, shares: Shares
 ) -> SplitRecord:
-    """The record of a split; rows are named by what tells them apart."""
+    """The record of a split; rows are named by what distinguishes them."""
     key = key_of(examples)
     names = names_of(examples, key)
     return SplitRecord(

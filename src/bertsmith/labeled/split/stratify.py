@@ -139,7 +139,7 @@ def grouped_strata(
 
 
 def usual_group(examples: Sequence[Example]) -> str | None:
-    """The further column that tells which text a row was taken from, if readers gave one."""
+    """The extra column that names the text a row was taken from, if readers gave one."""
     first = examples[0].extra if examples else {}
     return next((name for name in GROUPS if name in first), None)
 

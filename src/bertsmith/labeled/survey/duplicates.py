@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -24,12 +24,26 @@ from bertsmith.labeled.example import (
 from bertsmith.text.segment import CHINESE
 
 
+class Finding:
+    """What the classes of findings, all of them dataclasses, have in common."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, what is None left out."""
+
+        def filled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            return {name: value for name, value in pairs if value is not None and name != "kind"}
+
+        return asdict(self, dict_factory=filled)  # type: ignore[call-overload, no-any-return]
+
+
 @dataclass(frozen=True, slots=True)
 class RowPlace:
     """A row by split, file and line; `id` where the file names its rows."""
 
     split: str
-    source: str
+    file: str
     line: int
     id: str | None = None
 
@@ -41,12 +55,7 @@ class RowPlace:
 
     def __str__(self) -> str:
         named = "" if self.id is None else f", id {self.id}"
-        return f"{PurePath(self.source).name}, line {self.line}{named}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        values: dict[str, Any] = {"split": self.split, "file": self.source, "line": self.line}
-        return values if self.id is None else {**values, "id": self.id}
+        return f"{PurePath(self.file).name}, line {self.line}{named}"
 
 
 KEY_BYTES = 16
@@ -82,7 +91,7 @@ Splitted = Mapping[str, Sequence[Example]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twins:
+class Twins(Finding):
     """Two rows with the same texts; `exact`: letter for letter, else but for case, space, width.
 
     duplicate: `second` repeats `first` of the same split, label and all. leak: `second` stands in a
@@ -101,16 +110,6 @@ class Twins:
         if self.labels is not None:
             line += f" ({self.labels[1]} here, {self.labels[0]} there)"
         return line
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        values: dict[str, Any] = {
-            "exact": self.exact,
-            "first": self.first.to_json(),
-            "second": self.second.to_json(),
-            "text": self.text,
-        }
-        return values if self.labels is None else {**values, "labels": list(self.labels)}
 
 
 def find_twins(splits: Splitted) -> list[Twins]:

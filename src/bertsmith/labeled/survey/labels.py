@@ -20,7 +20,7 @@ from bertsmith.labeled.example import (
     Target,
     label_names,
 )
-from bertsmith.labeled.survey.duplicates import RowPlace, folded
+from bertsmith.labeled.survey.duplicates import Finding, RowPlace, folded
 from bertsmith.text.segment import is_chinese
 
 UNEVEN = 10  # times as many rows of one label as of another
@@ -55,7 +55,7 @@ class LabelSurvey:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class Unseen(Finding):
     """A label that no training row has."""
 
     label: str
@@ -65,10 +65,6 @@ class Unseen:
 
     def __str__(self) -> str:
         return f"{shown(self.label)}: {self.rows:,} in {self.split} ({self.place})"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"place": self.place.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +162,7 @@ NEGATIONS = ("un", "in", "im", "ir", "il", "non", "not", "no", "dis", "a", "anti
 
 
 @dataclass(frozen=True, slots=True)
-class Typo:
+class Typo(Finding):
     """A label, the one it was probably meant to be, and the first row of each."""
 
     label: str
@@ -181,11 +177,6 @@ class Typo:
             f"{shown(self.label)} ({self.rows:,}, first at {self.place}): did you mean "
             f"{shown(self.meant)} ({self.meant_rows:,}, first at {self.meant_place})?"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        places = {"place": self.place.to_json(), "meant_place": self.meant_place.to_json()}
-        return asdict(self) | places
 
 
 def find_typos(counts: Mapping[str, int], first: Mapping[str, RowPlace]) -> list[Typo]:
