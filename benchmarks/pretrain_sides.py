@@ -44,8 +44,7 @@ def run_child(job: dict[str, Any]) -> dict[str, Any]:
 
 def ours(job: dict[str, Any]) -> dict[str, Any]:
     """The whole of `bertsmith pretrain`, saving and evaluation left out."""
-    from bertsmith.training.execution.execution import choose_execution
-    from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.execution.execution import choose_execution, keep_freed_memory
     from bertsmith.training.loop.progress import Progress
     from bertsmith.training.pretrain.pretrain import Job, pretrain
 
@@ -199,8 +198,7 @@ def race_theirs(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def race_ours(job: dict[str, Any]) -> dict[str, Any]:
-    from bertsmith.training.execution.execution import choose_execution
-    from bertsmith.training.execution.memory import keep_freed_memory
+    from bertsmith.training.execution.execution import choose_execution, keep_freed_memory
     from bertsmith.training.pretrain.pretrain import Job, pretrain
 
     keep_freed_memory()

@@ -240,7 +240,7 @@ def _keys(tree: Any, loc: Sequence[str | int], *, missing: bool) -> list[str]:
 
 
 def _fields_at(kind: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
-    """The names of settings that stand beside each other at a place."""
+    """The names of the settings at a place."""
     here: list[type[BaseModel]] = [kind]
     for part in loc:
         below = [model.model_fields[part] for model in here if part in model.model_fields]

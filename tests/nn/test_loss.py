@@ -5,24 +5,14 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from bertsmith.nn.loss import LossSum, added, binary_cross_entropy, cross_entropy, squared_error
+from bertsmith.nn.loss import binary_cross_entropy, cross_entropy, squared_error
 
 
 def test_micro_batches_add_up_to_the_whole_batch() -> None:
     logits, targets = torch.randn(10, 4), torch.randint(0, 4, (10,))
-    parts = [
-        {"mlm": cross_entropy(logits[rows], targets[rows])} for rows in (slice(0, 7), slice(7, 10))
-    ]
-    total = added(parts)["mlm"]
+    total = cross_entropy(logits[:7], targets[:7]) + cross_entropy(logits[7:], targets[7:])
     torch.testing.assert_close(total.sum / total.count, F.cross_entropy(logits, targets))
     assert total.count == 10
-
-
-def test_named_parts_keep_their_own_counts() -> None:
-    one = LossSum(torch.tensor(3.0), 2)
-    total = added([{"mlm": one, "nsp": one}, {"mlm": one}])
-    assert total["mlm"].count == 4
-    assert total["nsp"].count == 2
 
 
 def test_no_masked_rows_give_zero_of_zero() -> None:

@@ -125,7 +125,7 @@ def test_a_metric_that_is_nan_is_saved_and_loses_to_any_number_after_resuming(
 
     assert train(replace(first, watch=stopping, stop=stop)).status == "stopped"
     saved = max((tmp_path / "checkpoints").glob("step-*/state.json"))
-    assert json.loads(saved.read_text())["best"]["value"] is None
+    assert json.loads(saved.read_text())["best"]["evaluation"]["figures"] == {"accuracy": None}
     outcome = train(evaluated_run(tmp_path, values)[0])
     assert outcome.evaluation.figures == {"accuracy": 0.1}
 

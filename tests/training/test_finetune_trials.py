@@ -1,8 +1,7 @@
-"""Several small runs: made once, remembered as long as nothing changes, told as they go on."""
+"""Several small runs: finished once, stored as long as nothing changes, with progress."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +14,15 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.store import TrialResult, read_result, write_result
 from bertsmith.training.studies.trials import (
-    Look,
+    StudyProgress,
     Trial,
+    TrialResult,
     finetune_trial,
     job_key,
+    read_result,
     run_trials,
+    write_result,
 )
 
 LOOK = Progress(
@@ -39,40 +40,37 @@ LOOK = Progress(
 
 
 class Counted:
-    """A trial that counts how often each of its runs was made."""
+    """A trial that counts how often it was run."""
 
-    def __init__(self, *names: str, fault: Exception | None = None) -> None:
-        self.made: list[str] = []
-        self.names, self.fault = names, fault
+    def __init__(self, name: str, fault: Exception | None = None) -> None:
+        self.runs = 0
+        self.name, self.fault = name, fault
 
     def trial(self, key: str = "1") -> Trial:
-        return Trial(keys=dict.fromkeys(self.names, key), run=self.run)
+        return Trial(name=self.name, key=key, run=self.run)
 
-    def run(self, names: Sequence[str], watch: Watcher | None) -> Mapping[str, TrialResult]:
+    def run(self, watch: Watcher | None) -> TrialResult:
         if self.fault:
             raise self.fault
         if watch:
             watch(LOOK)
-        self.made += names
-        return {
-            name: TrialResult(name=name, figures={"accuracy": 0.5}, seconds=1.0) for name in names
-        }
+        self.runs += 1
+        return TrialResult(name=self.name, figures={"accuracy": 0.5}, seconds=1.0)
 
 
 def test_finished_runs_are_not_repeated_until_something_changes(tmp_path: Path) -> None:
-    one, two = Counted("a"), Counted("b", "c")
-    looks: list[Look] = []
+    one, two = Counted("a"), Counted("b")
+    looks: list[StudyProgress] = []
     first = run_trials([one.trial(), two.trial()], tmp_path, watch=looks.append)
-    assert [row.name for row in first.rows] == ["a", "b", "c"]
+    assert [row.name for row in first.rows] == ["a", "b"]
     assert [(look.number, look.of, look.share) for look in looks] == [(1, 2, 0.25), (2, 2, 0.75)]
     assert run_trials([one.trial(), two.trial()], tmp_path).rows == first.rows
-    assert one.made == ["a"]
-    assert two.made == ["b", "c"]
+    assert (one.runs, two.runs) == (1, 1)
     run_trials([one.trial("2"), two.trial()], tmp_path)
-    assert one.made == ["a", "a"]
-    (tmp_path / "finished" / "c.json").unlink()
-    run_trials([two.trial()], tmp_path)
-    assert two.made == ["b", "c", "c"]  # b was there
+    assert (one.runs, two.runs) == (2, 1)
+    (tmp_path / "finished" / "b.json").unlink()
+    run_trials([one.trial("2"), two.trial()], tmp_path)
+    assert (one.runs, two.runs) == (2, 2)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key": "1"}', b"\xff\xfe"])
@@ -81,26 +79,26 @@ def test_a_damaged_file_means_the_run_is_made_again(tmp_path: Path, damage: byte
     run_trials([one.trial()], tmp_path)
     (tmp_path / "finished" / "a.json").write_bytes(damage)
     run_trials([one.trial()], tmp_path)
-    assert one.made == ["a", "a"]
+    assert one.runs == 2
 
 
-def test_an_error_ends_all_or_is_told_beside_the_others(tmp_path: Path) -> None:
+def test_an_error_ends_all_or_is_recorded(tmp_path: Path) -> None:
     bad, good = Counted("bad", fault=InputFileError("no such rows")), Counted("good")
     with pytest.raises(InputFileError):
         run_trials([bad.trial(), good.trial()], tmp_path)
-    done = run_trials([bad.trial(), good.trial()], tmp_path, go_on=True)
+    done = run_trials([bad.trial(), good.trial()], tmp_path, keep_going=True)
     assert done.failed == {"bad": "no such rows"}
     assert [row.name for row in done.rows] == ["good"]
 
 
 def test_a_stopped_run_ends_the_rest_and_keeps_what_is_finished(tmp_path: Path) -> None:
     stop = Outcome(status="stopped", step=3, tokens=9, seconds=1.0, signal="SIGTERM")
-    stopped = Trial(keys={"b": "1"}, run=lambda names, watch: stop)
+    stopped = Trial(name="b", key="1", run=lambda watch: stop)
     after = Counted("c")
     done = run_trials([Counted("a").trial(), stopped, after.trial()], tmp_path)
     assert done.stopped is stop
     assert [row.name for row in done.rows] == ["a"]
-    assert after.made == []
+    assert after.runs == 0
 
 
 @pytest.mark.parametrize("names", [(), ("a", "a"), ("../a",), ("a b",)])

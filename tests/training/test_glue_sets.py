@@ -38,8 +38,8 @@ def put(folder: Path, *names: str) -> None:
 )
 def test_published_names_are_known(tmp_path: Path, called: str, name: str) -> None:
     put(tmp_path / called, "train.tsv", "dev.tsv")
-    assert find_sets(tmp_path).found == {name: tmp_path / called}
-    assert find_sets(tmp_path / called).found == {name: tmp_path / called}  # the set itself
+    assert find_sets(tmp_path).usable == {name: tmp_path / called}
+    assert find_sets(tmp_path / called).usable == {name: tmp_path / called}  # the set itself
 
 
 def test_one_level_down_single_files_and_what_is_no_data_set(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_one_level_down_single_files_and_what_is_no_data_set(tmp_path: Path) -> 
     put(tmp_path, "rte.jsonl")
     put(tmp_path / "QNLI", "dev.tsv", "test.tsv")
     shelf = find_sets(tmp_path)
-    assert shelf.found == {"rte": tmp_path / "rte.jsonl", "afqmc": tmp_path / "zh" / "AFQMC"}
+    assert shelf.usable == {"rte": tmp_path / "rte.jsonl", "afqmc": tmp_path / "zh" / "AFQMC"}
     assert "no file is called train" in shelf.unusable["qnli"]
     assert "qnli" not in shelf.absent("GLUE")
     assert {"cola", "mnli"} <= set(shelf.absent("GLUE"))

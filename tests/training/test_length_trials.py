@@ -14,7 +14,7 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
 from bertsmith.training.studies.lengths import length_choices, verdict, window_cost
-from bertsmith.training.studies.store import TrialResult
+from bertsmith.training.studies.trials import TrialResult
 
 
 def table(*tokens: int) -> LengthTable:

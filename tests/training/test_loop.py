@@ -210,7 +210,7 @@ def test_the_tail_average_is_the_mean_of_the_weights_at_its_steps() -> None:
     assert average.count == len(kept)
     expected = torch.full_like(model.dense.weight, sum(kept) / len(kept))
     torch.testing.assert_close(model.dense.weight.detach(), expected)
-    average.restore(before)
+    average.put(before)
     assert float(model.dense.weight[0, 0].detach()) == 10.0
 
 

@@ -239,7 +239,7 @@ def test_two_hundred_steps_end_within_half_a_percent_of_fp32(path: str, probe: s
 def test_large_tensors_come_from_memory_that_the_process_keeps() -> None:
     program = (
         "import ctypes, sys, torch\n"
-        "from bertsmith.training.execution.memory import keep_freed_memory\n"
+        "from bertsmith.training.execution.execution import keep_freed_memory\n"
         "if sys.argv[1] == 'keep': assert keep_freed_memory()\n"
         "held = torch.zeros(64 << 18)\n"  # 64 MB, far above the size that is mapped anew by default
         "mallinfo = ctypes.CDLL(None).mallinfo2\n"

@@ -8,7 +8,8 @@ import torch
 from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.corpus.shards import open_corpus
-from bertsmith.objectives.batch import PretrainBatch, Score
+from bertsmith.nn.loss import Score
+from bertsmith.objectives.batch import PretrainBatch
 from bertsmith.objectives.electra import constant_loss
 from bertsmith.training.pretrain.workload import PretrainWorkload, split
 

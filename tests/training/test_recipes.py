@@ -16,8 +16,13 @@ from bertsmith.files.digest import fingerprint
 from bertsmith.models.positions import FunctionalRelative
 from bertsmith.objectives.electra import narrowed
 from bertsmith.training.pretrain.model import build_module
-from bertsmith.training.pretrain.model_settings import SIZES, ModelSettings, spec_of
-from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
+from bertsmith.training.pretrain.recipe import (
+    PRETRAIN_RECIPES,
+    SIZES,
+    ModelSettings,
+    load_recipe,
+    spec_of,
+)
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
 NAMES = [

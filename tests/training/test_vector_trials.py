@@ -16,8 +16,7 @@ from bertsmith.folders.write import save_model
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
-from bertsmith.training.studies.store import TrialResult
-from bertsmith.training.studies.trials import run_trials
+from bertsmith.training.studies.trials import TrialResult, run_trials
 from bertsmith.training.studies.vectors import frozen_recipe, vector_trials, with_vector
 
 HEADS = changed(frozen_recipe(RECIPE, epochs=15), {"plan.batch": 16})

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from bertsmith.api.observer import Observer
+from bertsmith.api.observer import Observer, executing
 from bertsmith.config import override
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.length_table import length_table
@@ -22,7 +22,7 @@ from bertsmith.labeled.split.splits import USUAL, Splits, load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.finetune.model_card import model_card
-from bertsmith.training.execution.execution import Execution, choose_execution, is_one_of_many
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.finetune import finetune as training
 from bertsmith.training.finetune.finetune import FinetuneJob
@@ -119,25 +119,15 @@ def run_finetune(
     request: FinetuneRequest, observer: Observer | None = None, *, stop: StopRequest | None = None
 ) -> FinetunedModel:
     """Read, train, evaluate and report, as the request says."""
-    observer = observer or Observer()
     if request.folds is not None and request.seeds > 1:
         raise ConfigError("give seeds or folds, not both")
     recipe = request.read_recipe(request.spec.task)  # mistakes here and in the name of the
     read_folder(request.model)  # model come before the reading
-    if recipe.run.devices > 1 and not is_one_of_many():
-        raise ConfigError(
-            f"run.devices={recipe.run.devices}: one process has one device; start the program with "
-            "torchrun, or use the command line, which starts the others"
-        )
-    if recipe.run.threads is not None:
-        torch.set_num_threads(recipe.run.threads)
-    execution = choose_execution(recipe.run, request.out, device=request.device, stop=stop)
-    try:
-        if not execution.ranks.is_first:
-            observer = Observer()
+    with executing(recipe.run, request.out, observer, device=request.device, stop=stop) as (
+        execution,
+        observer,
+    ):
         return _executed(request, recipe, execution, observer)
-    finally:
-        execution.close()
 
 
 def with_columns(spec: DataSpec, recipe: FinetuneRecipe) -> DataSpec:
@@ -152,7 +142,6 @@ def with_columns(spec: DataSpec, recipe: FinetuneRecipe) -> DataSpec:
 def _executed(
     request: FinetuneRequest, recipe: FinetuneRecipe, execution: Execution, observer: Observer
 ) -> FinetunedModel:
-    observer.note(f"precision: {execution.precision.name} ({execution.precision.reason})")
     rate = recipe.optimizer.head_lr or recipe.optimizer.lr
     if recipe.encoder.frozen and rate is not None and rate < LOW_HEAD_RATE:
         observer.note(

@@ -1,4 +1,4 @@
-"""Observer: what a caller of the API hears while a long job runs."""
+"""What long jobs of the API share: an observer of their progress, and how they are executed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
+
+from bertsmith.errors import ConfigError
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.training.execution.execution import (
+    Execution,
+    RunSettings,
+    choose_execution,
+    is_one_of_many,
+)
+from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.loop.progress import Watcher
 
 log = logging.getLogger(__name__)
@@ -16,7 +26,7 @@ Counter = Callable[[int], None]
 
 
 class Observer:
-    """Logs what it hears; the command line overrides these methods to print."""
+    """Logs every event; the command line overrides these methods to print."""
 
     def note(self, message: str) -> None:
         """A remark for people."""
@@ -40,3 +50,29 @@ class Observer:
     def predicting(self, title: str, rows: int) -> Iterator[Counter]:
         """Entered while a model predicts; gives what is called with the number of rows done."""
         yield lambda done: None
+
+
+@contextmanager
+def executing(
+    run: RunSettings,
+    out: Path,
+    observer: Observer | None,
+    *,
+    device: str | None = None,
+    stop: StopRequest | None = None,
+) -> Iterator[tuple[Execution, Observer]]:
+    """The execution of a run and its observer: the given one in the first process."""
+    if run.devices > 1 and not is_one_of_many():
+        raise ConfigError(
+            f"run.devices={run.devices}: one process has one device; start the program with "
+            "torchrun, or use the command line, which starts the others"
+        )
+    if run.threads is not None:
+        torch.set_num_threads(run.threads)
+    execution = choose_execution(run, out, device=device, stop=stop)
+    try:
+        chosen = observer if observer is not None and execution.ranks.is_first else Observer()
+        chosen.note(f"precision: {execution.precision.name} ({execution.precision.reason})")
+        yield execution, chosen
+    finally:
+        execution.close()

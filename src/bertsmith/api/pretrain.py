@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bertsmith.api.observer import Observer
+from bertsmith.api.observer import Observer, executing
 from bertsmith.config import override
 from bertsmith.errors import ConfigError
 from bertsmith.report.curves import write_report
-from bertsmith.training.execution.execution import choose_execution, is_one_of_many
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain import pretrain as training
@@ -69,25 +66,13 @@ def run_pretrain(
     stop: StopRequest | None = None,
 ) -> PretrainedModel:
     """Train, write the model folder and its report."""
-    observer = observer or Observer()
-    run = job.recipe.run
-    if run.devices > 1 and not is_one_of_many():
-        raise ConfigError(
-            f"run.devices={run.devices}: one process has one device; start the program with "
-            "torchrun, or use the command line, which starts the others"
-        )
-    if run.threads is not None:
-        torch.set_num_threads(run.threads)
-    execution = choose_execution(run, job.out, device=device, stop=stop)
-    try:
-        if not execution.ranks.is_first:
-            observer = Observer()
-        observer.note(f"precision: {execution.precision.name} ({execution.precision.reason})")
+    with executing(job.recipe.run, job.out, observer, device=device, stop=stop) as (
+        execution,
+        observer,
+    ):
         with observer.training() as watch:
             outcome = training.pretrain(job, execution=execution, watch=watch)
         if not execution.ranks.is_first:
             return PretrainedModel(folder=job.out, outcome=outcome, is_first=False)
-    finally:
-        execution.close()
     title = f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}"
     return PretrainedModel(folder=job.out, outcome=outcome, report=write_report(job.out, title))

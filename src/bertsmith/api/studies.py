@@ -23,8 +23,7 @@ from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.studies.lengths import length_choices, window_cost
-from bertsmith.training.studies.store import TrialResult
-from bertsmith.training.studies.trials import Trial, finetune_trial
+from bertsmith.training.studies.trials import Trial, TrialResult, finetune_trial
 from bertsmith.training.studies.vectors import frozen_recipe, vector_trials
 
 RUNS = "runs"  # the folder of unfinished runs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -21,16 +20,12 @@ class LossSum:
         return LossSum(self.sum + other.sum, self.count + other.count)
 
 
-LossParts = Mapping[str, LossSum]
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many of `count` predictions were right."""
 
-
-def added(batches: Iterable[LossParts]) -> dict[str, LossSum]:
-    """The named parts of many micro-batches, each added to its namesakes."""
-    totals: dict[str, LossSum] = {}
-    for parts in batches:
-        for name, part in parts.items():
-            totals[name] = totals[name] + part if name in totals else part
-    return totals
+    correct: int | Tensor
+    count: int
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> LossSum:

@@ -12,17 +12,6 @@ from bertsmith.corpus.rows import Ints, RowsBatch
 from bertsmith.nn.inputs import SEGMENTS, Inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How many of `count` predictions were right."""
-
-    correct: int | Tensor
-    count: int
-
-    def __add__(self, other: Score) -> Score:
-        return Score(self.correct + other.correct, self.count + other.count)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
     """What one objective predicts: the classes or tokens `of` (P,) from the rows `at`.

@@ -18,8 +18,8 @@ from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec
 from bertsmith.nn.inputs import Inputs
-from bertsmith.nn.loss import LossSum, binary_cross_entropy
-from bertsmith.objectives.batch import Score, Targets, rows_inputs
+from bertsmith.nn.loss import LossSum, Score, binary_cross_entropy
+from bertsmith.objectives.batch import Targets, rows_inputs
 from bertsmith.objectives.masked_lm import MaskedLMObjective, masked_lm_head, masked_lm_rows
 from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.masking.settings import MaskSettings
@@ -127,7 +127,7 @@ class ElectraProgram:
 
 
 class ElectraSettings(ProgramSettings):
-    """A small generator replaces masked tokens, the model tells which ones."""
+    """A small generator replaces masked tokens, the model detects them."""
 
     kind: Literal["electra"] = "electra"
     mask: MaskSettings = MaskSettings()

@@ -52,14 +52,14 @@ class MaskedProgram:
         """The model with the heads of all objectives."""
         model = builder.model(self.heads)
 
-        def made() -> dict[str, nn.Module]:
+        def own_heads() -> dict[str, nn.Module]:
             heads = {name: one.own_head(model) for name, one in self.objectives.items()}
             return {name: head for name, head in heads.items() if head is not None}
 
-        return PretrainModule(self, model, own_heads=builder.own_heads(made))
+        return PretrainModule(self, model, own_heads=builder.own_heads(own_heads))
 
     def prepare(self, rows: RowsBatch, share: float = 0.0) -> PretrainBatch:
-        """Masked rows; only those that somebody reads leave the last block."""
+        """Masked rows; only those that an objective reads leave the last block."""
         masked = self.masking(rows, share)
         targets = {name: one.targets(rows, masked) for name, one in self.objectives.items()}
         return PretrainBatch.of(rows_inputs(rows, masked.ids), targets)
@@ -121,7 +121,7 @@ class MaskedSettings(ProgramSettings):
 
     @property
     def pair(self) -> PairTask | None:
-        """The pairs that one of the objectives asks for."""
+        """The pairs that one of the objectives needs."""
         return next((one.pair for one in self.objectives.chosen if one.pair is not None), None)
 
     def make(self, tokenizer: Tokenizer) -> MaskedProgram:

@@ -12,9 +12,9 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import unknown
 from bertsmith.models.build import Model
 from bertsmith.nn.heads import MaskedLMHead
-from bertsmith.nn.loss import LossSum
+from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
-from bertsmith.objectives.batch import Score, Targets
+from bertsmith.objectives.batch import Targets
 from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.objective import Objective
 

@@ -11,8 +11,8 @@ from bertsmith.config import Settings
 from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
-from bertsmith.nn.loss import LossSum
-from bertsmith.objectives.batch import Score, Targets
+from bertsmith.nn.loss import LossSum, Score
+from bertsmith.objectives.batch import Targets
 from bertsmith.objectives.masking.masking import Masked
 
 

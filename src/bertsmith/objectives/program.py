@@ -13,8 +13,7 @@ from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec
-from bertsmith.nn.loss import LossSum
-from bertsmith.objectives.batch import Score
+from bertsmith.nn.loss import LossSum, Score
 from bertsmith.text.tokenizer import Tokenizer
 
 Losses = dict[str, LossSum]
@@ -90,7 +89,7 @@ class ProgramSettings(Settings):
 
     def make(self, tokenizer: Tokenizer) -> Program:
         """The program for a vocabulary."""
-        raise TypeError(f"{type(self).__name__} does not say how its program is made")
+        raise TypeError(f"{type(self).__name__} has no `make`")
 
     def draw_of(self, epoch: int) -> int:
         """The number that examples and masks of an epoch are drawn from."""

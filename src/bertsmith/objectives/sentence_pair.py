@@ -11,19 +11,19 @@ from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
-from bertsmith.nn.loss import LossSum, cross_entropy
-from bertsmith.objectives.batch import Score, Targets
+from bertsmith.nn.loss import LossSum, Score, cross_entropy
+from bertsmith.objectives.batch import Targets
 from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.objective import Objective
 
 
 class SentencePair(Objective):
-    """Two classes from the first row of a text: 0 as written, 1 made wrong on purpose."""
+    """Two classes from the first row of a text: 0 as written, 1 corrupted."""
 
     def targets(self, rows: RowsBatch, masked: Masked) -> Targets:
-        """The first row of each text, and how its pair was made."""
+        """The first row of each text, and the label of its pair."""
         if rows.pair_labels is None:
-            raise ConfigError(f'{self.name} needs inputs made with pair = "{self.pair}"')
+            raise ConfigError(f'{self.name} needs inputs with pair = "{self.pair}"')
         return Targets(
             at=torch.from_numpy(rows.starts), of=torch.from_numpy(rows.pair_labels.copy())
         )

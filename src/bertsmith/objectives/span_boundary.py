@@ -13,8 +13,8 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model, initialize
 from bertsmith.nn.feed_forward import find_activation
-from bertsmith.nn.loss import LossSum
-from bertsmith.objectives.batch import Score, Targets
+from bertsmith.nn.loss import LossSum, Score
+from bertsmith.objectives.batch import Targets
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.objective import Objective

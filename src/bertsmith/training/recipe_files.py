@@ -28,32 +28,32 @@ class RecipeShelf:
     def shipped(self) -> dict[str, Layer]:
         """The recipes that come with the package, by name."""
         files = sorted((RECIPES / self.command).glob("*.toml"), key=lambda path: path.stem)
-        found = {}
+        recipes = {}
         for path in files:
             layer = Layer.of_file(path)
             if path.name != DATA_SETS:
-                found[path.stem] = layer
+                recipes[path.stem] = layer
                 continue
             for name, table in layer.tree.items():
-                found[name] = Layer(table, f"{layer.place}: {name}", path.parent)
-        return dict(sorted(found.items()))
+                recipes[name] = Layer(table, f"{layer.place}: {name}", path.parent)
+        return dict(sorted(recipes.items()))
 
-    def find(self, named: str, *, beside: Path | None = None) -> Layer:
-        """A recipe by name or by path; paths inside recipes count from `beside`."""
+    def find(self, named: str, *, folder: Path | None = None) -> Layer:
+        """A recipe by name or by path; paths inside recipes are relative to `folder`."""
         known = self.shipped()
         if named in known:
             return known[named]
         path = Path(named).expanduser()
-        if beside is not None and not path.is_absolute():
-            path = beside / path
+        if folder is not None and not path.is_absolute():
+            path = folder / path
         if path.is_file():
             return Layer.of_file(path)
         if path.suffix == ".toml" or len(path.parts) > 1:
             raise ConfigError(
                 f"there is no recipe file {path}; `bertsmith recipes` lists known names"
             )
-        for other in sorted(folder.name for folder in RECIPES.iterdir() if folder.is_dir()):
-            if path.name in RecipeShelf(other).shipped():
+        for other in sorted(path.name for path in RECIPES.iterdir() if path.is_dir()):
+            if named in RecipeShelf(other).shipped():
                 raise ConfigError(
                     f"the recipe {named!r} is one of `bertsmith {other}`; those of {self.command} "
                     f"are {', '.join(known)}"
@@ -69,7 +69,7 @@ class RecipeShelf:
     def tree(self, named: str | Path, overrides: Sequence[str]) -> tuple[Tree, str]:
         """The settings of a recipe, "section.key=value" laid over them, and what to call both."""
         top = self.find(str(named))
-        tree = merge_layers(top, lambda name, folder: self.find(name, beside=folder))
+        tree = merge_layers(top, lambda name, folder: self.find(name, folder=folder))
         for override in overrides:
             given = override.replace(" ", "")
             for section, one, other in self.either_or:

@@ -14,7 +14,7 @@ from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
-    from bertsmith.training.studies.data_sets import FoundSets
+    from bertsmith.training.studies.data_sets import AvailableSets
     from bertsmith.training.studies.trials import Trials
 
 What = Annotated[
@@ -70,7 +70,7 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
     runs = [
         DataSetRun(
             one=SETS[name],
-            path=sets.found[name],
+            path=sets.usable[name],
             recipe=which.read(name),
             model=model,
             out=out / name,
@@ -97,17 +97,17 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
         raise typer.Exit(1)
 
 
-def _wanted(sets: FoundSets, only: Sequence[str], data: Path) -> list[str]:
+def _wanted(sets: AvailableSets, only: Sequence[str], data: Path) -> list[str]:
     """The data sets to run: those of GLUE and CLUE that are available, or those named."""
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     for name in only:
         if name not in SETS:
             raise unknown("data set", name, SETS)
-        if name not in sets.found:
+        if name not in sets.usable:
             why = sets.unusable.get(name, f"{data} holds no folder or file of that name")
             raise InputFileError(f"{name}: {why}")
-    names = list(only) or [name for name in sets.found if SETS[name].suite in SUITES]
+    names = list(only) or [name for name in sets.usable if SETS[name].suite in SUITES]
     if not names:
         known = ", ".join(name for name, one in SETS.items() if one.suite in SUITES)
         raise InputFileError(
@@ -116,7 +116,7 @@ def _wanted(sets: FoundSets, only: Sequence[str], data: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _record(model: str, data: Path, done: Trials, sets: FoundSets) -> dict[str, Any]:
+def _record(model: str, data: Path, done: Trials, sets: AvailableSets) -> dict[str, Any]:
     from bertsmith.training.studies.data_sets import SETS, SUITES
 
     ran = {one.name for one in done.rows}
@@ -127,7 +127,7 @@ def _record(model: str, data: Path, done: Trials, sets: FoundSets) -> dict[str, 
         "failed": dict(done.failed),
         "absent": {suite: sets.absent(suite) for suite in SUITES},
         "unusable": dict(sets.unusable),
-        "not_run": [name for name in sets.found if name not in ran and name not in done.failed],
+        "not_run": [name for name in sets.usable if name not in ran and name not in done.failed],
     }
 
 

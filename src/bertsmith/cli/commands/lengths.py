@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bertsmith.api.finetune import FinetuneRequest
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import Verdict
-    from bertsmith.training.studies.store import TrialResult
+    from bertsmith.training.studies.trials import TrialResult
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="File, or folder with train, dev and test files.")

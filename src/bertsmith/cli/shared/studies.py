@@ -82,7 +82,7 @@ def run_study(
                 out,
                 watch=watch,
                 notice=lambda message: note(message, quiet=quiet),
-                go_on=keep_going,
+                keep_going=keep_going,
             )
         finally:
             execution.close()

@@ -21,9 +21,8 @@ def training_process(run: RunSettings) -> Iterator[StopSignals]:
     import torch
 
     from bertsmith.hardware.environment import thread_count
-    from bertsmith.training.execution.execution import is_one_of_many
+    from bertsmith.training.execution.execution import is_one_of_many, keep_freed_memory
     from bertsmith.training.execution.launch import relaunch
-    from bertsmith.training.execution.memory import keep_freed_memory
     from bertsmith.training.execution.stop import StopSignals
 
     torch.set_num_threads(run.threads or thread_count())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from bertsmith.training.loop.progress import Progress, Watcher
-    from bertsmith.training.studies.trials import Look
+    from bertsmith.training.studies.trials import StudyProgress
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_READS = 0.5  # of the log
@@ -110,14 +110,14 @@ def watch_training(out: Path | None = None, *, quiet: bool) -> Iterator[Watcher 
 
 
 @contextmanager
-def watch_trials(*, quiet: bool) -> Iterator[Callable[[Look], None] | None]:
+def watch_trials(*, quiet: bool) -> Iterator[Callable[[StudyProgress], None] | None]:
     """The progress of several runs as one."""
     with display(quiet=quiet) as view:
         if view is None:
             yield None
             return
 
-        def watch(look: Look) -> None:
+        def watch(look: StudyProgress) -> None:
             left = "" if look.left is None else f"about {duration(look.left)} left for all runs"
             view.show(f"{look.number}/{look.of} {look.name}, {_step(look.run)}", look.share, left)
 

@@ -1,6 +1,6 @@
 """What is hidden together: each grouping gives tokens of one unit the same number.
 
-To add one: a function of rows, a class that says how to make it, a line in GROUPINGS.
+To add one: a function of rows, a class of its settings, a line in GROUPINGS.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def geometric(p: float, longest: int) -> list[float]:
 
 
 class GroupingSettings(Settings):
-    """The root of what recipes say about a grouping."""
+    """The settings of a grouping."""
 
     kind: str
 
     def make(self, tokenizer: Tokenizer) -> Grouping:
         """The grouping itself."""
-        raise ConfigError(f"the grouping {self.kind!r} does not say how it is made")
+        raise ConfigError(f"the grouping {self.kind!r} has no `make`")
 
 
 class Token(GroupingSettings):
@@ -137,7 +137,7 @@ class Ngram(GroupingSettings):
 
 
 class Phrase(GroupingSettings):
-    """Phrases of a list, one a line; other text by whole words (ERNIE, arXiv:1904.09223)."""
+    """Phrases of a list, one per line; other text by whole words (ERNIE, arXiv:1904.09223)."""
 
     kind: Literal["phrase"] = "phrase"
     file: Path = Field(strict=False)
@@ -148,7 +148,7 @@ class Phrase(GroupingSettings):
 
 
 class Entity(Phrase):
-    """Entities of a list, one a line; other text by whole words."""
+    """Entities of a list, one per line; other text by whole words."""
 
     kind: Literal["entity"] = "entity"  # type: ignore[assignment]
 

@@ -44,7 +44,7 @@ class Masking:
 
     @classmethod
     def of(cls, settings: MaskSettings, tokenizer: Tokenizer) -> Masking:
-        """The masking that settings ask for."""
+        """The masking of these settings."""
         return cls(
             stages=[(stage.until, stage.grouping.make(tokenizer)) for stage in settings.stages],
             replacement=settings.replacement.make(tokenizer),

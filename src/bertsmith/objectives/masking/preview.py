@@ -20,7 +20,7 @@ BATCH = 256  # texts hidden at a time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A token before and after; `opens` and `closes` tell where a hidden unit begins and ends."""
+    """A token before and after; `opens` and `closes` mark where a hidden unit begins and ends."""
 
     before: str
     after: str
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Tally:
-    """Figures over all texts, to be held beside what was asked for."""
+    """Figures over all texts, to compare with the settings."""
 
     texts: int = 0
     tokens: int = 0
@@ -105,10 +105,10 @@ def _pieces(
     opens = begins(masked.groups, rows)
     ends = np.append(opens[1:] | ~rows.real[1:], True)
     columns = (masked.ids[here], masked.fates[here], masked.hidden[here], opens[here], ends[here])
-    found = []
+    pieces = []
     for before, now, fate, hidden, first, last in zip(
         encoding.tokens, *(column.tolist() for column in columns), strict=True
     ):
         after = tokenizer.id_to_token(now) or ""
-        found.append(Piece(before, after, FATES[fate], hidden and first, hidden and last))
-    return found
+        pieces.append(Piece(before, after, FATES[fate], hidden and first, hidden and last))
+    return pieces

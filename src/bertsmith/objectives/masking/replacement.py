@@ -99,13 +99,13 @@ class Replacement:
 
 
 class ReplacementSettings(Settings):
-    """The root of what recipes say about a replacement."""
+    """The settings of a replacement."""
 
     kind: str
 
     def make(self, tokenizer: Tokenizer) -> Replacement:
         """The replacement itself."""
-        raise ConfigError(f"the replacement {self.kind!r} does not say how it is made")
+        raise ConfigError(f"the replacement {self.kind!r} has no `make`")
 
 
 class Mix(ReplacementSettings):
@@ -208,13 +208,13 @@ def ordinary_ids(tokenizer: Tokenizer) -> Longs:
     controls = tokenizer.control_tokens
     special = tokenizer.special
     out = {special.pad, special.unk, special.cls, special.sep, special.mask}
-    found = []
+    ordinary = []
     for number in range(tokenizer.vocab_size):
         token = tokenizer.id_to_token(number)
         if token is None or number in out or token in controls or token.startswith("[unused"):
             continue
-        found.append(number)
-    return np.array(found or [0], dtype=np.int64)
+        ordinary.append(number)
+    return np.array(ordinary or [0], dtype=np.int64)
 
 
 REPLACEMENTS: dict[str, type[ReplacementSettings]] = {

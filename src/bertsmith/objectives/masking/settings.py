@@ -15,7 +15,7 @@ Rate = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 def _by_name(kind: str, table: dict[str, Any]) -> BeforeValidator:
-    """Lets `"span"` stand for `{kind = "span"}`, and says what is known when it is not."""
+    """Lets `"span"` stand for `{kind = "span"}`, and lists the known names otherwise."""
 
     def read(value: object) -> object:
         named = value.get("kind") if isinstance(value, dict) else value

@@ -105,7 +105,7 @@ class Checkpoints:
             return path
         self._write(path, content)
         try:
-            together(self._ranks, lambda: self._check(path))
+            together(self._ranks, lambda: self._verify_share(path))
         except BertsmithError as fault:
             raise WriteError(
                 f"{path} was written but does not read back: {fault}; older checkpoints are "
@@ -133,7 +133,7 @@ class Checkpoints:
         return sorted(int(match.group(1)) for match in names if match)
 
     def path(self, step: int) -> Path:
-        """Where the checkpoint of a step lies."""
+        """The folder of the checkpoint of a step."""
         return self.folder / f"step-{step:08d}"
 
     def _prepare(self) -> None:
@@ -182,12 +182,12 @@ class Checkpoints:
     def _verified(self, path: Path) -> dict[str, Any]:
         """The manifest if all is well; of shards a rank reads some, of whole files it needs all."""
         if layout_name(read_manifest(Folder.at(path))) == SHARDED:
-            return verify(path, rank=self._ranks.rank, world=self._ranks.world)
+            return self._verify_share(path)
         return verify(path)
 
-    def _check(self, path: Path) -> None:
+    def _verify_share(self, path: Path) -> dict[str, Any]:
         try:
-            verify(path, rank=self._ranks.rank, world=self._ranks.world)
+            return verify(path, rank=self._ranks.rank, world=self._ranks.world)
         except OSError as fault:
             raise FolderError(f"{path}: {fault.strerror or fault}") from fault
 
@@ -195,17 +195,20 @@ class Checkpoints:
         """Whether this very checkpoint is there and whole; a damaged one is removed."""
         if not path.exists():
             return False
-        if is_whole(path) and self._verifies(path):
-            return True
-        self._discard(path)
-        return False
+        try:
+            verify(path)
+        except (BertsmithError, OSError) as fault:
+            log.warning("checkpoint %s is written again: %s", path.name, fault)
+            self._discard(path)
+            return False
+        return True
 
     def _rotate(self, newest: int) -> None:
         """Keep the `keep` newest whole ones, `newest` (just verified) among them."""
-        kept = 1
+        count = 1
         for step in reversed([step for step in self.steps() if step != newest]):
-            if step < newest and kept < self.keep and is_whole(self.path(step)):
-                kept += 1
+            if step < newest and count < self.keep and is_whole(self.path(step)):
+                count += 1
             else:
                 self._discard(self.path(step))
 
@@ -218,14 +221,6 @@ class Checkpoints:
             log.warning("cannot remove %s: %s", path, fault)
             return
         shutil.rmtree(trash, ignore_errors=True)
-
-    def _verifies(self, path: Path) -> bool:
-        try:
-            verify(path)
-        except (BertsmithError, OSError) as fault:
-            log.warning("checkpoint %s is written again: %s", path.name, fault)
-            return False
-        return True
 
 
 @contextmanager

@@ -175,7 +175,7 @@ class _SummedFiles(FileSystem):
 class _Summed(io.BufferedWriter):
     """A file that counts and hashes what is written, and is on the disk once it is closed.
 
-    The writer asks for fsync before the last bytes have left the buffer, so closing does it again.
+    The writer calls fsync before the last bytes have left the buffer, so closing does it again.
     """
 
     def __init__(self, raw: io.FileIO) -> None:

@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class FullySharded(DataParallel):
     """Each rank keeps a slice of every weight and gathers a block's weights when they are used.
 
-    Every forward and backward pass is a meeting of all ranks, so all must run equally many:
-    `passes` says how many, and `whole` gathers everything once for passes without gradients.
+    Every forward and backward pass is a collective call, so all ranks must run equally many:
+    `passes` is how many, and `whole` gathers everything once for passes without gradients.
     """
 
     def __init__(

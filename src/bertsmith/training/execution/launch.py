@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GRACE = 30  # seconds that ranks get to save after a signal, before they are killed
-STOPPED = 75  # as `training.signals` has it; not imported, since this process needs no torch yet
-# How ranks end that missed another, or were asked to stop since another had failed.
+STOPPED = 75  # as in `loop.run`; not imported, since this process needs no torch yet
+# How ranks end that missed another, or were stopped since another had failed.
 _CONSEQUENCES = (LostRankError.exit_code, STOPPED, 128 + signal.SIGTERM, -signal.SIGTERM)
 _LOCAL = "127.0.0.1"  # the store that ranks meet at has no password: nobody else may reach it
 
@@ -48,7 +48,7 @@ def relaunch(arguments: Sequence[str], *, devices: int, restarts: int = 1) -> No
 def launch_variables(devices: int) -> dict[str, str]:
     """The environment of a launcher: threads shared out, and a store of its own for each try."""
     threads = str(max(1, environment.thread_count() // devices))
-    # A rank says in one line who was lost; torch's stack of C++ frames only hides it.
+    # A rank reports in one line which one was lost; torch's stack of C++ frames only hides it.
     quiet = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
     return (
         quiet
@@ -127,9 +127,9 @@ def _one_try(options: argparse.Namespace, tries: int) -> tuple[int, bool]:
 
 
 def root_cause(failures: Mapping[int, ProcessFailure]) -> tuple[int, ProcessFailure]:
-    """The rank that failed first, of those found together one that did not just miss another.
+    """The rank that failed first, of those detected together one that did not just miss another.
 
-    Failures stand in the order in which they were found; those that the launcher brought about
+    Failures stand in the order in which they were detected; those that the launcher brought about
     by stopping the rest come last, and if it had to kill them, seconds later.
     """
     first = min(failure.timestamp for failure in failures.values())

@@ -39,7 +39,7 @@ class MklProducts:
     output = torch.float32
 
     def __init__(self) -> None:
-        """Raises HardwareError where torch comes without MKL; whether it is right, probes say."""
+        """Raises HardwareError where torch comes without MKL; probes decide whether it is right."""
         self._multiply: Callable[..., None] = load_mkl_bf16_gemm()
 
     def forward(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -147,7 +147,7 @@ class PrecisionPath:
                 # In each pass: sharded weights are other tensors while they are gathered.
                 module.register_forward_pre_hook(partial(_mark_tokens, products))
         for module in model.modules():
-            # Between its two layers a feed-forward only bends: no need to widen in between.
+            # Between the two layers of a feed-forward there is only an activation: stay in bf16.
             if isinstance(module, FeedForward) and min(module.up.weight.shape) >= SMALLEST_SIDE:
                 use_products(module.up, products, narrow=True)
 
@@ -155,15 +155,15 @@ class PrecisionPath:
 def choose_precision(
     wanted: Wanted, device: torch.device, *, before: str | None = None
 ) -> PrecisionPath:
-    """The path for a device; `before` is what the checkpoint to go on from records.
+    """The path for a device; `before` is what the checkpoint to resume from records.
 
-    That path is kept if it is right here, even if another would be faster today; if this machine
-    does not have it, the run is refused instead of going on with other numbers.
+    That path stays if it is right here, even if another would be faster today; if this machine
+    does not have it, the run is refused instead of resuming with other numbers.
     """
     if device.type == "cpu":
         return _on_cpu(wanted, before)
     if wanted == "fp32" or (wanted == "auto" and before in (FP32, ONEDNN_FP32)):
-        return PrecisionPath(name=FP32, reason="asked for", device=device.type)
+        return PrecisionPath(name=FP32, reason="set by the user", device=device.type)
     if _has_bf16(device):
         return PrecisionPath(name=AUTOCAST, reason="this device has bf16", device=device.type)
     if wanted == "bf16" or before == AUTOCAST:
@@ -181,8 +181,8 @@ def _on_cpu(wanted: Wanted, before: str | None) -> PrecisionPath:
             return PrecisionPath(name=before, reason=_BEGUN)
         if wanted != "fp32":  # which has a path everywhere; that it is another must be accepted
             raise HardwareError(
-                f"the run was begun with {before} products, which do not work on this machine; go "
-                "on where they do, or ask for run.precision=fp32 and accept the change of "
+                f"the run was begun with {before} products, which do not work on this machine; "
+                "resume where they do, or set run.precision=fp32 and accept the change of "
                 "precision by name"
             )
     choice = choose_path(report, paths)

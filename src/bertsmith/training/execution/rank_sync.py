@@ -15,7 +15,7 @@ _LONGEST = 2_000  # characters of a message that travel
 
 
 def together(ranks: Ranks, action: Callable[[], Result]) -> Result:
-    """Do something on every rank, without meetings inside; if it fails on one, all raise that."""
+    """Do something on every rank, without collective calls; if it fails on one, all raise that."""
     fault: Exception | None = None
     done: list[Result] = []
     try:
@@ -59,7 +59,7 @@ def _unpacked(sums: dict[str, float], rank: int, size: int) -> str:
 
 
 def _first_fault(ranks: Ranks, own: Exception | None) -> BertsmithError:
-    """The fault of the lowest rank that has one, made again where it did not happen."""
+    """The fault of the lowest rank that has one, raised again where it did not happen."""
     message = "" if own is None else json.dumps([type(own).__name__, str(own)[:_LONGEST]])
     for rank, text in enumerate(gather_text(ranks, message)):
         if text:
@@ -69,7 +69,7 @@ def _first_fault(ranks: Ranks, own: Exception | None) -> BertsmithError:
 
 
 def _kinds() -> dict[str, type[BertsmithError]]:
-    """Every error that is made from a message alone, by name."""
+    """Every error that needs nothing but a message, by name."""
     return {kind.__name__: kind for kind in _below(BertsmithError) if "__init__" not in vars(kind)}
 
 

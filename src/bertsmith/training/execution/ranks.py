@@ -86,7 +86,7 @@ class DataParallel(Ranks):
     """Every rank holds all weights; gradients are summed after a step's last backward pass."""
 
     def __init__(self, *, device: torch.device, timeout: float) -> None:
-        """Joins the process group that the launcher made; see `join`."""
+        """Joins the process group of the launcher; see `join`."""
         self.world: int = dist.get_world_size()
         self.rank: int = dist.get_rank()
         self.is_first: bool = self.rank == 0
@@ -103,7 +103,7 @@ class DataParallel(Ranks):
     def sum_counts(self, counts: Mapping[str, float]) -> dict[str, float]:
         """Each number added over all ranks in float64, hence exact for counts."""
         names = sorted(counts)
-        # The names travel as a check sum: ranks that count different things must not go on.
+        # The names travel as a check sum: ranks that count different things must stop.
         check = float(zlib.crc32("\n".join(names).encode()) & 0xFFFFFF)  # its square is exact
         values = [float(counts[name]) for name in names]
         sums = torch.tensor([check, check * check, *values], dtype=torch.float64)
@@ -152,7 +152,7 @@ class DataParallel(Ranks):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """While entered, a meeting that fails anywhere says which rank was not there."""
+        """While entered, a collective call that fails anywhere names the rank that is missing."""
         try:
             yield
         except (RuntimeError, dist.DistError) as fault:
@@ -161,7 +161,7 @@ class DataParallel(Ranks):
             raise self._lost("at work", fault) from fault
 
     def _meet(self, what: str, action: Callable[[], Result]) -> Result:
-        """A collective call; if it fails, say which rank was not there."""
+        """A collective call; if it fails, the error names the missing rank."""
         self._meetings += 1
         try:
             _store().set(_key(self.rank), str(self._meetings))
@@ -177,9 +177,9 @@ class DataParallel(Ranks):
         )
 
     def _missing(self) -> str:
-        """The ranks that have come to fewer meetings than this one, or do not say that they fail.
+        """The ranks with fewer collective calls than this one, or that do not report a failure.
 
-        Meetings inside a sharded model are not counted, so the second question decides there.
+        Calls inside a sharded model are not counted, so the second criterion decides there.
         """
         others = [rank for rank in range(self.world) if rank != self.rank]
         try:

@@ -10,9 +10,8 @@ import os
 import signal
 import threading
 import time
-from dataclasses import dataclass
-from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from types import FrameType
+from typing import Any, Self
 
 log = logging.getLogger(__name__)
 
@@ -21,26 +20,16 @@ _SAME_REQUEST = 0.5
 _WATCHED = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
-class StopRequest(Protocol):
-    """Asks a run to stop after its step: the name of a signal, say, or None."""
+class StopRequest:
+    """Asks a run to stop after its step; this one never does."""
 
-    @property
-    def received(self) -> str | None:
-        """Why to stop; None: go on."""
+    received: str | None = None  # why to stop, such as the name of a signal; None: continue
 
 
-@dataclass(frozen=True, slots=True)
-class NeverStop:
-    """A run that only its schedule, or an exception, ends."""
-
-    received: None = None
-
-
-class StopSignals:
+class StopSignals(StopRequest):
     """A `StopRequest` that SIGTERM, SIGINT and SIGHUP make while it is entered."""
 
     def __init__(self) -> None:
-        self.received: str | None = None
         self._since = 0.0
         self._before: dict[int, Any] = {}
 
@@ -55,12 +44,7 @@ class StopSignals:
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

@@ -23,7 +23,7 @@ WIDTH, RATE_AT_WIDTH = 384, 1e-4
 STRIDE = 0.3
 
 HEAD_ALONE = 1e-3  # where a head's input changes while it learns, so that no size is known
-SAMPLE = 64  # rows whose vectors tell their size
+SAMPLE = 64  # rows whose vectors are measured
 
 
 def default_rate(model: TaskModel, features: Sequence[Feature], execution: Execution) -> float:
@@ -50,5 +50,5 @@ def by_size(vectors: NDArray[np.float32]) -> float:
 
 
 def _two_digits(rate: float) -> float:
-    """Rounded, so that a run that goes on elsewhere gets the same."""
+    """Rounded, so that a run that resumes elsewhere gets the same."""
     return float(f"{rate:.1e}")

@@ -36,7 +36,7 @@ def cache_vectors(
 ) -> Rows:
     """The same features with the output of a frozen encoder for each.
 
-    Batches are made of all rows of a set, whatever is trained on them later: a run that resumes
+    Batches are cut from all rows of a set, whatever is trained on them later: a run that resumes
     after a kill reads vectors of the same bits. `cache` serves runs of other seeds with the same
     encoder and rows: what it holds is not read again.
     """
@@ -82,7 +82,7 @@ def encode_passages(
 
 
 class _Shown:
-    """How far the reading is, for whoever watches."""
+    """The progress of encoding, for the watcher."""
 
     def __init__(self, tokens: int, watch: Watcher | None) -> None:
         self._all, self._watch = tokens, watch
@@ -97,16 +97,11 @@ class _Shown:
         speed = self._done / seconds
         self._watch(
             Progress(
-                step=0,
-                steps=None,
                 share=self._done / self._all,
-                rate=0.0,
                 tokens=self._done,
                 tokens_per_second=speed,
                 seconds=seconds,
                 left=(self._all - self._done) / speed,
-                losses={},
-                accuracy={},
                 phase=PHASE,
             )
         )

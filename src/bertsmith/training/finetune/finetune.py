@@ -267,7 +267,7 @@ def _check(job: FinetuneJob, execution: Execution) -> None:
     from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import
 
     if isinstance(execution.ranks, FullySharded):
-        # The loss may hold weights (a CRF's), and figures are made of whole models.
+        # The loss may hold weights (a CRF's), and metrics need the whole model.
         raise ConfigError(
             "fine-tuning keeps all weights on every rank: run.sharding = fsdp is for pre-training; "
             "set it to ddp"

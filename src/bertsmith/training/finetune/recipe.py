@@ -84,10 +84,10 @@ class PlanSettings(Settings):
     """How long, in what portions."""
 
     epochs: Annotated[float, Field(gt=0)] = 4.0
-    batch: Count = 16  # examples a step
+    batch: Count = 16  # examples per step
     micro_tokens: Count = 8_192
     warmup: Share = 0.06
-    sampler: Literal["shuffle", "balanced"] = "shuffle"  # balanced: classes are drawn alike
+    sampler: Literal["shuffle", "balanced"] = "shuffle"  # balanced: classes are drawn equally often
     evaluations: Count | Annotated[float, Field(gt=0)] = 1  # in each epoch; 0.5: every second one
 
 

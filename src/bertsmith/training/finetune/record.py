@@ -1,6 +1,6 @@
-"""The record of a fine-tuned folder: how it was made and what it is worth, as JSON.
+"""The record of a fine-tuned folder: how it was trained and evaluated, as JSON.
 
-A report page and a model card are made from it alone.
+The report page and the model card are written from it alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LAYERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSource:
-    """How a folder was made: what the record says beside what the folder itself tells.
+    """How a folder was trained: what the record adds to the folder itself.
 
     `run` is the folder of the run that the model comes from: the job's own, or that of one of
     several. `more` are whole sections: survey, lengths, seeds, interval, folds.
@@ -59,9 +59,9 @@ class RecordSource:
 
 
 def write_record(making: RecordSource, *, device: str = "cpu") -> dict[str, Any]:
-    """Judge the finished folder on dev and test rows, and write proof.json and predictions.
+    """Evaluate the finished folder on dev and test rows, and write proof.json and predictions.
 
-    What is judged is the folder as it lies on disk, so the figures are those its user gets.
+    The folder is read from the disk, so the figures are those its user gets.
     """
     out = making.job.folder
     predictor = load_predictor(out, device=device)
@@ -70,16 +70,16 @@ def write_record(making: RecordSource, *, device: str = "cpu") -> dict[str, Any]
     for name, examples in (("dev", making.job.dev), ("test", making.splits.test)):
         if not examples:
             continue
-        said = [one for _, one in predictor.stream(examples)]
-        write_labeled(out / f"predictions.{name}.jsonl", examples, said)
+        predicted = [one for _, one in predictor.stream(examples)]
+        write_labeled(out / f"predictions.{name}.jsonl", examples, predicted)
         if any(example.target is not None for example in examples):
-            sides[name] = prove(predictor.task, examples, said).to_json()
+            sides[name] = prove(predictor.task, examples, predicted).to_json()
             simple[name] = baselines(making.job.task, making.job.train, examples)
     record = {**_making(making, predictor), **sides, "baselines": simple, **making.more}
-    told = dict(json_values(record))
-    text = json.dumps(told, ensure_ascii=False, indent=1)
+    record = dict(json_values(record))
+    text = json.dumps(record, ensure_ascii=False, indent=1)
     write_staged(out / RECORD, text.encode("utf-8", "replace") + b"\n")
-    return told
+    return record
 
 
 def _making(making: RecordSource, predictor: ModelPredictor) -> dict[str, Any]:
@@ -176,12 +176,12 @@ def curves(log: Path) -> list[dict[str, Any]]:
     except OSError:
         return []
     rows = [json.loads(line) for line in lines if line.strip()]
-    found: list[dict[str, Any]] = []
+    lines_of_curves: list[dict[str, Any]] = []
     for kind in CURVES:
         some = [row for row in rows if row.get("kind") == kind]
         step = max(1, -(-len(some) // CURVE_POINTS))
-        kept = some[::step]
-        if some and kept[-1] is not some[-1]:
-            kept.append(some[-1])
-        found += kept
-    return sorted(found, key=lambda row: row.get("step", 0))
+        thinned = some[::step]
+        if some and thinned[-1] is not some[-1]:
+            thinned.append(some[-1])
+        lines_of_curves += thinned
+    return sorted(lines_of_curves, key=lambda row: row.get("step", 0))

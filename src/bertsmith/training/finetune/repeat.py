@@ -1,4 +1,4 @@
-"""Several runs of fine-tuning, one after another: each is finished once, the best is kept."""
+"""Several runs of fine-tuning (seeds or folds): each is finished once, the best is chosen."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.finetune.encoder_cache import EncoderCache
 from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, facts, finetune
 from bertsmith.training.finetune.model import save_task_model
-from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.loop.run import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +63,7 @@ class RepeatedRuns:
     members: tuple[RepeatedRun, ...]
     result: FinetuneResult
     best: RepeatedRun | None = None
-    whole: Figures | None = None  # folds: of all rows, each judged by the run that never saw it
-
-    @property
-    def outcome(self) -> Outcome:
-        """How the best run ended, or the one that was stopped."""
-        return self.result.outcome
+    whole: Figures | None = None  # folds: of all rows, each predicted by the run that never saw it
 
     @property
     def interval(self) -> dict[str, dict[str, float | int | None]]:
@@ -98,7 +91,7 @@ class RepeatedRuns:
 
 
 def held(out: Path, execution: Execution) -> ExitStack:
-    """The folder above several runs, held against a second process while they go on."""
+    """The folder above several runs, locked against a second process."""
     stack = ExitStack()
     lock = FolderLock(out, work="run", instead="folder")
     on_first(execution.ranks, lambda: stack.enter_context(lock))
@@ -132,11 +125,11 @@ def run_all(
             on_first(execution.ranks, partial(_remember, one, figures, execution))
         else:
             notice(f"{which} is finished")
-        found = figures or {}
-        member = RepeatedRun(number=number, folder=one.folder, figures=found)
+        figures = figures or {}
+        member = RepeatedRun(number=number, folder=one.folder, figures=figures)
         members.append(member)
-        name = name or next(iter(found))
-        if best is None or better(name, found[name], best[0].figures[name]):
+        name = name or next(iter(figures))
+        if best is None or better(name, figures[name], best[0].figures[name]):
             best = (member, done)
     if best is None:
         raise ConfigError("there is nothing to run")
@@ -153,18 +146,18 @@ def _finished(job: FinetuneJob, execution: Execution) -> Figures | None:
     if not path.exists() or not (job.folder / "config.json").exists():
         return None
     try:
-        told = json.loads(path.read_bytes())
-        if told["job"] != _fingerprint(job, execution):
-            return None  # the run itself says what has changed
-        return {name: math.nan if v is None else float(v) for name, v in told["figures"].items()}
+        record = json.loads(path.read_bytes())
+        if record["job"] != _fingerprint(job, execution):
+            return None  # resuming reports what has changed
+        return {name: math.nan if v is None else float(v) for name, v in record["figures"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        log.warning("%s is damaged; the run is judged again", path)
+        log.warning("%s is damaged; the run is evaluated again", path)
         return None
 
 
 def _remember(job: FinetuneJob, figures: Figures, execution: Execution) -> None:
-    told = {"job": _fingerprint(job, execution), "figures": json_values(figures)}
-    write_staged(job.folder / FIGURES, (json.dumps(told, indent=2) + "\n").encode())
+    record = {"job": _fingerprint(job, execution), "figures": json_values(figures)}
+    write_staged(job.folder / FIGURES, (json.dumps(record, indent=2) + "\n").encode())
 
 
 def _fingerprint(job: FinetuneJob, execution: Execution) -> str:
@@ -209,7 +202,7 @@ def finetune_seeds(
 ) -> RepeatedRuns:
     """Fine-tune with each seed, in OUT/seeds/SEED; finished runs are not repeated.
 
-    OUT gets the model of the seed with the best development figure. `notice` is told what begins.
+    OUT gets the model of the seed with the best development figure. `notice` receives the progress.
     """
     execution = execution or Execution()
     if not seeds or len(set(seeds)) < len(seeds):
@@ -217,7 +210,7 @@ def finetune_seeds(
     jobs = {
         seed: replace(
             job,
-            recipe=_with_seed(job.recipe, seed),
+            recipe=changed(job.recipe, {"run.seed": seed}),
             out=job.folder / "seeds" / str(seed),
         )
         for seed in seeds
@@ -238,7 +231,7 @@ def finetune_folds(
     """Fine-tune once for each fold of the training rows, in OUT/folds/N; finished ones stay.
 
     In each run one fold is held out, and the development rows choose the best weights, so that
-    nothing of the held-out rows reaches its model. What is said of them goes, in the order of the
+    nothing of the held-out rows reaches its model. Their predictions go, in the order of the
     training rows, into predictions.folds.jsonl; `whole` are the figures of all of them together.
     OUT gets the model of the fold with the best development figure.
     """
@@ -262,44 +255,39 @@ def finetune_folds(
         return _with_rows(many, job, whose, execution)
 
 
-def _with_seed(recipe: FinetuneRecipe, seed: int) -> FinetuneRecipe:
-    """A recipe with another seed."""
-    return changed(recipe, {"run.seed": seed})
-
-
 def _with_rows(
     many: RepeatedRuns, job: FinetuneJob, whose: Sequence[int], execution: Execution
 ) -> RepeatedRuns:
     """The figures of the held-out rows: of each fold, and of all together."""
-    found: dict[int, Prediction] = {}
+    held_out: dict[int, Prediction] = {}
     members = []
     for member in many.members:
         predictor = load_predictor(member.folder, device=str(execution.device))
         numbers = [n for n, fold in enumerate(whose) if fold == member.number]
         rows = [job.train[n] for n in numbers]
-        said = [one for _, one in predictor.stream(rows)]
+        predicted = [one for _, one in predictor.stream(rows)]
         members.append(
             RepeatedRun(
                 number=member.number,
                 folder=member.folder,
-                figures=score(predictor.task, rows, said),
+                figures=score(predictor.task, rows, predicted),
             )
         )
-        found |= dict(zip(numbers, said, strict=True))
-    said = [found[n] for n in range(len(job.train))]
+        held_out |= dict(zip(numbers, predicted, strict=True))
+    every = [held_out[n] for n in range(len(job.train))]
     task = predictor.task
-    on_first(execution.ranks, lambda: _write(job.folder / PREDICTIONS, job.train, whose, said))
+    on_first(execution.ranks, lambda: _write(job.folder / PREDICTIONS, job.train, whose, every))
     best = next(one for one in members if many.best and one.number == many.best.number)
-    whole = score(task, job.train, said)
+    whole = score(task, job.train, every)
     return replace(many, members=tuple(members), best=best, whole=whole)
 
 
 def _write(
-    path: Path, rows: Sequence[Example], whose: Sequence[int], said: Sequence[Prediction]
+    path: Path, rows: Sequence[Example], whose: Sequence[int], predicted: Sequence[Prediction]
 ) -> None:
     def lines() -> Iterator[str]:
-        for row, fold, one in zip(rows, whose, said, strict=True):
-            told = {"source": row.source, "line": row.line, "id": row.id, "fold": fold}
-            yield json.dumps({**told, **one.to_json()}, ensure_ascii=False) + "\n"
+        for row, fold, one in zip(rows, whose, predicted, strict=True):
+            origin = {"source": row.source, "line": row.line, "id": row.id, "fold": fold}
+            yield json.dumps({**origin, **one.to_json()}, ensure_ascii=False) + "\n"
 
     write_staged(path, "".join(lines()).encode("utf-8", "surrogatepass"))

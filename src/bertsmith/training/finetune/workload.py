@@ -165,10 +165,10 @@ class FinetuneWorkload(Workload):
 
 def _classes(examples: Sequence[Sequence[Feature]]) -> list[Numbers]:
     """The numbers of the examples of each class."""
-    found: dict[int, list[int]] = {}
+    by_class: dict[int, list[int]] = {}
     for number, parts in enumerate(examples):
         target = parts[0].target
         if target is None or target.ndim or not np.issubdtype(target.dtype, np.integer):
-            raise ConfigError("plan.sampler = balanced needs one class an example")
-        found.setdefault(int(target), []).append(number)
-    return [np.array(numbers) for numbers in found.values()]
+            raise ConfigError("plan.sampler = balanced needs one class per example")
+        by_class.setdefault(int(target), []).append(number)
+    return [np.array(numbers) for numbers in by_class.values()]

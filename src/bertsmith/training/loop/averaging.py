@@ -20,14 +20,40 @@ class AveragingSettings(Settings):
     every: Annotated[int, Field(gt=0)] = 10
 
 
-class TailAverage:
+class WeightCopy:
+    """A copy of the weights that training changes, by name."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._copy: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def put(self, values: Mapping[str, Tensor]) -> None:
+        """Put these values into the model."""
+        weights = self._weights()
+        for name, value in values.items():
+            weights[name].copy_(value)
+
+    def state(self) -> dict[str, Tensor]:
+        """The copied weights by name."""
+        return dict(self._copy)
+
+    def take_over(self, tensors: Mapping[str, Tensor]) -> None:
+        """Replace the copy by what `state` gave."""
+        weights = self._weights()
+        self._copy = {name: sharded_like(one, weights[name]) for name, one in tensors.items()}
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {n: p for n, p in self._model.named_parameters() if p.requires_grad}
+
+
+class TailAverage(WeightCopy):
     """A running mean of weights, in fp32, started once the tail begins."""
 
     def __init__(self, model: nn.Module, settings: AveragingSettings) -> None:
-        self._model = model
+        super().__init__(model)
         self._settings = settings
         self.count = 0
-        self._means: dict[str, Tensor] = {}
 
     def update(self, step: int, share: float) -> None:
         """Take in the weights after `step` steps, if it is time."""
@@ -37,37 +63,22 @@ class TailAverage:
         weights = self._weights()
         self.count += 1
         if self.count == 1:
-            self._means = {name: w.detach().float().clone() for name, w in weights.items()}
+            self._copy = {name: w.detach().float().clone() for name, w in weights.items()}
             return
         torch._foreach_lerp_(
-            list(self._means.values()),
-            [weights[name].detach().float() for name in self._means],
+            list(self._copy.values()),
+            [weights[name].detach().float() for name in self._copy],
             1.0 / self.count,
         )
 
     def apply(self) -> dict[str, Tensor]:
-        """Put the mean into the model; what was there, to give back to `restore`."""
+        """Put the mean into the model; what was there, to give back to `put`."""
         weights = self._weights()
-        before = {name: weights[name].detach().clone() for name in self._means}
-        self.restore(self._means)
+        before = {name: weights[name].detach().clone() for name in self._copy}
+        self.put(self._copy)
         return before
 
-    @torch.no_grad()
-    def restore(self, values: Mapping[str, Tensor]) -> None:
-        """Put these values into the model."""
-        weights = self._weights()
-        for name, value in values.items():
-            weights[name].copy_(value)
-
-    def state(self) -> dict[str, Tensor]:
-        """The means by parameter name."""
-        return dict(self._means)
-
     def load(self, means: Mapping[str, Tensor], count: int) -> None:
-        """Take over what `state` gave."""
-        weights = self._weights()
-        self._means = {name: sharded_like(mean, weights[name]) for name, mean in means.items()}
+        """Take over the means of so many weights."""
+        self.take_over(means)
         self.count = count
-
-    def _weights(self) -> dict[str, nn.Parameter]:
-        return {n: p for n, p in self._model.named_parameters() if p.requires_grad}

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
+from bertsmith.training.loop.averaging import WeightCopy
 from bertsmith.training.loop.evaluate import Evaluation
-from bertsmith.training.optimizers.optimizers import sharded_like
 
 Better = Callable[[str, float, float], bool]
 """Whether of a metric (its name) the first value is better than the second."""
@@ -31,16 +30,15 @@ class BestSettings(Settings):
     patience: Annotated[int, Field(gt=0)] | None = None  # evaluations without a better one
 
 
-class BestWeights:
+class BestWeights(WeightCopy):
     """A copy of the weights at the best evaluation; does nothing when `settings` is None."""
 
     def __init__(
         self, model: nn.Module, settings: BestSettings | None, better: Better = larger
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._better = better
         self._settings = settings
-        self._kept: dict[str, Tensor] = {}
         self.facts: dict[str, Any] = {}
         """{}, or of the best one: step, which weights, figure, evaluation; how many evaluations
         were `waited` since, and the step of the last one `offered`."""
@@ -72,7 +70,7 @@ class BestWeights:
         if not self._is_better(name, evaluation):
             self.facts = {**self.facts, "waited": self.facts["waited"] + 1, "offered": step}
             return
-        self._kept = {name: w.detach().clone() for name, w in self._weights().items()}
+        self._copy = {name: w.detach().clone() for name, w in self._weights().items()}
         self.facts = {"step": step, "weights": weights, "figure": name}
         self.facts |= {"waited": 0, "offered": step}
         # Perplexities follow from losses, and may be infinite, which JSON does not know.
@@ -89,25 +87,17 @@ class BestWeights:
             return True
         return value == before and evaluation.total < best.total
 
-    @torch.no_grad()
     def apply(self) -> None:
         """Put the best weights into the model."""
-        weights = self._weights()
-        for name, value in self._kept.items():
-            weights[name].copy_(value)
+        self.put(self._copy)
 
-    def state(self) -> dict[str, Tensor]:
-        """The best weights by name."""
-        return dict(self._kept)
-
-    def load(self, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    def load(self, weights: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         """Take over what a checkpoint holds."""
-        weights = self._weights()
-        self._kept = {name: sharded_like(tensor, weights[name]) for name, tensor in kept.items()}
+        self.take_over(weights)
         self.facts = dict(facts)
 
     def _weights(self) -> dict[str, Tensor]:
         """Trained parameters, and buffers that training moves (batch norm)."""
         stored = self._model.state_dict().keys()
-        named = {n: p for n, p in self._model.named_parameters() if p.requires_grad}
-        return {**named, **{n: b for n, b in self._model.named_buffers() if n in stored}}
+        buffers = {n: b for n, b in self._model.named_buffers() if n in stored}
+        return {**super()._weights(), **buffers}

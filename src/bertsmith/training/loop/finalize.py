@@ -1,4 +1,4 @@
-"""The end of a run: evaluates the last weights and their average, and keeps the best."""
+"""The end of a run: evaluates the last weights and their average, and chooses the best."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bertsmith.training.loop.state import TrainState
 def finalize(
     run: Run, state: TrainState, average: TailAverage, best: BestWeights, journal: Journal
 ) -> Outcome:
-    """Evaluate the last weights and their average, keep the better, and write result.json.
+    """Evaluate the last weights and their average, choose the better, and write result.json.
 
-    Where the best weights of a run are kept, both compete with those.
+    With early stopping, both compete with the best weights so far.
     """
     last = _evaluated(run, journal, "last")
     if last is not None:
@@ -39,7 +39,7 @@ def finalize(
         if last is None or mean is None or mean.total <= last.total:
             chosen = "average"
         else:
-            average.restore(before)
+            average.put(before)
     if last is not None and run.best is not None:
         best.apply()
         chosen = "best"
@@ -53,8 +53,8 @@ def finalize(
         best=best.evaluation,
         chosen=chosen,
     )
-    kept = {name: best.facts.get(name) for name in ("step", "weights")}
-    result = _result(outcome, kept, rate=run.optimizer.lr)
+    chosen_at = {name: best.facts.get(name) for name in ("step", "weights")}
+    result = _result(outcome, chosen_at, rate=run.optimizer.lr)
     journal.write("end", result)
     journal.sync()
     if run.folder is not None:
@@ -73,7 +73,7 @@ def _evaluated(run: Run, journal: Journal, weights: str) -> Evaluation | None:
     return evaluation
 
 
-def _result(outcome: Outcome, kept: dict[str, Any], *, rate: float) -> dict[str, Any]:
+def _result(outcome: Outcome, chosen_at: dict[str, Any], *, rate: float) -> dict[str, Any]:
     return {
         "step": outcome.step,
         "rate": rate,
@@ -82,7 +82,7 @@ def _result(outcome: Outcome, kept: dict[str, Any], *, rate: float) -> dict[str,
         "chosen": outcome.chosen,
         "last": outcome.last.to_json() if outcome.last else None,
         "average": outcome.average.to_json() if outcome.average else None,
-        "best": {**kept, **outcome.best.to_json()} if outcome.best else None,
+        "best": {**chosen_at, **outcome.best.to_json()} if outcome.best else None,
     }
 
 

@@ -16,6 +16,8 @@ from bertsmith.training.loop.schedule import Pace
 from bertsmith.training.loop.state import TrainState
 from bertsmith.training.loop.step import StepSums
 
+log = logging.getLogger(__name__)
+
 
 def add_step(window: dict[str, float], sums: StepSums) -> None:
     """Add a step to the unfinished line."""
@@ -49,9 +51,6 @@ def line(window: Mapping[str, float], *, rate: float) -> dict[str, Any]:
     }
 
 
-log = logging.getLogger(__name__)
-
-
 class Journal:
     """Keeps `log.jsonl`, TensorBoard files if there is TensorBoard, and the watcher informed."""
 
@@ -73,7 +72,7 @@ class Journal:
         """Settings that are not what they were when the checkpoint was written."""
         now = [c for c in self._state.changes if c["step"] == self._state.step]
         if now:
-            self._write("changed", {"step": self._state.step, "changes": now})
+            self.write("changed", {"changes": now})
 
     def begin_step(self) -> None:
         """A step begins now."""
@@ -87,7 +86,7 @@ class Journal:
         if last or state.step % self._run.log.every == 0:
             values = line(state.window, rate=rate)
             times = {"tokens": state.tokens, "tokens_per_second": speed, "seconds": state.clock}
-            self._write("train", {"step": state.step, "share": state.share, **values, **times})
+            self.write("train", {"share": state.share, **values, **times})
             state.window.clear()
             self._draw("train/loss", values["losses"])
             self._draw("train/accuracy", values["accuracy"])
@@ -96,20 +95,21 @@ class Journal:
 
     def evaluated(self, kind: str, evaluation: Evaluation, *, weights: str = "last") -> None:
         """Held-out figures."""
-        self._write(kind, {"step": self._state.step, "weights": weights, **evaluation.to_json()})
+        self.write(kind, {"weights": weights, **evaluation.to_json()})
         self._draw("held_out/loss", evaluation.losses)
         self._draw("held_out/accuracy", evaluation.accuracy)
 
     def note(self, kind: str, message: str) -> None:
         """A remark; one that cannot be written is only logged, as there is worse to report."""
         try:
-            self._write(kind, {"step": self._state.step, "message": message})
+            self.write(kind, {"message": message})
         except WriteError as fault:
             log.warning("the log has no room for a remark: %s", fault)
 
     def write(self, kind: str, values: Mapping[str, object]) -> None:
-        """Any other line."""
-        self._write(kind, {"step": self._state.step, **values})
+        """A line of the log."""
+        if self._log is not None:
+            self._log.write(kind, {"step": self._state.step, **values})
 
     def sync(self) -> None:
         """Bring the log to the disk."""
@@ -122,10 +122,6 @@ class Journal:
             self._log.close()
         if self._board is not None:
             self._board.close()
-
-    def _write(self, kind: str, values: Mapping[str, object]) -> None:
-        if self._log is not None:
-            self._log.write(kind, values)
 
     def _draw(self, group: str, values: Mapping[str, float]) -> None:
         if self._board is not None:

@@ -1,4 +1,4 @@
-"""The log of a run: one JSON object a line, each on its way to the disk at once, no step twice."""
+"""The log of a run: one JSON object per line, written at once, no step twice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RunLog:
             raise self._failed(fault, 0) from fault
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Append a line; numbers that are no numbers become text, as JSON has none."""
+        """Append a line; nan and inf become text, as JSON has neither."""
         line = json.dumps({"kind": kind, **_plain(values)}, ensure_ascii=False) + "\n"
         data = line.encode()
         try:
@@ -58,7 +58,7 @@ class RunLog:
             raise self._failed(fault, len(data)) from fault
 
     def sync(self) -> None:
-        """Bring all lines to the disk, before a checkpoint says that they are there."""
+        """Bring all lines to the disk, before a checkpoint is written."""
         try:
             os.fsync(self._descriptor)
         except OSError as fault:
@@ -98,7 +98,7 @@ def open_board(folder: Path, *, step: int) -> Board | None:
 
 def _keep(path: Path, step: int) -> int:
     """The length of the part that belongs to the first `step` steps: whole lines, in order."""
-    kept = 0
+    length = 0
     with path.open("rb") as file:
         for raw in file:
             if not raw.endswith(b"\n"):
@@ -107,12 +107,12 @@ def _keep(path: Path, step: int) -> int:
                 line = json.loads(raw)
                 belongs = line["step"] <= step and line["kind"] not in _LAST_WORDS
             except (ValueError, KeyError, TypeError):
-                log.warning("%s: unreadable after byte %d; cut there", path, kept)
+                log.warning("%s: unreadable after byte %d; cut there", path, length)
                 break
             if not belongs:
                 break
-            kept += len(raw)
-    return kept
+            length += len(raw)
+    return length
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ DISK_SPEED = 200e6  # bytes per second, a guess at the first checkpoint's time
 
 
 def train(run: Run) -> Outcome:
-    """Train until the schedule ends or `run.stop` asks to stop.
+    """Train until the schedule ends or `run.stop` is set.
 
     Raises WriteError if a file cannot be written and DivergedError if a number is not finite; what
     was saved before stays good in both cases.
@@ -71,7 +71,7 @@ class _Loop:
             self._evaluate()  # shows where training begins, and how long an evaluation takes
         with Prefetch(self._run.workload) as ahead:
             for step in range(state.step, state.step + DEPTH):
-                self._ask(ahead, step)
+                self._request(ahead, step)
             while not self._stop and not self._is_over():
                 self._step(ahead)
         if self._stop:
@@ -89,7 +89,7 @@ class _Loop:
         run, state = self._run, self._state
         self.journal.begin_step()
         batches = ahead.take()
-        self._ask(ahead, state.step + DEPTH)
+        self._request(ahead, state.step + DEPTH)
         self._optimizers.set_rate(self._pace.factor(state.step, state.clock))
         rate = self._optimizers.rate
         self._optimizers.zero_grad()
@@ -122,7 +122,7 @@ class _Loop:
             self._save("end" if over else "signal" if self._stop else "time")
 
     def _agree(self) -> None:
-        """The first rank's clock, and whether any rank was asked to stop."""
+        """The first rank's clock, and whether any rank received a stop request."""
         ranks, state = self._run.ranks, self._state
         own = {
             "clock": self._used + time.monotonic() - self._started if ranks.is_first else 0.0,
@@ -139,13 +139,13 @@ class _Loop:
         """Whether the schedule has ended, or nothing better came for too long."""
         return self._best.is_over or self._pace.is_over(self._state.step, self._state.clock)
 
-    def _ask(self, ahead: Prefetch, step: int) -> None:
-        """Order a step ahead of time; by the clock, with the share that is known now."""
+    def _request(self, ahead: Prefetch, step: int) -> None:
+        """Request a step ahead of time; by the clock, with the share that is known now."""
         steps = self._run.schedule.steps
         if steps is None:
-            ahead.ask(step, self._state.share)
+            ahead.request(step, self._state.share)
         elif step < steps:
-            ahead.ask(step, step / steps)
+            ahead.request(step, step / steps)
 
     def _evaluate(self) -> None:
         began = time.monotonic()
@@ -171,7 +171,7 @@ class _Loop:
         self._save_seconds = time.monotonic() - began
 
     def _rescued(self, fault: DivergedError) -> DivergedError:
-        """Save the state before the broken step, if it is sound, and say so."""
+        """Save the state before the broken step, if it is finite, and add that to the error."""
         self._optimizers.zero_grad()
         try:
             self._save("diverged")

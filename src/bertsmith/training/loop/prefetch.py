@@ -1,22 +1,21 @@
-"""The next micro-batches, made in a thread while the model is busy, always the same."""
+"""The next micro-batches, prepared in a thread while the model computes, always the same."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from bertsmith.training.loop.workload import Workload
 
-DEPTH = 2  # steps made ahead
+DEPTH = 2  # steps prepared ahead
 
 
 class Prefetch:
-    """Hands out the micro-batches of steps in the order in which they were asked for.
+    """Hands out the micro-batches of steps in the order of the requests.
 
-    The share of training is fixed when a step is asked for, `DEPTH` steps ahead, so that what a
+    The share of training is fixed when a step is requested, `DEPTH` steps ahead, so that what a
     step sees does not depend on how fast the thread is.
     """
 
@@ -31,22 +30,17 @@ class Prefetch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._closing = True
         self._wanted.put(None)
-        self._thread.join(timeout=10.0 if kind is None else 0.5)
+        self._thread.join(timeout=10.0 if error[0] is None else 0.5)
 
-    def ask(self, step: int, share: float) -> None:
-        """Ask for the micro-batches of a step; the caller bounds how many are on the way."""
+    def request(self, step: int, share: float) -> None:
+        """Request the micro-batches of a step; the caller bounds how many are under way."""
         self._wanted.put((step, share))
 
     def take(self) -> Sequence[Any]:
-        """The micro-batches asked for first; an error of the thread is raised here."""
+        """The micro-batches requested first; an error of the thread is raised here."""
         batches = self._ready.get()
         if isinstance(batches, BaseException):
             raise batches

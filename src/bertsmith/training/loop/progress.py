@@ -1,37 +1,37 @@
-"""How a run is doing, for whoever watches: steps, tokens a second, time left, losses."""
+"""Progress of a run: steps, tokens per second, time left, losses."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 WINDOW = 20.0  # seconds that the speed is taken over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One look at a run."""
+    """The state of a run after a step."""
 
-    step: int
-    steps: int | None  # None: by the clock
-    share: float
-    rate: float
+    share: float  # of training
     tokens: int
     tokens_per_second: float  # real tokens, lately
     seconds: float  # used by the run, over all resumes
     left: float  # about how many seconds are left
-    losses: Mapping[str, float]
-    accuracy: Mapping[str, float]
-    phase: str = ""  # what is done before the first step, while it is
+    step: int = 0
+    steps: int | None = None  # None: by the clock
+    rate: float = 0.0
+    losses: Mapping[str, float] = field(default_factory=dict)
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    phase: str = ""  # what is done before the first step, if it is not a step
 
 
 Watcher = Callable[[Progress], None]
 
 
 class Speed:
-    """Tokens a second over the last stretch; pauses for evaluation and saving do not count."""
+    """Tokens per second over the last stretch; pauses for evaluation and saving do not count."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()

@@ -14,7 +14,7 @@ from torch import nn
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.checkpoints.resume import Fact
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.execution.stop import NeverStop, StopRequest
+from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings, Better, larger
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
@@ -51,7 +51,7 @@ class Run:
     ranks: Ranks = field(default_factory=Ranks)
     precision: Precision = nullcontext
     watch: Watcher | None = None
-    stop: StopRequest = field(default_factory=NeverStop)
+    stop: StopRequest = field(default_factory=StopRequest)
     spent: float = 0.0  # seconds of preparation that count as time of the run
     evaluate: Callable[[], Evaluation] | None = None  # None: held-out losses of the workload
     best: BestSettings | None = None  # keep the best weights by a metric of `evaluate`
@@ -72,7 +72,7 @@ class Outcome:
     signal: str | None = None  # that stopped it
     last: Evaluation | None = None  # of the last weights
     average: Evaluation | None = None  # of their average over the last steps, if there is one
-    best: Evaluation | None = None  # of the best weights, if they were kept
+    best: Evaluation | None = None  # of the best weights, if `Run.best` is set
     chosen: Literal["last", "average", "best"] = "last"
 
     @property

@@ -18,9 +18,11 @@ class TrainState:
     tokens: int = 0
     clock: float = 0.0
     share: float = 0.0  # of training; never falls
-    reserve: float = 0.0  # seconds kept for the last evaluation, by the clock
+    reserve: float = 0.0  # seconds reserved for the last evaluation, by the clock
     averaged: int = 0  # weights in the running mean
-    best: dict[str, Any] = field(default_factory=dict)  # the best evaluation so far, if kept
+    best: dict[str, Any] = field(
+        default_factory=dict
+    )  # the best evaluation so far, if there is one
     window: dict[str, float] = field(default_factory=dict)  # sums of the unfinished log line
     changes: list[dict[str, Any]] = field(default_factory=list)  # of settings, at every resume
 

@@ -9,24 +9,12 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from bertsmith.nn.loss import LossSum
+from bertsmith.nn.loss import LossSum, Score
 
 Precision = Callable[[], AbstractContextManager[Any]]
 
 
-class Scored(Protocol):
-    """How many of `count` predictions were right."""
-
-    @property
-    def correct(self) -> int | Tensor:
-        """Right predictions."""
-
-    @property
-    def count(self) -> int:
-        """All predictions."""
-
-
-Losses = tuple[Mapping[str, LossSum], Mapping[str, Scored]]
+Losses = tuple[Mapping[str, LossSum], Mapping[str, Score]]
 
 
 class Workload(Protocol):
@@ -116,7 +104,7 @@ class StepGradients:
             torch.stack([term.float() for term in terms]).sum().backward()  # type: ignore[no-untyped-call]
 
     def record(
-        self, parts: Mapping[str, LossSum], scores: Mapping[str, Scored] | None = None
+        self, parts: Mapping[str, LossSum], scores: Mapping[str, Score] | None = None
     ) -> None:
         """Sums, counts and right predictions for the log."""
         self.sums.append({name: part.sum.detach() for name, part in parts.items()})

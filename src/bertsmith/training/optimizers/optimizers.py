@@ -130,7 +130,7 @@ class Optimizers:
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over a state made by `state`; nothing is kept of what was there."""
+        """Replace the state by what `state` gave."""
         owners = {name: parameter for parameter, name in self._names.items()}
         for part in self.parts.values():
             part.state.clear()
@@ -149,7 +149,7 @@ class Optimizers:
             )
 
     def _counter(self, part: str, tensor: Tensor, owner: Tensor) -> Tensor:
-        """A step counter where its optimizer wants it: AdamW keeps it beside the parameter."""
+        """A step counter where its optimizer wants it: for AdamW next to the parameter."""
         fused = isinstance(self.parts[part], torch.optim.AdamW)
         return tensor.detach().clone().to(owner.device if fused else "cpu")
 
@@ -223,7 +223,7 @@ def _by_depth(
     """The groups split by how far below the head their parameters stand, each with its rate."""
     named = {id(parameter): name for name, parameter in model.named_parameters()}
     depth = depths(named.values())
-    found: dict[tuple[int, int], dict[str, Any]] = {}
+    by_depth: dict[tuple[int, int], dict[str, Any]] = {}
     for number, group in enumerate(groups):
         for parameter in group["params"]:
             below = depth[named[id(parameter)]]
@@ -231,8 +231,8 @@ def _by_depth(
             if below == 0 and settings.head_lr is not None:
                 rate = settings.head_lr
             entry = {"params": [], "weight_decay": group["weight_decay"], "lr": rate}
-            found.setdefault((below, number), entry)["params"].append(parameter)
-    return [found[key] for key in sorted(found)]
+            by_depth.setdefault((below, number), entry)["params"].append(parameter)
+    return [by_depth[key] for key in sorted(by_depth)]
 
 
 def _adamw(groups: list[dict[str, Any]], shared: dict[str, Any]) -> torch.optim.Optimizer:

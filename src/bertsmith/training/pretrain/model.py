@@ -30,8 +30,7 @@ from bertsmith.models.variant import Variant
 from bertsmith.models.variants import find
 from bertsmith.objectives.program import PretrainModule, Program
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.pretrain.model_settings import attention_dropout, spec_of
-from bertsmith.training.pretrain.recipe import PretrainRecipe
+from bertsmith.training.pretrain.recipe import PretrainRecipe, attention_dropout, spec_of
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ def build_module(
 
 
 class RecipeBuilder:
-    """Builds the modules of a program as a recipe says, or from a model folder."""
+    """Builds the modules of a program by a recipe, or from a model folder."""
 
     def __init__(
         self, recipe: PretrainRecipe, variant: Variant, spec: Spec, loaded: LoadedFolder | None
@@ -131,8 +130,8 @@ def _fill_own_heads(heads: nn.ModuleDict, loaded: LoadedFolder) -> None:
     ours = dict(heads.named_parameters())
     both = _objectives(ours) & _objectives(stored)
     wanted = {name: tuple(p.shape) for name, p in ours.items() if _objective(name) in both}
-    found = {name: tuple(t.shape) for name, t in stored.items() if _objective(name) in both}
-    if odd := [name for name in wanted | found if wanted.get(name) != found.get(name)]:
+    given = {name: tuple(t.shape) for name, t in stored.items() if _objective(name) in both}
+    if odd := [name for name in wanted | given if wanted.get(name) != given.get(name)]:
         raise TensorMismatchError(
             f"{loaded.folder.path / OBJECTIVE_HEADS}: {listed('tensors do not fit', odd)}; remove "
             f"{HEADS_KEY} from bertsmith.json there to begin these heads anew"

@@ -36,7 +36,7 @@ INDIRECT = ("run.seed", "run.precision", "run.sharding", "run.timeout")
 class Job:
     """What is to be pre-trained, and where the result goes.
 
-    `init` is a model to go on from; `accept` names settings whose change since the last
+    `init` is a model to continue from; `accept` names settings whose change since the last
     checkpoint is wanted.
     """
 
@@ -50,7 +50,7 @@ class Job:
 def pretrain(
     job: Job, *, execution: Execution | None = None, watch: Watcher | None = None
 ) -> Outcome:
-    """Train, or go on training, and write the model folder when the schedule has ended."""
+    """Train, or resume training, and write the model folder when the schedule has ended."""
     execution = execution or Execution()
     recipe = job.recipe
     check_shares(recipe, execution.ranks.world)
@@ -91,16 +91,16 @@ def check_shares(recipe: PretrainRecipe, world: int) -> None:
     if recipe.run.sharding == "fsdp" and fewest < world:
         raise ConfigError(
             f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "
-            "least one text a step; raise batch.tokens or batch.sequences, or take fewer devices"
+            "least one text per step; raise batch.tokens or batch.sequences, or take fewer devices"
         )
 
 
 def facts(job: Job, corpus: Corpus, execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
     tree = job.recipe.model_dump(mode="json")
-    found = flatten({name: part for name, part in tree.items() if name not in RECORDED})
+    flat = flatten({name: part for name, part in tree.items() if name not in RECORDED})
     return {
-        **{name: value for name, value in found.items() if name not in INDIRECT},
+        **{name: value for name, value in flat.items() if name not in INDIRECT},
         "corpus.content": json_digest(corpus.manifest["files"]),
         "corpus.vocabulary": corpus.vocabulary,
         "corpus.held_out": job.recipe.eval.held_out,
@@ -110,14 +110,14 @@ def facts(job: Job, corpus: Corpus, execution: Execution) -> dict[str, Fact]:
 
 
 def _keep_recipe(job: Job, *, replace: bool) -> None:
-    # Asked by the one rank that writes: others may look before or after it wrote.
+    # Decided by the rank that writes: others may look before or after it wrote.
     if not replace and (job.out / RECIPE).exists():
         return
     try:
         job.out.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise WriteError(f"cannot make {job.out}: {fault.strerror or fault}") from fault
-    head = f"# What this run was made with; sha256 {fingerprint(job.recipe)}\n"
+    head = f"# The settings of this run; sha256 {fingerprint(job.recipe)}\n"
     write_staged(job.out / RECIPE, (head + to_toml(job.recipe)).encode())
 
 

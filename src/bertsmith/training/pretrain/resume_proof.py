@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -18,8 +19,10 @@ import torch
 from bertsmith.config import to_toml
 from bertsmith.errors import BertsmithError
 from bertsmith.files.digest import file_digest
-from bertsmith.training.pretrain.pretrain import Job
-from bertsmith.training.pretrain.recipe import PretrainRecipe
+from bertsmith.training.execution.execution import choose_execution
+from bertsmith.training.loop.progress import Progress
+from bertsmith.training.pretrain.pretrain import Job, pretrain
+from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
 
 STEPS = 12
 SAVE_EVERY = 3
@@ -42,7 +45,7 @@ class ResumeProof:
 
 def verify_resume(job: Job, *, say: Callable[[str], None] = lambda line: None) -> ResumeProof:
     """Run a short form of the job twice, once killed at several steps, and compare every byte."""
-    # Beside the result: where there is room for it, there is room for this.
+    # Next to the result: where there is room for it, there is room for this.
     parent = job.out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=f".{job.out.name}.verify-", dir=parent))
@@ -86,7 +89,7 @@ def _child(job: Job, recipe: Path, out: Path, die_after: int | None) -> None:
     path = recipe.with_name("job.json")
     path.write_text(json.dumps(order), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "bertsmith.training.pretrain.child", str(path)],
+        [sys.executable, "-m", __name__, str(path)],
         capture_output=True,
         text=True,
         timeout=TIME_LIMIT,
@@ -116,3 +119,26 @@ def _compared(whole: Path, killed: Path) -> ResumeProof:
             )
         hashes[name.as_posix()] = one
     return ResumeProof(steps=STEPS, kills=KILLS, files=hashes)
+
+
+def main(path: Path) -> int:
+    """Run the job of a file, killed after its step `die_after`; the exit code of the outcome."""
+    order = json.loads(path.read_text(encoding="utf-8"))
+    torch.set_num_threads(order["threads"])
+    job = Job(
+        recipe=load_recipe(order["recipe"]),
+        corpus=Path(order["corpus"]),
+        out=Path(order["out"]),
+        init=order["init"],
+    )
+
+    def watch(look: Progress) -> None:
+        if look.step == order["die_after"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    execution = choose_execution(job.recipe.run, job.out)
+    return pretrain(job, execution=execution, watch=watch).exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

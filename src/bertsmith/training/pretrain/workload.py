@@ -1,4 +1,4 @@
-"""Which examples each step of pre-training reads, and what is asked of them."""
+"""Which examples each step of pre-training reads, and the losses of a program."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from torch import nn
 from bertsmith.corpus.examples import CorpusExamples
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
-from bertsmith.nn.loss import LossSum
+from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
-from bertsmith.objectives.batch import Score
 from bertsmith.objectives.program import ProgramBatch
 from bertsmith.training.loop.workload import Workload
 from bertsmith.training.pretrain.recipe import PretrainRecipe
@@ -28,7 +27,7 @@ FEWEST_FOR_PAIRS = 2  # documents: a wrong next sentence comes from another one
 
 
 class PretrainWorkload(Workload):
-    """The work of a recipe on a corpus, as the loop asks for it.
+    """The work of a recipe on a corpus, for the training loop.
 
     Example i of step s is number s x batch + i of an endless row of epochs, each in an order of
     its own. Epochs differ by a few examples, so each counts as long as the first: then the place
@@ -63,11 +62,11 @@ class PretrainWorkload(Workload):
     def micro_batches(self, step: int, share: float) -> list[ProgramBatch]:
         """This rank's micro-batches of a step."""
         stage = self.recipe.stage_at(share)
-        found: list[ProgramBatch] = []
+        batches: list[ProgramBatch] = []
         for epoch, numbers in self._numbers(step, stage):
             copy = self.recipe.program.draw_of(epoch)
-            found += self._cut(self._stages[stage], copy, numbers, share)
-        return found
+            batches += self._cut(self._stages[stage], copy, numbers, share)
+        return batches
 
     def counts(self, batch: ProgramBatch) -> Mapping[str, int]:
         """The predictions of each part, known before the forward pass."""
@@ -122,13 +121,13 @@ class PretrainWorkload(Workload):
 
     def _order(self, stage: int, epoch: int) -> Numbers:
         """The examples of an epoch in the order they are read."""
-        kept = self._orders.get(stage)
-        if kept is None or kept[0] != epoch:
+        order_of = self._orders.get(stage)
+        if order_of is None or order_of[0] != epoch:
             count = self._stages[stage].count(self.recipe.program.draw_of(epoch))
             key = np.array([self.recipe.run.seed, (stage << 48) + epoch], dtype=np.uint64)
             order = np.random.Generator(np.random.Philox(key=key)).permutation(count)
-            self._orders[stage] = kept = (epoch, order.astype(np.int64))
-        return kept[1]
+            self._orders[stage] = order_of = (epoch, order.astype(np.int64))
+        return order_of[1]
 
     def _cut(
         self, inputs: CorpusExamples, epoch: int, numbers: Numbers, share: float
@@ -139,11 +138,11 @@ class PretrainWorkload(Workload):
         """
         lengths = inputs.lengths(epoch, numbers)
         order = np.lexsort((numbers, -lengths))
-        found = []
+        batches = []
         for part in pack(lengths, self.recipe.batch.micro_tokens, order=order):
             rows = inputs.examples(epoch, numbers[part])
-            found.append(self.program.prepare(rows, share))
-        return found
+            batches.append(self.program.prepare(rows, share))
+        return batches
 
 
 def split(recipe: PretrainRecipe, corpus: Corpus) -> tuple[Numbers, Numbers]:
@@ -153,7 +152,7 @@ def split(recipe: PretrainRecipe, corpus: Corpus) -> tuple[Numbers, Numbers]:
     if recipe.program.pair == "next_sentence" and 0 < share * documents < FEWEST_FOR_PAIRS:
         if documents < 2 * FEWEST_FOR_PAIRS:
             raise ConfigError(
-                f"{documents} documents are too few to ask for the next sentence in some and hold "
+                f"{documents} documents are too few to predict the next sentence in some and hold "
                 "out others; set eval.held_out=0, or program.objectives.nsp=0"
             )
         log.info("of %d documents %d are held out", documents, FEWEST_FOR_PAIRS)

@@ -1,4 +1,4 @@
-"""The data sets of GLUE and CLUE, and others with a recipe: their names on disk, what is published.
+"""The data sets of GLUE and CLUE, and others with a recipe: their names on disk, published figures.
 
 `published` are figures of BERT of base size: on the hidden test rows of GLUE (Devlin et al. 2018,
 arXiv:1810.04805, table 1; SQuAD, SWAG and CoNLL-2003 from tables 2, 4 and 7), of Chinese BERT of
@@ -32,109 +32,94 @@ class DataSet:
     also: tuple[str, ...] = ()
 
 
-def _glue(name: str, figures: Mapping[str, float | None], *also: str) -> DataSet:
-    return _made("GLUE", name, figures, "test", also)
-
-
-def _clue(
-    name: str, figures: Mapping[str, float | None], *also: str, rows: str = "test"
+def _set(
+    suite: str, name: str, figures: Mapping[str, float | None], *also: str, rows: str = "test"
 ) -> DataSet:
-    return _made("CLUE", name, figures, rows, also)
-
-
-def _other(
-    name: str, figures: Mapping[str, float | None], *also: str, rows: str = "dev"
-) -> DataSet:
-    return _made("", name, figures, rows, also)
-
-
-def _made(
-    suite: str,
-    name: str,
-    figures: Mapping[str, float | None],
-    rows: str,
-    also: tuple[str, ...],
-) -> DataSet:
-    known = {figure: value for figure, value in figures.items() if value is not None}
+    published = {figure: value for figure, value in figures.items() if value is not None}
     return DataSet(
-        name=name,
-        suite=suite,
-        figures=tuple(figures),
-        published=known,
-        rows=rows,
-        also=also,
+        name=name, suite=suite, figures=tuple(figures), published=published, rows=rows, also=also
     )
 
 
 SETS = {
     one.name: one
     for one in (
-        _glue("cola", {"mcc": 0.521}),
-        _glue("sst2", {"accuracy": 0.935}),
-        _glue("mrpc", {"f1": 0.889, "accuracy": None}, "msrparaphrasecorpus"),
-        _glue("stsb", {"spearman": 0.858, "pearson": None}, "stsbenchmark"),
-        _glue("qqp", {"f1": 0.712, "accuracy": None}, "quoraquestionpairs"),
-        _glue("mnli", {"accuracy": 0.846}, "multinli"),
-        _glue("qnli", {"accuracy": 0.905}),
-        _glue("rte", {"accuracy": 0.664}),
-        _glue("wnli", {"accuracy": None}),
-        _clue("afqmc", {"accuracy": 0.737}),
-        _clue("tnews", {"accuracy": 0.5658}),
-        _clue("iflytek", {"accuracy": 0.6029}),
-        _clue("cmnli", {"accuracy": 0.7969}),
-        _clue("cluewsc", {"accuracy": 0.62}, "cluewsc2020", "wsc"),
-        _clue("csl", {"accuracy": 0.8036}),
-        _clue("cmrc", {"f1": 0.845, "exact": 0.655}, "cmrc2018", rows="dev"),
-        _clue("c3", {"accuracy": 0.645}),
-        _clue("cluener", {"f1": 0.7882}, "cluener2020", rows="test"),
-        _other("squad", {"f1": 0.885, "exact": 0.808}, "squad-1.1", "squad-v1.1", "squad1"),
-        _other("squad2", {"f1": None, "exact": None}, "squad-2.0", "squad-v2.0"),
-        _other("swag", {"accuracy": 0.816}),
-        _other("conll2003", {"f1": 0.924}, "conll03", rows="test"),
-        _other("wikiann", {"f1": None}, "wikiannen", "panx"),
-        _other("chnsenticorp", {"accuracy": 0.947}),
-        _other("lcqmc", {"accuracy": 0.894}),
-        _other("xnli-zh", {"accuracy": 0.778}, "xnli"),
-        _other("drcd", {"f1": 0.899, "exact": 0.831}),
-        _other("msra-ner", {"f1": None}, "msra"),
-        _other("imdb", {"accuracy": None}),
-        _other("bbc", {"accuracy": None}, "bbcnews", "bbctext"),
+        _set("GLUE", "cola", {"mcc": 0.521}),
+        _set("GLUE", "sst2", {"accuracy": 0.935}),
+        _set("GLUE", "mrpc", {"f1": 0.889, "accuracy": None}, "msrparaphrasecorpus"),
+        _set("GLUE", "stsb", {"spearman": 0.858, "pearson": None}, "stsbenchmark"),
+        _set("GLUE", "qqp", {"f1": 0.712, "accuracy": None}, "quoraquestionpairs"),
+        _set("GLUE", "mnli", {"accuracy": 0.846}, "multinli"),
+        _set("GLUE", "qnli", {"accuracy": 0.905}),
+        _set("GLUE", "rte", {"accuracy": 0.664}),
+        _set("GLUE", "wnli", {"accuracy": None}),
+        _set("CLUE", "afqmc", {"accuracy": 0.737}),
+        _set("CLUE", "tnews", {"accuracy": 0.5658}),
+        _set("CLUE", "iflytek", {"accuracy": 0.6029}),
+        _set("CLUE", "cmnli", {"accuracy": 0.7969}),
+        _set("CLUE", "cluewsc", {"accuracy": 0.62}, "cluewsc2020", "wsc"),
+        _set("CLUE", "csl", {"accuracy": 0.8036}),
+        _set("CLUE", "cmrc", {"f1": 0.845, "exact": 0.655}, "cmrc2018", rows="dev"),
+        _set("CLUE", "c3", {"accuracy": 0.645}),
+        _set("CLUE", "cluener", {"f1": 0.7882}, "cluener2020"),
+        _set(
+            "",
+            "squad",
+            {"f1": 0.885, "exact": 0.808},
+            "squad-1.1",
+            "squad-v1.1",
+            "squad1",
+            rows="dev",
+        ),
+        _set("", "squad2", {"f1": None, "exact": None}, "squad-2.0", "squad-v2.0", rows="dev"),
+        _set("", "swag", {"accuracy": 0.816}, rows="dev"),
+        _set("", "conll2003", {"f1": 0.924}, "conll03"),
+        _set("", "wikiann", {"f1": None}, "wikiannen", "panx", rows="dev"),
+        _set("", "chnsenticorp", {"accuracy": 0.947}, rows="dev"),
+        _set("", "lcqmc", {"accuracy": 0.894}, rows="dev"),
+        _set("", "xnli-zh", {"accuracy": 0.778}, "xnli", rows="dev"),
+        _set("", "drcd", {"f1": 0.899, "exact": 0.831}, rows="dev"),
+        _set("", "msra-ner", {"f1": None}, "msra", rows="dev"),
+        _set("", "imdb", {"accuracy": None}, rows="dev"),
+        _set("", "bbc", {"accuracy": None}, "bbcnews", "bbctext", rows="dev"),
     )
 }
 SUITES = ("GLUE", "CLUE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSets:
+class AvailableSets:
     """What a folder holds: the data sets that can be trained on, and why others cannot."""
 
-    found: Mapping[str, Path]
+    usable: Mapping[str, Path]
     unusable: Mapping[str, str]
 
     def absent(self, suite: str) -> list[str]:
         """The sets of a suite that are not there at all."""
-        known = {**self.found, **self.unusable}
+        known = {**self.usable, **self.unusable}
         return [name for name, one in SETS.items() if one.suite == suite and name not in known]
 
 
-def find_sets(data: Path) -> FoundSets:
+def find_sets(data: Path) -> AvailableSets:
     """Folders or files called as the published ones are, in `data` and the folders in it."""
     if not data.is_dir():
         raise InputFileError(f"{data} is no folder; give the one that holds the data sets")
     names = {_bare(spelled): one.name for one in SETS.values() for spelled in (one.name, *one.also)}
-    found: dict[str, Path] = {}
+    usable: dict[str, Path] = {}
     unusable: dict[str, str] = {}
     for path in _below(data):
         name = names.get(_bare(_stem(path)))
-        if name is None or name in found:
+        if name is None or name in usable:
             continue
         fault = _fault(path)
         if fault is None:
-            found[name] = path
+            usable[name] = path
             unusable.pop(name, None)
         else:
             unusable.setdefault(name, fault)
-    return FoundSets(found={name: found[name] for name in SETS if name in found}, unusable=unusable)
+    return AvailableSets(
+        usable={name: usable[name] for name in SETS if name in usable}, unusable=unusable
+    )
 
 
 def _below(data: Path) -> Iterator[Path]:

@@ -1,8 +1,8 @@
-"""A run of fine-tuning on a published data set: read, trained and judged when its turn comes."""
+"""A run of fine-tuning on a published data set, whose rows are read when its turn comes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,14 @@ from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.studies.data_sets import DataSet
-from bertsmith.training.studies.store import TrialResult
-from bertsmith.training.studies.trials import Trial, finetuned, recipe_facts
+from bertsmith.training.studies.trials import Trial, TrialResult, finetuned, recipe_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSetRun:
     """A data set on disk and how it is trained on; `rows`: at most so many of train and of dev.
 
-    `mark` tells the weights that it begins with from others of the same name.
+    `mark` identifies the initial weights, since others may have the same name.
     """
 
     one: DataSet
@@ -47,13 +46,13 @@ def glue_trial(run: DataSetRun, execution: Execution) -> Trial:
     """The run; its rows are read when it begins, so that one set is in memory at a time."""
     name = run.one.name
 
-    def made(_: Sequence[str], watch: Watcher | None) -> Mapping[str, TrialResult] | Outcome:
+    def train(watch: Watcher | None) -> TrialResult | Outcome:
         splits = load_splits(run.path, DataSpec(), saved=run.out.with_suffix(".split.json"))
         job = _job(run, splits)
         done = finetuned(name, job, execution, watch)
         if isinstance(done, Outcome):
             return done
-        return {name: replace(done, more=_more(run, job, splits, execution), answers=())}
+        return replace(done, more=_more(run, job, splits, execution), answers=())
 
     key = {
         **recipe_facts(run.recipe),
@@ -63,13 +62,13 @@ def glue_trial(run: DataSetRun, execution: Execution) -> Trial:
         "rows": run.rows,
         "precision": execution.precision.name,
     }
-    return Trial(keys={name: json_digest(key)}, run=made, cost=_cost(run))
+    return Trial(name=name, key=json_digest(key), run=train, cost=_cost(run))
 
 
 def _job(run: DataSetRun, splits: Splits) -> FinetuneJob:
     task = splits.specs["train"].task
     if task is None:
-        raise InputFileError(f"{run.path}: what is asked of the rows is not clear")
+        raise InputFileError(f"{run.path}: the task of these rows is not clear")
     seed = run.recipe.run.seed
     return FinetuneJob(
         recipe=run.recipe,
@@ -86,9 +85,9 @@ def _job(run: DataSetRun, splits: Splits) -> FinetuneJob:
 def _more(
     run: DataSetRun, job: FinetuneJob, splits: Splits, execution: Execution
 ) -> dict[str, Any]:
-    """Rows, what simple answers score, and figures of test rows if they are labeled."""
+    """Rows, the majority baseline, and figures of test rows if they are labeled."""
     test = [] if any(row.target is None for row in splits.test) else splits.test
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "task": job.task,
         "rows": {"train": len(job.train), "dev": len(job.dev), "test": len(test)},
         "majority": baselines(job.task, job.train, job.dev)["majority"],
@@ -97,18 +96,18 @@ def _more(
         "notes": list(splits.notes),
     }
     if test:
-        told["test"] = _judged(job, test, execution)
-    return told
+        record["test"] = _evaluated(job, test, execution)
+    return record
 
 
-def _judged(job: FinetuneJob, rows: Sequence[Example], execution: Execution) -> dict[str, float]:
+def _evaluated(job: FinetuneJob, rows: Sequence[Example], execution: Execution) -> dict[str, float]:
     """Figures of labeled rows by the folder as it lies on disk."""
     predictor = load_predictor(job.folder, device=str(execution.device))
-    return score(predictor.task, rows, [said for _, said in predictor.stream(rows)])
+    return score(predictor.task, rows, [one for _, one in predictor.stream(rows)])
 
 
 def _files(path: Path) -> list[str]:
-    """What tells the files of a data set from later ones."""
+    """Names, sizes and times of the files of a data set."""
     paths = split_files(path)[0].values() if path.is_dir() else [path]
     return [f"{p.name}:{p.stat().st_size}:{p.stat().st_mtime_ns}" for p in paths]
 

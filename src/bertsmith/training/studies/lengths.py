@@ -1,4 +1,4 @@
-"""Which part of long texts is worth reading: the same run with each of them, and the verdict."""
+"""Which part of long texts to read: the same run with each, and a comparison."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bertsmith.metrics import better
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.task import Task
-from bertsmith.training.studies.store import TrialResult
+from bertsmith.training.studies.trials import TrialResult
 
 MUCH_LONGER = 2  # times the max length: then windows over all of it are worth a try
-OFTEN = 95  # per cent of the rows that are not longer than what "much longer" is asked of
+OFTEN = 95  # percentile of the row lengths that decides whether rows are much longer
 STEP = 0.75  # from window to window, of their length
 SPECIALS = 4  # the most tokens of a window that are no text
 TOO_LONG = 6  # times as long as a cut
@@ -50,9 +50,9 @@ def length_choices(
     if table.cut(limit) == 0:
         return {}
     plain = changed(given, {"stride": None, "pool": "mean", "head": None, "keep": "head"})
-    found = {keep: changed(plain, {"keep": keep}) for keep in KEEPS}
+    choices = {keep: changed(plain, {"keep": keep}) for keep in KEEPS}
     if given.head is not None:
-        found["head+tail"] = changed(found["head+tail"], {"head": given.head})
+        choices["head+tail"] = changed(choices["head+tail"], {"head": given.head})
     possible = reads == "optional" and fields <= 2
     if windows and not possible:
         raise ConfigError("windows move over one text or the second of a pair; leave --windows out")
@@ -61,13 +61,13 @@ def length_choices(
         windows = possible and long and window_cost(table, limit) <= TOO_LONG
     if windows:
         stride = given.stride or max(1, min(int(STEP * limit), limit - SPECIALS))
-        found["windows"] = changed(plain, {"stride": stride, "budgets": None, "pool": given.pool})
-    return found
+        choices["windows"] = changed(plain, {"stride": stride, "budgets": None, "pool": given.pool})
+    return choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The best choice, the others beside it, and whether the rows tell them apart.
+    """The best choice, and whether the rows tell it from the others.
 
     `against` has, by name, the comparison of each other choice (first) with the best (second).
     """
@@ -115,25 +115,25 @@ class Verdict:
 
 
 def verdict(
-    task: Task, dev: Sequence[Example], tried: Sequence[TrialResult], *, figure: str | None = None
+    task: Task, dev: Sequence[Example], results: Sequence[TrialResult], *, figure: str | None = None
 ) -> Verdict:
     """The best of several runs by their answers to the same rows."""
     name = figure or task.kind.metric.main
-    best = tried[0]
-    for one in tried[1:]:
+    best = results[0]
+    for one in results[1:]:
         if better(name, _value(one, name), _value(best, name)):
             best = one
     against = {
         one.name: compare(task, dev, one.answers, best.answers, figure=name)
-        for one in tried
+        for one in results
         if one.name != best.name
     }
     return Verdict(figure=name, best=best.name, against=against)
 
 
-def _value(tried: TrialResult, figure: str) -> float:
-    found = tried.figures.get(figure)
-    return float("nan") if found is None else found
+def _value(result: TrialResult, figure: str) -> float:
+    value = result.figures.get(figure)
+    return float("nan") if value is None else value
 
 
 def _listed(names: Sequence[str]) -> str:

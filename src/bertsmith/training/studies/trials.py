@@ -1,8 +1,10 @@
-"""Several small runs: each is made once, its result is stored, and its progress reported."""
+"""Studies: several small runs, each finished once, its result stored, its progress reported."""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,37 +16,57 @@ from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
+from bertsmith.files.strict_json import json_values
+from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.store import TrialResult, read_result, write_result
 
 log = logging.getLogger(__name__)
 
-SOON = 0.02  # of all work: before it, how fast things go is not known
-MINUTES = 100  # seconds from which on they are told in minutes
-KEY = "trial.key"  # in the folder of a run that goes on: what it is a run of
-FINISHED = "finished"  # the folder of what is known of finished runs
+NAME = re.compile(r"[\w.+-]+")
+SOON = 0.02  # of all work: before it, the speed is not known
+MINUTES = 100  # seconds from which on times are given in minutes
+KEY = "trial.key"  # in the folder of an unfinished run: which run it belongs to
+FINISHED = "finished"  # the folder of results
+
+Figures = Mapping[str, float | None]
+Notice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """The result of a finished run: figures of the development rows (None: there is no such)."""
+
+    name: str
+    figures: Figures
+    seconds: float
+    more: Mapping[str, Any] = field(default_factory=dict)  # plain values that belong to it
+    answers: Sequence[Prediction] = ()  # to the development rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values without the answers."""
+        record = {"name": self.name, "figures": self.figures, "seconds": round(self.seconds, 3)}
+        return dict(json_values({**record, **self.more}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Runs that are made in one go, mostly a single one.
+    """One run: `key` is a digest of all that decides its result, `cost` its relative duration.
 
-    `keys` has, by name, a digest of all that decides what a run comes to. `run` makes those that
-    are asked for, or gives the Outcome of a run that a signal stopped. `cost` is how long it
-    takes beside the others, for the time that is left.
+    `run` gives the result, or the Outcome of a run that a signal stopped.
     """
 
-    keys: Mapping[str, str]
-    run: Callable[[Sequence[str], Watcher | None], Mapping[str, TrialResult] | Outcome]
+    name: str
+    key: str
+    run: Callable[[Watcher | None], TrialResult | Outcome]
     cost: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class StudyProgress:
     """How far the runs are: which one of how many, the share of all work, seconds left."""
 
     name: str
@@ -57,90 +79,121 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """The finished runs, in the order asked for; `stopped` tells of a signal.
-
-    `failed` says, by name, why runs could not be made.
-    """
+    """The finished runs in order, the errors of failed ones by name, the run that was stopped."""
 
     rows: tuple[TrialResult, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
     stopped: Outcome | None = None
 
 
-Notice = Callable[[str], None]
-
-
 def run_trials(
     trials: Sequence[Trial],
     folder: Path,
     *,
-    watch: Callable[[Look], None] | None = None,
+    watch: Callable[[StudyProgress], None] | None = None,
     notice: Notice = log.info,
-    go_on: bool = False,
+    keep_going: bool = False,
 ) -> Trials:
-    """Make every run that is not finished; the same call again resumes.
+    """Run every trial that is not finished; the same call again resumes.
 
-    `go_on`: an error in one of them (its data cannot be read, say) does not end the others.
+    `keep_going`: an error in one of them (its data cannot be read, say) does not end the others.
     """
-    names = [name for trial in trials for name in trial.keys]
+    names = [trial.name for trial in trials]
     if not names or len(set(names)) < len(names):
         raise ConfigError(f"runs {names}: give one or more, each name once")
+    failed: dict[str, str] = {}
+    stopped: Outcome | None = None
     with FolderLock(folder, work="run", instead="folder"):
         store = folder / FINISHED
-        keys = {name: key for trial in trials for name, key in trial.keys.items()}
-        found = {n: tried for n, key in keys.items() if (tried := read_result(store, n, key))}
-        failed: dict[str, str] = {}
-        if found:
-            notice(f"{len(found)} of {len(names)} runs are finished already, see {folder}")
-        open_trials = [trial for trial in trials if not found.keys() >= trial.keys.keys()]
-        clock = _Clock(sum(trial.cost for trial in open_trials), watch)
-        for number, trial in enumerate(open_trials, start=1):
-            wanted = [name for name in trial.keys if name not in found]
-            title = wanted[0] if len(wanted) == 1 else f"{len(wanted)} together"
-            notice(f"{title} begins, {number} of {len(open_trials)}{clock.said()}")
-            look = clock.watcher(title, number, len(open_trials), trial.cost)
+        results = {t.name: known for t in trials if (known := read_result(store, t.name, t.key))}
+        if results:
+            notice(f"{len(results)} of {len(names)} runs are finished already, see {folder}")
+        unfinished = [trial for trial in trials if trial.name not in results]
+        clock = _Clock(unfinished, watch)
+        for number, trial in enumerate(unfinished, start=1):
+            notice(f"{trial.name} begins, {number} of {len(unfinished)}{clock.estimate()}")
             try:
-                told = trial.run(wanted, look)
+                result = trial.run(clock.watcher(number, trial))
             except BertsmithError as fault:
-                if not go_on:
+                if not keep_going:
                     raise
-                failed |= dict.fromkeys(wanted, str(fault))
-                told = {}
-            if isinstance(told, Outcome):
-                return Trials(rows=_ordered(names, found), failed=failed, stopped=told)
-            for name, one in told.items():
-                write_result(store, one, trial.keys[name])
-            found |= told
-            clock.ended(trial.cost)
-    return Trials(rows=_ordered(names, found), failed=failed)
+                failed[trial.name] = str(fault)
+            else:
+                if isinstance(result, Outcome):
+                    stopped = result
+                    break
+                write_result(store, result, trial.key)
+                results[trial.name] = result
+            clock.done += trial.cost
+    rows = tuple(results[name] for name in names if name in results)
+    return Trials(rows=rows, failed=failed, stopped=stopped)
 
 
-def _ordered(names: Sequence[str], found: Mapping[str, TrialResult]) -> tuple[TrialResult, ...]:
-    return tuple(found[name] for name in names if name in found)
+class _Clock:
+    """How much of all the work is done, and how long the rest will take."""
+
+    def __init__(
+        self, trials: Sequence[Trial], watch: Callable[[StudyProgress], None] | None
+    ) -> None:
+        self.done = 0.0
+        self._count, self._total = len(trials), sum(trial.cost for trial in trials)
+        self._began = time.monotonic()
+        self._watch = watch
+
+    def left(self, share: float) -> float | None:
+        if share < SOON:
+            return None
+        return (time.monotonic() - self._began) * max(0.0, 1 - share) / share
+
+    def estimate(self) -> str:
+        left = self.left(self.done / self._total)
+        if left is None:
+            return ""
+        text = f"{left:.0f} s" if left < MINUTES else f"{left / 60:.0f} min"
+        return f"; about {text} left for all"
+
+    def watcher(self, number: int, trial: Trial) -> Watcher | None:
+        watch = self._watch
+        if watch is None:
+            return None
+
+        def report(run: Progress) -> None:
+            share = (self.done + trial.cost * run.share) / self._total
+            watch(
+                StudyProgress(
+                    name=trial.name,
+                    number=number,
+                    of=self._count,
+                    share=share,
+                    left=self.left(share),
+                    run=run,
+                )
+            )
+
+        return report
 
 
 def finetune_trial(
     name: str, job: FinetuneJob, execution: Execution, *, mark: str = "", cost: float = 1.0
 ) -> Trial:
-    """A run of fine-tuning, in `job.folder`, which goes away when it is finished.
+    """A run of fine-tuning in `job.folder`, which is removed when it is finished.
 
-    `mark` tells the weights that it begins with from others of the same name.
+    `mark` identifies the initial weights, since others may have the same name.
     """
     key = job_key(job, execution, mark=mark)
 
-    def run(_: Sequence[str], watch: Watcher | None) -> Mapping[str, TrialResult] | Outcome:
+    def run(watch: Watcher | None) -> TrialResult | Outcome:
         _begin(job.folder, key)
-        done = finetuned(name, job, execution, watch)
-        if isinstance(done, Outcome):
-            return done
-        shutil.rmtree(job.folder)
-        return {name: done}
+        result = finetuned(name, job, execution, watch)
+        if not isinstance(result, Outcome):
+            shutil.rmtree(job.folder)
+        return result
 
-    return Trial(keys={name: key}, run=run, cost=cost)
+    return Trial(name=name, key=key, run=run, cost=cost)
 
 
 def _begin(folder: Path, key: str) -> None:
-    """A folder to run in: what a stopped run with other settings left there goes away."""
+    """A folder to run in: what a stopped run with other settings left there is removed."""
     note = folder / KEY
     if note.exists() and note.read_text(encoding="utf-8", errors="replace") != key:
         shutil.rmtree(folder)
@@ -166,48 +219,64 @@ def finetuned(
 
 
 def job_key(job: FinetuneJob, execution: Execution, *, mark: str = "") -> str:
-    """A digest of all that decides what a job comes to."""
+    """A digest of all that decides the result of a job."""
     return json_digest({**facts(job, execution), **recipe_facts(job.recipe), "mark": mark})
 
 
 def recipe_facts(recipe: FinetuneRecipe) -> dict[str, Any]:
-    """All of a recipe that decides what comes out."""
+    """All of a recipe that decides the result."""
     tree = recipe.model_dump(mode="json", exclude={"about", "run"})
     return {"recipe": tree, "seed": recipe.run.seed}
 
 
-class _Clock:
-    """How much of all the work is done, and how long the rest will take."""
+def _path(store: Path, name: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} cannot name a run: use letters, digits, ., +, - and _")
+    return store / f"{name}.json"
 
-    def __init__(self, total: float, watch: Callable[[Look], None] | None) -> None:
-        self._total, self._done = total, 0.0
-        self._began = time.monotonic()
-        self._watch = watch
 
-    def left(self, share: float) -> float | None:
-        if share < SOON:
+def write_result(store: Path, result: TrialResult, key: str) -> None:
+    """Store a finished run under the key of all that decided it."""
+    store.mkdir(parents=True, exist_ok=True)
+    record = {
+        "key": key,
+        "figures": result.figures,
+        "seconds": result.seconds,
+        "more": result.more,
+        "answers": [one.to_json() for one in result.answers],
+    }
+    text = json.dumps(json_values(record), ensure_ascii=False)
+    write_staged(_path(store, result.name), text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def read_result(store: Path, name: str, key: str) -> TrialResult | None:
+    """The stored result of a run with this key, if there is one."""
+    path = _path(store, name)
+    try:
+        record = json.loads(path.read_bytes())
+        if record["key"] != key:
             return None
-        return (time.monotonic() - self._began) * max(0.0, 1 - share) / share
+        return TrialResult(
+            name=name,
+            figures=dict(record["figures"]),
+            seconds=float(record["seconds"]),
+            more=record["more"],
+            answers=tuple(_prediction(one) for one in record["answers"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        log.warning("%s is damaged; the run is repeated", path)
+        return None
 
-    def said(self) -> str:
-        left = self.left(self._done / self._total)
-        if left is None:
-            return ""
-        told = f"{left:.0f} s" if left < MINUTES else f"{left / 60:.0f} min"
-        return f"; about {told} left for all"
 
-    def ended(self, cost: float) -> None:
-        self._done += cost
-
-    def watcher(self, name: str, number: int, of: int, cost: float) -> Watcher | None:
-        tell = self._watch
-        if tell is None:
-            return None
-
-        def watch(look: Progress) -> None:
-            share = (self._done + cost * look.share) / self._total
-            tell(
-                Look(name=name, number=number, of=of, share=share, left=self.left(share), run=look)
-            )
-
-        return watch
+def _prediction(record: Mapping[str, Any]) -> Prediction:
+    """What is compared of an answer: its value, probabilities and tags."""
+    value = record["prediction"]
+    return Prediction(
+        value=tuple(value) if isinstance(value, list) else value,
+        probabilities=record.get("probabilities", {}),
+        confidence=record.get("confidence"),
+        cut=record.get("tokens_cut", 0),
+        tags=tuple(record.get("tags", ())),
+    )
