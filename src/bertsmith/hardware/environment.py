@@ -158,7 +158,7 @@ def _unusable(folder: Path) -> str | None:
 @lru_cache(maxsize=1)
 def _private_temporary() -> Path:
     """A folder of ours alone under the temporary folder, refused if anyone else could own it."""
-    user = os.getuid() if hasattr(os, "getuid") else 0
+    user = os.getuid()
     folder = Path(tempfile.gettempdir()) / f"bertsmith-{user}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -166,8 +166,8 @@ def _private_temporary() -> Path:
     except OSError as error:
         log.info("temporary folder %s cannot be used: %s", folder, error.strerror)
         return Path(tempfile.mkdtemp(prefix="bertsmith-"))
-    private = stat.S_ISDIR(status.st_mode) and (os.name != "posix" or not status.st_mode & 0o077)
-    if private and (os.name != "posix" or status.st_uid == user):
+    private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077
+    if private and status.st_uid == user:
         return folder
     log.warning("%s is not a private folder of this user; using a new one for this run", folder)
     return Path(tempfile.mkdtemp(prefix="bertsmith-"))

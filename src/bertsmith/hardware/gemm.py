@@ -17,7 +17,7 @@ from bertsmith.errors import HardwareError
 # From the CBLAS standard; MKL in torch takes 32-bit integers (LP64).
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112
 
-_LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib", "torch_cpu.dll")
+_LIBRARIES = ("libtorch_cpu.so", "libtorch_cpu.dylib")
 _SYMBOL = "cblas_gemm_bf16bf16f32"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -30,8 +31,6 @@ _DROPPED = (
 _RESULT_BYTES = 1_000_000
 _STDERR_BYTES = 16_000
 _GRACE = 5.0  # seconds for pipes to empty after everything that could write has been killed
-# What Windows returns instead of a signal.
-_WINDOWS_CRASHES = {0xC000001D: "SIGILL", 0xC0000005: "SIGSEGV", 0xC00000FD: "SIGSEGV"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,18 +138,13 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> bool:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    if os.name == "posix":
-        # The child leads a group of its own; an empty one is no error (EPERM on macOS).
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
+    # The child leads a group of its own; an empty one is no error (EPERM on macOS).
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def _crash(code: int) -> str | None:
-    if code in _WINDOWS_CRASHES:
-        return _WINDOWS_CRASHES[code]
     if code >= 0:
         return None
     try:
@@ -181,10 +175,6 @@ def take_stdout() -> int:
 
 def guard(limit: float) -> None:
     """Leave no core file and no orphan: end with the parent, at the latest after the limit."""
-    if os.name != "posix":
-        return
-    import resource
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.setitimer(signal.ITIMER_REAL, limit + _LATE)  # SIGALRM ends a process by default
     if sys.platform == "linux":

@@ -51,7 +51,7 @@ class LengthSettings(Settings):
         return max(1, self.max_length // 2 - 1) if self.stride == "half" else self.stride
 
     @property
-    def truncation(self) -> Truncation | FieldBudgets:
+    def truncation(self) -> Truncation:
         """The setting as the tokenizer takes it."""
         if self.budgets is None:
             return Truncation(

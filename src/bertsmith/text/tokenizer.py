@@ -152,7 +152,7 @@ class Tokenizer:
         text: str,
         pair: str | None = None,
         *,
-        truncation: Truncation | FieldBudgets | None = None,
+        truncation: Truncation | None = None,
         allow_special: bool = False,
     ) -> Encoding:
         """One text, or a pair of texts, with its special tokens."""
@@ -164,7 +164,7 @@ class Tokenizer:
         texts: Sequence[str],
         pairs: Sequence[str] | None = None,
         *,
-        truncation: Truncation | FieldBudgets | None = None,
+        truncation: Truncation | None = None,
         allow_special: bool = False,
     ) -> list[Encoding]:
         """Many texts, or pairs of texts; the same as one by one, but faster."""
@@ -182,7 +182,7 @@ class Tokenizer:
         self,
         fields: Sequence[str],
         *,
-        truncation: Truncation | FieldBudgets | None = None,
+        truncation: Truncation | None = None,
         allow_special: bool = False,
     ) -> Encoding:
         """Several fields in one Encoding, separated as a pair is; each may have its own budget."""
@@ -273,7 +273,7 @@ class Tokenizer:
             return pieces
         return with_segmenter_words(pieces, texts, self._segmenter)
 
-    def _fit(self, fields: list[Pieces], setting: Truncation | FieldBudgets | None) -> Encoding:
+    def _fit(self, fields: list[Pieces], setting: Truncation | None) -> Encoding:
         """Fields truncated by the setting, between their special tokens."""
         frame = self._template.frame(len(fields))
         totals = [pieces.total for pieces in fields]
@@ -287,7 +287,7 @@ class Tokenizer:
         return assemble(fields, frame, cut, self.id_to_token)
 
 
-def _limits(setting: Truncation | FieldBudgets | None) -> tuple[int, int] | None:
+def _limits(setting: Truncation | None) -> tuple[int, int] | None:
     """The most tokens a setting could keep of the two ends of a field; None if unbounded."""
     if setting is None:
         return None

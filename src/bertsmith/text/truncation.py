@@ -33,7 +33,7 @@ class Truncation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldBudgets:
+class FieldBudgets(Truncation):
     """A budget of tokens for each field, special tokens not counted (title 50, body 200).
 
     A budget of None leaves that field whole. `max_length`, if given, then holds for everything
@@ -41,20 +41,14 @@ class FieldBudgets:
     """
 
     budgets: tuple[int | None, ...]
-    keep: Keep = "head"
-    head: int | None = None
-    strict: bool = False
-    max_length: int | None = None
 
     def __post_init__(self) -> None:
-        _check_keep(self.keep, self.head)
+        Truncation.__post_init__(self)
         if not self.budgets:
             raise ConfigError("budgets is empty; give one number of tokens for each field")
         for number, budget in enumerate(self.budgets):
             if budget is not None:
                 _check_count(f"budgets[{number}]", budget, 0)
-        if self.max_length is not None:
-            _check_count("max_length", self.max_length, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +95,7 @@ def shares(totals: Sequence[int], room: int) -> list[int]:
     return kept
 
 
-def allot(
-    totals: Sequence[int], specials: int, setting: Truncation | FieldBudgets | None
-) -> list[int]:
+def allot(totals: Sequence[int], specials: int, setting: Truncation | None) -> list[int]:
     """Tokens each field keeps under a setting; raises TooLongError when it is strict and cuts."""
     if setting is None:
         return list(totals)
@@ -147,7 +139,7 @@ def ends(keep: Keep, head: int | None, count: int) -> tuple[int, int]:
 
 
 def _too_long(
-    totals: Sequence[int], kept: Sequence[int], specials: int, setting: Truncation | FieldBudgets
+    totals: Sequence[int], kept: Sequence[int], specials: int, setting: Truncation
 ) -> str:
     """The message of a strict refusal, with the numbers of each field."""
     lost = [
