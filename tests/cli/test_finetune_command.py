@@ -72,7 +72,7 @@ def test_one_file_becomes_a_proven_model(
     assert set(told["baselines"]["dev"]) == {"majority", "words"}  # type: ignore[call-overload]
     assert told["training"]["steps"] == 60
     assert "attention dropout 0," in told["regularization"]
-    assert told["head"] == {"kind": "published", "reads": "what heads of this family read"}
+    assert told["head"] == {"kind": "published", "reads": "the input of the published head"}
     judged = [json.loads(x) for x in (out / "predictions.dev.jsonl").read_text().splitlines()]
     said = load_predictor(out).predict([row["texts"] for row in judged])
     assert [one.value for one in said] == [row["prediction"] for row in judged]
