@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from bertsmith.cli.commands.mask import app
 from bertsmith.errors import BertsmithError, ConfigError, InputFileError
-from bertsmith.objectives.masking.masking import Masking
+from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.masking.preview import preview
-from bertsmith.objectives.masking.settings import MaskSettings
 
 
 @pytest.fixture(scope="module")

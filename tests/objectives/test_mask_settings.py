@@ -12,8 +12,7 @@ from bertsmith.config import to_toml, validated
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.masked import ObjectiveTable
 from bertsmith.objectives.masking.grouping import tokens, whole_words
-from bertsmith.objectives.masking.masking import Masking
-from bertsmith.objectives.masking.settings import MaskSettings
+from bertsmith.objectives.masking.masking import Masking, MaskSettings
 
 
 def settings(**tree: object) -> MaskSettings:

@@ -16,8 +16,8 @@ from proof_cases import CASES, classify_case, example
 from bertsmith.cli.views.mask import preview_page as mask_page
 from bertsmith.evaluation.proof import prove
 from bertsmith.labeled.example import Label
+from bertsmith.objectives.masking.masking import MaskSettings
 from bertsmith.objectives.masking.preview import Piece, Preview, Tally
-from bertsmith.objectives.masking.settings import MaskSettings
 from bertsmith.report.curves import curves_page
 from bertsmith.report.finetune import finetune_page
 from bertsmith.report.finetune.model_card import model_card

@@ -21,8 +21,7 @@ from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum, Score, binary_cross_entropy
 from bertsmith.objectives.batch import Targets, rows_inputs
 from bertsmith.objectives.masked_lm import MaskedLMObjective, masked_lm_head, masked_lm_rows
-from bertsmith.objectives.masking.masking import Masking
-from bertsmith.objectives.masking.settings import MaskSettings
+from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.program import (
     Losses,
     ModelBuilder,

@@ -14,8 +14,7 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.batch import PretrainBatch, rows_inputs
 from bertsmith.objectives.masked_lm import MaskedLMObjective
-from bertsmith.objectives.masking.masking import Masking
-from bertsmith.objectives.masking.settings import MaskSettings
+from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.objective import Objective
 from bertsmith.objectives.program import (
     Losses,

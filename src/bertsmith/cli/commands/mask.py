@@ -12,7 +12,7 @@ import typer
 from bertsmith.cli.shared.options import OUTPUT, Field, SegmenterOption, column, option, spread
 
 if TYPE_CHECKING:
-    from bertsmith.objectives.masking.settings import MaskSettings
+    from bertsmith.objectives.masking.masking import MaskSettings
 
 app = typer.Typer(help="Preview masking schemes.", no_args_is_help=True)
 
@@ -64,7 +64,7 @@ class Scheme:
     def settings(self) -> MaskSettings:
         """The same as validated settings."""
         from bertsmith.config import validated
-        from bertsmith.objectives.masking.settings import MaskSettings
+        from bertsmith.objectives.masking.masking import MaskSettings
 
         grouping = {"kind": self.grouping, "file": self.phrases}
         replacement = {

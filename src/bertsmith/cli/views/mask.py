@@ -12,8 +12,8 @@ from bertsmith.report.elements.page import page, paragraph, table, text
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from bertsmith.objectives.masking.masking import MaskSettings
     from bertsmith.objectives.masking.preview import Piece, Preview, Tally
-    from bertsmith.objectives.masking.settings import MaskSettings
 
 NAMES = {
     "hidden": "tokens masked",

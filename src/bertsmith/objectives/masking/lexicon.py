@@ -74,21 +74,21 @@ def _ideographs(tokenizer: Tokenizer) -> Flags:
 
 
 def _leftmost(starts: Longs, sizes: Longs) -> tuple[Longs, Longs]:
-    """Matches in order without those that overlap one that began before them and was kept."""
-    kept = []
+    """Matches in order without those that overlap an earlier match of the result."""
+    matches = []
     while len(starts):
         reach = np.maximum.accumulate(starts + sizes)
         free = np.ones(len(starts), dtype=bool)  # begins after all before it have ended
         free[1:] = starts[1:] >= reach[:-1]
         heads = np.flatnonzero(free)
-        kept.append((starts[heads], sizes[heads]))
-        # Of each cluster only what lies after the end of its head can still be kept.
+        matches.append((starts[heads], sizes[heads]))
+        # Of each cluster only what lies after the end of its head can still be a match.
         end = np.repeat(starts[heads] + sizes[heads], np.diff(np.append(heads, len(starts))))
         rest = ~free & (starts >= end)
         starts, sizes = starts[rest], sizes[rest]
-    if not kept:
+    if not matches:
         return starts, sizes
-    first, long = (np.concatenate(column) for column in zip(*kept, strict=True))
+    first, long = (np.concatenate(column) for column in zip(*matches, strict=True))
     order = np.argsort(first)
     return first[order], long[order]
 
