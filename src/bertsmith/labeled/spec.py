@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -27,8 +27,9 @@ Form = Literal[
 ]
 Scheme = Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"]
 Column = str | Annotated[int, Field(ge=1)]
-FORMS: tuple[str, ...] = get_args(Form)
 
+OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")
+"""Formats whose rows are JSON objects."""
 NAMED_CHARACTERS = {"\t": "tab", " ": "space", "": "nothing", ",": "comma", ";": "semicolon"}
 
 

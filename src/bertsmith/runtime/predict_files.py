@@ -277,7 +277,7 @@ def write_labeled(
                 "texts": list(example.texts),
             }
             if example.target is not None:
-                row["truth"] = target_value(example.target, example.texts[0])
+                row["truth"] = target_value(example.target)
             whole = {**row, **_values(prediction)}
             line = json.dumps(whole, ensure_ascii=False).translate(LINE_BREAKS)
             file.write(line.encode("utf-8", "replace") + b"\n")

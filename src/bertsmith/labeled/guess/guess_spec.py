@@ -21,9 +21,8 @@ from bertsmith.labeled.guess.sample import Sample, SpecBuilder, take_sample
 from bertsmith.labeled.guess.table import guess_table
 from bertsmith.labeled.language import guess_language
 from bertsmith.labeled.read.reject import Reject, reject_of
-from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.spec import OBJECTS, DataSpec
 
-OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')  # with a colon after it, a key
 QUESTIONS = {"squad": "answer", "c3": "choose"}
 

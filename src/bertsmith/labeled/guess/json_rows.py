@@ -63,7 +63,7 @@ def _listed(sample: Sample) -> Rows:
 
 def row_format(rows: Rows) -> tuple[str, str]:
     """What the objects are, and why."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    keys = _keys(rows)
     if _any(rows, ("label",), lambda value: isinstance(value, dict)):
         return "cluener", "labels are objects of kinds and words"
     if _any(rows, ("target",), lambda value: isinstance(value, dict) and "span1_text" in value):
@@ -75,6 +75,11 @@ def row_format(rows: Rows) -> tuple[str, str]:
     if _any(rows, usual.SPANS, _span_list):
         return "spans", "rows have a list of spans"
     return "jsonl", "rows are JSON objects"
+
+
+def _keys(rows: Rows) -> list[str]:
+    """The keys of all rows, in the order they occur."""
+    return list(dict.fromkeys(key for row in rows for key in row))
 
 
 def _any(rows: Rows, keys: Sequence[str], fits: Callable[[object], bool]) -> bool:
@@ -101,31 +106,28 @@ def guess_fields(rows: Rows, builder: SpecBuilder) -> list[str]:
         _columns(rows, builder)
     else:
         TASKS[form](rows, builder)
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        if name := called(keys, usual.IDS):
+        if name := called(_keys(rows), usual.IDS):
             builder.put("id", name, f"a key is called {name!r}")
     fields = [str(field) for field in builder.get("text") or ()]
     return [plain(row.get(field)) for row in rows for field in fields]
 
 
 def _columns(rows: Rows, builder: SpecBuilder) -> None:
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    keys = _keys(rows)
     choices = called(keys, usual.CHOICES)
     if choices and _any(rows, (choices,), _strings):
-        contexts = [
-            key for key in keys if usual.plain_name(key) in ("context", "passage", "article")
+        before = [
+            next((key for key in keys if usual.plain_name(key) in names), None)
+            for names in (("context", "passage", "article"), ("question", "query", "premise"))
         ]
-        questions = [
-            key for key in keys if usual.plain_name(key) in ("question", "query", "premise")
-        ]
-        builder.put("text", (*contexts[:1], *questions[:1], choices), "a list of choices")
+        builder.put("text", (*filter(None, before), choices), "a list of choices")
         builder.put("task", "choose", "rows have a list of choices")
         answer = called(keys, usual.ANSWERS)
         builder.put("label", (answer,) if answer else (), "a key is usually called so")
     profiles = {
         key: profile([plain(row.get(key)) for row in rows])
         for key in keys
-        if not _nested(rows, key)
+        if sum(isinstance(row.get(key), dict) for row in rows) * 2 <= len(rows)
     }
     guess_named(profiles, builder)
     label = builder.get("label")
@@ -133,22 +135,13 @@ def _columns(rows: Rows, builder: SpecBuilder) -> None:
         values = [row.get(str(label[0])) for row in rows]
         if any(isinstance(value, list) for value in values):
             builder.put("task", "multilabel", "labels are lists")
-        cells = [cell for value in values for cell in _cells(value)]
-        guess_task(cells, builder)
-
-
-def _nested(rows: Rows, key: str) -> bool:
-    return sum(isinstance(row.get(key), dict) for row in rows) * 2 > len(rows)
-
-
-def _cells(value: object) -> list[str]:
-    return [plain(item) for item in value] if isinstance(value, list) else [plain(value)]
+        parts = (value if isinstance(value, list) else [value] for value in values)
+        guess_task([plain(item) for part in parts for item in part], builder)
 
 
 def _text_key(rows: Rows, builder: SpecBuilder, names: Sequence[str]) -> None:
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    name = called(keys, names)
-    builder.put("text", (name or names[0],), "a key is usually called so")
+    name = called(_keys(rows), names) or names[0]
+    builder.put("text", (name,), "a key is usually called so")
 
 
 def _spans(rows: Rows, builder: SpecBuilder) -> None:
@@ -215,11 +208,8 @@ def _words(rows: Rows, builder: SpecBuilder) -> None:
     for label in builder.get("label"):  # one, or none: the rows have no tags
         tags = [v for row in rows if _strings(v := row.get(str(label))) and isinstance(v, list)]
         builder.put("scheme", *guess_scheme(tags))
-    put_joiner([plain(word) for row in rows for word in _list(row.get(words))], builder)
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+    lists = [value for row in rows if isinstance(value := row.get(words), list)]
+    put_joiner([plain(word) for one in lists for word in one], builder)
 
 
 def put_joiner(words: Sequence[str], builder: SpecBuilder) -> None:

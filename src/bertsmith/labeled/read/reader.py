@@ -18,7 +18,7 @@ from bertsmith.labeled.formats import FORMATS
 from bertsmith.labeled.formats.objects import plain, string
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reject import Reject, RowAccount, reject_of, row_lines
-from bertsmith.labeled.spec import Column, DataSpec
+from bertsmith.labeled.spec import OBJECTS, Column, DataSpec
 
 ENDING = ".rejected.jsonl"
 CHUNK = 1 << 18
@@ -238,7 +238,6 @@ def _check_task(path: Path, spec: DataSpec) -> None:
 
 
 TABLES = ("delimited", "swag")
-OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")
 LINE_BREAKS = str.maketrans({"\n": " ", "\r": " ", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 

@@ -158,7 +158,7 @@ class _Shape:
         row: dict[str, object] = {"id": example.id}
         row |= zip(self._texts, example.texts, strict=True)
         if self._label is not None and example.target is not None:
-            row[self._label] = target_value(example.target, example.texts[0])
+            row[self._label] = target_value(example.target)
         return row | {name: example.extra[name] for name in self._extra}
 
     def _check(self, example: Example) -> None:
@@ -182,12 +182,6 @@ def _text_names(example: Example) -> tuple[str, ...]:
 
 
 def _cell(target: Target) -> str:
-    if isinstance(target, Label):
-        return target.name
-    if isinstance(target, ScoreTarget):
-        return repr(target.value)
-    if isinstance(target, ChoiceIndex):
-        return str(target.index)
     if isinstance(target, LabelSet):
         for name in target.names:
             if SEPARATOR in name:
@@ -195,10 +189,10 @@ def _cell(target: Target) -> str:
                     f"the label {shown(name)} holds {SEPARATOR}, which parts labels; write JSONL"
                 )
         return SEPARATOR.join(target.names)
-    raise ConfigError("tags and answers do not fit into a table; write JSONL")
+    return target.name if isinstance(target, Label) else repr(target_value(target))
 
 
-def target_value(target: Target, text: str) -> object:
+def target_value(target: Target) -> object:
     """A target as JSON rows spell it."""
     if isinstance(target, LabelSet):
         return list(target.names)

@@ -53,11 +53,6 @@ class Survey:
         """Texts with two labels."""
         return [one for one in self.twins if one.kind == "conflict"]
 
-    @property
-    def findings(self) -> int:
-        """How many things are odd."""
-        return len(self.twins) + len(self.typos) + len(self.unseen) + (self.imbalance is not None)
-
     def lines(self) -> list[str]:
         """What a user should see before training."""
         return [*self._counts(), *self._odd_labels(), *self._same_texts()]
