@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bertsmith.errors import BertsmithError
 from bertsmith.labeled import DataSpec, read_examples
 from bertsmith.labeled.example import BY_TASK as TASKS
-from bertsmith.labeled.spec import FORMS
+from bertsmith.labeled.formats import FORMATS
 
 pytestmark = pytest.mark.reliability
 CASES = 5_000 if os.environ.get("BERTSMITH_LONG") else 300
@@ -31,7 +31,8 @@ GOOD = [
 ]
 PIECES = [b"\n", b"\r", b"\t", b",", b'"', b"\0", b"\xff", b"\xef\xbb\xbf", b"{", b"[", b"]", b"}"]
 SPEC = st.fixed_dictionaries(
-    {}, optional={"format": st.sampled_from(FORMS), "task": st.sampled_from(sorted(TASKS))}
+    {},
+    optional={"format": st.sampled_from(sorted(FORMATS)), "task": st.sampled_from(sorted(TASKS))},
 )
 
 

@@ -138,7 +138,9 @@ def plain(value: object) -> str:
 def id_of(row: Row, field: str | int | None, line: int) -> str:
     """The row's own id, else its line."""
     value = row.get(str(field)) if field is not None else None
-    return str(line) if value is None else plain(value)
+    if value is None:
+        return str(line)
+    return str(value) if type(value) is int else plain(value)
 
 
 def builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
