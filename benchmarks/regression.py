@@ -1,0 +1,145 @@
+"""Speed of this source tree against another one (the commit before, say), in one run.
+
+    git worktree add ../before COMMIT
+    python benchmarks/regression.py ../before
+
+Both trees run the same work in turn, in processes of their own with equal threads; the best of
+several rounds counts, so that a busy machine harms both alike. Ratios are time here to time there:
+above 1.05 is a loss worth looking at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from machine import machine_facts
+from material import cut_texts
+
+HERE = Path(__file__).resolve().parents[1]
+MODEL = "all-MiniLM-L6-v2"
+ENCODE = """
+import json, sys, time, bertsmith
+texts = json.loads(open(sys.argv[1]).read())
+model = bertsmith.load(sys.argv[2], precision=sys.argv[3])
+model.encode(texts)  # builds and probes the fast engine, where there is one
+began = time.perf_counter()
+model.encode(texts)
+print(time.perf_counter() - began)
+"""
+
+
+def run(tree: Path, *arguments: str, threads: int) -> str:
+    """The output of Python with the package of a tree."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "BERTSMITH_THREADS")
+    variables = os.environ | dict.fromkeys(names, str(threads))
+    variables |= {"PYTHONPATH": str(tree / "src"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{tree}: {' '.join(arguments[:6])} failed:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def encode(tree: Path, place: Path, precision: str, threads: int) -> float:
+    """Seconds for 600 texts of mixed length."""
+    texts = place / "texts.json"
+    return float(run(tree, "-c", ENCODE, str(texts), MODEL, precision, threads=threads))
+
+
+def seconds_per_token(log: Path) -> float:
+    """The best window of a training log."""
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    rates = [line["tokens_per_second"] for line in lines if line.get("kind") == "train"]
+    return 1.0 / max(rates)
+
+
+def pretrain(tree: Path, place: Path, threads: int) -> float:
+    """Seconds per token of BERT mini."""
+    with tempfile.TemporaryDirectory() as out:
+        given = ["--set=log.every=5", "--set=batch.tokens=4096", "--set=eval.every=1000"]
+        run(
+            *(tree, "-m", "bertsmith", "pretrain", "bert", "--corpus", str(place / "shards")),
+            *("--out", out, "--steps", "20", "--size", "mini", "--precision", "fp32", *given),
+            threads=threads,
+        )
+        return seconds_per_token(Path(out) / "log.jsonl")
+
+
+def finetune(tree: Path, place: Path, threads: int) -> float:
+    """Seconds per token of a classifier on all-MiniLM-L6-v2."""
+    with tempfile.TemporaryDirectory() as out:
+        given = ["--precision", "fp32", "--max-length", "128"]
+        run(
+            *(tree, "-m", "bertsmith", "finetune", str(place / "rows.tsv"), "--model", MODEL),
+            *("--out", out, "--epochs", "1", *given),
+            threads=threads,
+        )
+        return seconds_per_token(Path(out) / "log.jsonl")
+
+
+def wall(tree: Path, threads: int, *arguments: str) -> float:
+    """Seconds from start to end of a process."""
+    began = time.perf_counter()
+    run(tree, *arguments, threads=threads)
+    return time.perf_counter() - began
+
+
+def prepare(place: Path) -> None:
+    """Texts, labeled rows and a corpus."""
+    texts = cut_texts("mixed", 600)
+    (place / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+    rows = [f"{text}\t{'abc'[number % 3]}" for number, text in enumerate(texts[:480])]
+    (place / "rows.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (place / "one.txt").write_text("A sentence to embed.\n", encoding="utf-8")
+    documents = ["\n".join(text.split(". ")) for text in cut_texts("long", 400)]
+    (place / "corpus.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    text, vocab, shards = (str(place / name) for name in ("corpus.txt", "vocab", "shards"))
+    size = ("--size", "4000")
+    run(HERE, "-m", "bertsmith", "vocab", "learn", text, "--out", vocab, *size, threads=2)
+    built = ("corpus", "build", text, "--vocab", vocab, "--out", shards)
+    run(HERE, "-m", "bertsmith", *built, threads=2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("other", type=Path, help="the other source tree")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    threads = options.threads
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        prepare(place)
+        work: dict[str, Callable[[Path], float]] = {
+            "encode fp32": lambda tree: encode(tree, place, "fp32", threads),
+            "encode auto": lambda tree: encode(tree, place, "auto", threads),
+            "pretrain": lambda tree: pretrain(tree, place, threads),
+            "finetune": lambda tree: finetune(tree, place, threads),
+            "import": lambda tree: wall(tree, threads, "-c", "import bertsmith"),
+            "--help": lambda tree: wall(tree, threads, "-m", "bertsmith", "--help"),
+            "cold embed": lambda tree: wall(
+                *(tree, threads, "-m", "bertsmith", "embed", MODEL, str(place / "one.txt")),
+                *("--precision", "fp32", "--out", str(place / f"{time.time_ns()}.npy")),
+            ),
+        }
+        print(json.dumps(machine_facts(threads)))
+        print(f"{'':14}{'there':>12}{'here':>12}{'ratio':>8}")
+        for name, measure in work.items():
+            times: dict[Path, list[float]] = {options.other: [], HERE: []}
+            for _ in range(options.rounds):
+                for tree, taken in times.items():
+                    taken.append(measure(tree))
+            there, here = min(times[options.other]), min(times[HERE])
+            print(f"{name:14}{there:12.6f}{here:12.6f}{here / there:8.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
