@@ -187,6 +187,16 @@ def test_functions_are_short_and_take_few_parameters(file: Path) -> None:
             assert given.kwarg is None, f"{label} takes **{given.kwarg.arg if given.kwarg else ''}"
 
 
+def test_no_class_name_is_defined_twice() -> None:
+    homes: dict[str, str] = {}
+    for path in FILES:
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where = f"{place(path)}:{node.lineno}"
+                assert node.name not in homes, f"{where} {node.name}, also {homes[node.name]}"
+                homes[node.name] = where
+
+
 @each_file
 def test_modules_and_public_things_say_what_they_are_for(file: Path) -> None:
     module = tree(file)
