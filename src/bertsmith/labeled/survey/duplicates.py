@@ -24,7 +24,7 @@ from bertsmith.labeled.example import (
 from bertsmith.text.segment import CHINESE
 
 
-class Finding:
+class SurveyFinding:
     """What the classes of findings, all of them dataclasses, have in common."""
 
     __slots__ = ()
@@ -91,7 +91,7 @@ Splitted = Mapping[str, Sequence[Example]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twins(Finding):
+class Twins(SurveyFinding):
     """Two rows with the same texts; `exact`: letter for letter, else but for case, space, width.
 
     duplicate: `second` repeats `first` of the same split, label and all. leak: `second` stands in a

@@ -20,7 +20,7 @@ from bertsmith.labeled.example import (
     Target,
     label_names,
 )
-from bertsmith.labeled.survey.duplicates import Finding, RowPlace, folded
+from bertsmith.labeled.survey.duplicates import RowPlace, SurveyFinding, folded
 from bertsmith.text.segment import is_chinese
 
 UNEVEN = 10  # times as many rows of one label as of another
@@ -55,7 +55,7 @@ class LabelSurvey:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen(Finding):
+class Unseen(SurveyFinding):
     """A label that no training row has."""
 
     label: str
@@ -162,7 +162,7 @@ NEGATIONS = ("un", "in", "im", "ir", "il", "non", "not", "no", "dis", "a", "anti
 
 
 @dataclass(frozen=True, slots=True)
-class Typo(Finding):
+class Typo(SurveyFinding):
     """A label, the one it was probably meant to be, and the first row of each."""
 
     label: str

@@ -10,7 +10,7 @@ from bertsmith.files.faults import counted, shown
 from bertsmith.labeled.example import Example, Label, Tagged
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
-from bertsmith.labeled.survey.duplicates import Finding, Twins, find_twins
+from bertsmith.labeled.survey.duplicates import SurveyFinding, Twins, find_twins
 from bertsmith.labeled.survey.labels import (
     Imbalance,
     LabelSurvey,
@@ -60,7 +60,7 @@ class Survey:
     def to_json(self, most: int | None = STORED_FINDINGS) -> dict[str, Any]:
         """Plain values; of each kind the first findings (None: all) and how many there are."""
 
-        def some(findings: Sequence[Finding]) -> dict[str, Any]:
+        def some(findings: Sequence[SurveyFinding]) -> dict[str, Any]:
             return {"count": len(findings), "first": [one.to_json() for one in findings[:most]]}
 
         def twins(pairs: Sequence[Twins]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _sentence(what: str, twins: Sequence[Twins]) -> list[str]:
     return [f"{what}{rest}:", *_listed(twins)]
 
 
-def _listed(findings: Sequence[Finding]) -> list[str]:
+def _listed(findings: Sequence[SurveyFinding]) -> list[str]:
     more = len(findings) - SHOWN_FINDINGS
     lines = [f"  {one}" for one in findings[:SHOWN_FINDINGS]]
     return [*lines, f"  and {more:,} more"] if more > 0 else lines
