@@ -13,6 +13,7 @@ from toy_client import ToyServer
 from toy_training import final_state
 
 from bertsmith.training.checkpoints.checkpoint import Checkpoints
+from bertsmith.training.checkpoints.checkpoint_files import verify
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -33,7 +34,7 @@ def test_a_failing_step_of_saving_never_costs_a_good_checkpoint(
             assert str(folder) in ended.error
         checkpoints = Checkpoints(folder / "checkpoints")
         for step in checkpoints.steps():
-            checkpoints.at(step)  # each one that is there is whole
+            verify(checkpoints.path(step))  # each one that is there is whole
         assert server.run(folder).code == 0
         assert final_state(folder) == straight["end"], point
 
@@ -67,7 +68,7 @@ def test_a_small_disk_keeps_the_last_good_state(
         found = Checkpoints(disk / "run" / "checkpoints")
         assert len(found.steps()) == kept
         for step in found.steps():
-            found.at(step)
+            verify(found.path(step))
         larger = ["mount", "-o", "remount,size=64m", str(disk)]
         subprocess.run(larger, check=True, capture_output=True)
         assert server.run(disk / "run", heavy=300_000).code == 0
