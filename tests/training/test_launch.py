@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,16 @@ from bertsmith.training.execution import launch
 from bertsmith.training.execution.launch import launch_variables, main, relaunch
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals")
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """torch's launcher leaves its signal handlers behind; later tests need the usual ones."""
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    before = {name: signal.getsignal(getattr(signal, name)) for name in names}
+    yield
+    for name, handler in before.items():
+        signal.signal(getattr(signal, name), handler)
 
 
 def test_each_rank_gets_its_share_of_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
