@@ -53,7 +53,7 @@ def test_one_file_becomes_a_proven_model(
     assert "cut at 64" in shown.err  # the lengths
     assert "dev, 20 rows:" in shown.out
     assert "test, 20 rows:" in shown.out
-    assert "bag of words" in shown.out
+    assert "TF-IDF linear model" in shown.out
     assert f"report: {out / 'report.html'}" in shown.out
     for name in (
         *PROOF,

@@ -159,7 +159,7 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     words, majority = (finetuning.accuracy(result, one) for one in ("words", "majority"))
     console.print(
         f"test    [bold]{finetuning.accuracy(result):.0%} accuracy[/] on {rows} unseen "
-        f"docstrings; bag of words {words:.0%}, majority class {majority:.0%}"
+        f"docstrings; TF-IDF linear model {words:.0%}, majority class {majority:.0%}"
     )
     for prediction, text in zip(load_predictor(folder).predict(SENTENCES), SENTENCES, strict=True):
         sure = "" if prediction.confidence is None else f" {prediction.confidence:.2f}"

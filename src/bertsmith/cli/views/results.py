@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.cli.shared.console import table_lines
 from bertsmith.report.elements.values import duration
+from bertsmith.report.finetune.figures import baseline_name
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import BEATEN, is_beaten
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
     from bertsmith.training.loop.run import Outcome
-
-NAMES = {"majority": "majority class", "words": "bag of words"}
 
 
 def stopped_line(outcome: Outcome) -> str:
@@ -91,7 +90,7 @@ def _side(name: str, proof: Mapping[str, Any], simple: Mapping[str, Any]) -> lis
         ]
         for figure, value in proof["figures"].items()
     ]
-    heads = ["", "model", *(NAMES.get(key, key) for key in simple)]
+    heads = ["", "model", *(baseline_name(task, key) for key in simple)]
     lines = [f"{name}, {proof['rows']:,} rows:", *table_lines(heads, rows)]
     interval = proof.get("interval") or {}
     if interval.get("low") is not None:

@@ -23,7 +23,7 @@ NAMES = {
     "f1_unanswerable": "F1, questions without one",
     "exact_unanswerable": "exact match, questions without one",
 }
-BASELINES = {"majority": "majority", "words": "bag of words"}
+BASELINES = {"majority": "majority", "words": "TF-IDF linear model"}
 UNBOUNDED = frozenset({"mse", "loss", "nll"})
 CORRELATIONS = frozenset({"mcc", "spearman", "pearson"})
 NONE = "–"
