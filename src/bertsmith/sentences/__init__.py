@@ -1,0 +1,1 @@
+"""Sentence vectors: training, correction, evaluation and search."""

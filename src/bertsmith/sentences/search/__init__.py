@@ -1,0 +1,1 @@
+"""An index of texts and their vectors: building, searching, checking."""
