@@ -1,0 +1,1 @@
+"""Training of sentence vectors: objectives, cached gradients, workload, run."""
