@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.texts import read_texts
+from bertsmith.files.texts import read_text_rows, read_texts
 
 CHINESE = "今天的天气很好,我们去公园散步。中国的首都是北京,那里有很多历史悠久的建筑。"
 TRADITIONAL = "今天的天氣很好,我們去公園散步。臺灣的首都是臺北,那裡有很多歷史悠久的建築。"
@@ -313,3 +313,38 @@ def test_a_tsv_and_a_jsonl_come_back_byte_for_byte(tmp_path, rows) -> None:
     assert texts(write(tmp_path / "a.tsv", table)) == [text for _, text in clean]
     objects = "".join(json.dumps({"id": a, "text": b}) + "\n" for a, b in rows)
     assert texts(write(tmp_path / "a.jsonl", objects)) == [text for _, text in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("a.txt", "one\ntwo\n", [("one", {}), ("two", {})]),
+        ("a.tsv", "text\tlabel\tyear\none\tpos\t1\n", [("one", {"label": "pos", "year": "1"})]),
+        ("a.csv", 'label,text\nneg,"a, b"\n', [("a, b", {"label": "neg"})]),
+        (
+            "a.jsonl",
+            '{"text": "one", "n": 1.10, "b": true, "x": null, "l": [1, "é"]}\n"two"\n',
+            [("one", {"n": "1.10", "b": "true", "l": '[1, "é"]'}), ("two", {})],
+        ),
+    ],
+)
+def test_rows_with_their_other_columns(
+    tmp_path: Path, name: str, content: str, rows: list[tuple[str, dict[str, str]]]
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    assert list(read_text_rows(tmp_path / name)) == rows
+    assert list(read_texts(tmp_path / name)) == [text for text, _ in rows]
+
+
+def test_a_table_without_a_header_numbers_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("q\ta\nq2\ta2\n", encoding="utf-8")
+    assert list(read_text_rows(path, field=1)) == [("q", {"2": "a"}), ("q2", {"2": "a2"})]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\tlabel\none\t1\t2\n", encoding="utf-8")
+    with pytest.raises(InputFileError, match="line 1, column 3: two columns are called 'label'"):
+        list(read_text_rows(path))
+    assert list(read_texts(path)) == ["one"]

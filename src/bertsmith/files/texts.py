@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,7 +13,7 @@ from bertsmith.files.csv_records import Record, column_place, columns_there, tab
 from bertsmith.files.faults import BadRowError, counted, shown
 from bertsmith.files.lines import Lines
 from bertsmith.files.streams import FileSource, format_suffix
-from bertsmith.files.strict_json import parse_value, type_name
+from bertsmith.files.strict_json import AS_WRITTEN, parse_value, type_name
 
 Format = Literal["txt", "tsv", "csv", "jsonl"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -44,21 +45,26 @@ class ReadingAccount:
         return notes
 
 
-class Texts(Iterator[str]):
-    """The texts of one source as a stream, with an account of what was counted."""
+NO_COLUMNS: Mapping[str, str] = {}
+TextRow = tuple[str, Mapping[str, str]]
+"""A text, and the other columns of its row if they are wanted."""
+
+
+class TextRows(Iterator[TextRow]):
+    """The rows of one source as a stream, with an account of what was counted."""
 
     def __init__(
-        self, lines: Lines, texts: Callable[[Lines, ReadingAccount], Iterator[str]]
+        self, lines: Lines, rows: Callable[[Lines, ReadingAccount], Iterator[TextRow]]
     ) -> None:
         self.account = ReadingAccount()
         self._lines = lines
-        self._texts = texts(lines, self.account)
+        self._rows = rows(lines, self.account)
 
-    def __next__(self) -> str:
-        text = next(self._texts)
+    def __next__(self) -> TextRow:
+        row = next(self._rows)
         self.account.texts += 1
-        self.account.empty += not text
-        return text
+        self.account.empty += not row[0]
+        return row
 
     @property
     def encoding(self) -> str:
@@ -69,6 +75,27 @@ class Texts(Iterator[str]):
     def share(self) -> float | None:
         """The part of the file that was read, 0 to 1; None for standard input and pipes."""
         return self._lines.share
+
+
+class Texts(Iterator[str]):
+    """The texts alone."""
+
+    def __init__(self, rows: TextRows) -> None:
+        self._rows = rows
+        self.account = rows.account
+
+    def __next__(self) -> str:
+        return next(self._rows)[0]
+
+    @property
+    def encoding(self) -> str:
+        """The encoding in use: the declared one, or that of the byte order mark."""
+        return self._rows.encoding
+
+    @property
+    def share(self) -> float | None:
+        """The part of the file that was read, 0 to 1; None for standard input and pipes."""
+        return self._rows.share
 
 
 def read_texts(
@@ -84,6 +111,23 @@ def read_texts(
     number from 1 (every row then holds a text). Without it a column called text, sentence or
     content is taken, or the only one there is.
     """
+    return Texts(
+        read_text_rows(source, field=field, encoding=encoding, format=format, columns=False)
+    )
+
+
+def read_text_rows(
+    source: FileSource,
+    *,
+    field: str | int | None = None,
+    encoding: str = "utf-8",
+    format: Format | None = None,
+    columns: bool = True,
+) -> TextRows:
+    """The same with the other columns of each row, by name or, without a header, by number.
+
+    Values of JSON are texts as the file writes them; null is no value.
+    """
     kind = format or _format_of(source)
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
@@ -91,22 +135,31 @@ def read_texts(
         raise InputFileError(f"{source} is read as lines of text, which have no field {field!r}")
     lines = Lines(source, encoding)
     if kind == "txt":
-        return Texts(lines, lambda lines, account: _text_lines(lines))
+        return TextRows(lines, lambda lines, account: ((t, NO_COLUMNS) for t in _text_lines(lines)))
     if kind == "jsonl":
-        return Texts(lines, lambda lines, account: _json_texts(lines, account, field))
+        return TextRows(
+            lines, lambda lines, account: _json_rows(lines, account, field, columns=columns)
+        )
     records = table_records(lines, "\t" if kind == "tsv" else ",", quoted=kind == "csv")
-    return Texts(lines, lambda lines, account: _column(records, lines, account, field))
+    return TextRows(
+        lines, lambda lines, account: _table_rows(records, lines, account, field, columns=columns)
+    )
 
 
 def json_text(line: str, field: str | int | None) -> str:
     """The text of a JSON row: the row itself if it is a string, else one field of the object."""
+    return _json_field(line, field)[0]
+
+
+def _json_field(line: str, field: str | int | None) -> tuple[str, str]:
+    """The text of a JSON row and the key that it stands under, "" if there is none."""
     try:
         row = parse_value(line)
     except BadRowError as fault:
         fault.line = None  # within the row, which is one line of its file
         raise
     if isinstance(row, str) and field is None:
-        return row
+        return row, ""
     if isinstance(row, list) and isinstance(field, int):
         row = {str(i): value for i, value in enumerate(row, start=1)}
     if not isinstance(row, dict):
@@ -123,7 +176,7 @@ def json_text(line: str, field: str | int | None) -> str:
         raise BadRowError(
             f"{name!r} is {type_name(row[name])}, not a string", "quote it in the file"
         )
-    return str(row[name])
+    return str(row[name]), name
 
 
 def replace_surrogates(text: str) -> tuple[str, int]:
@@ -153,21 +206,29 @@ def _text_lines(lines: Lines) -> Iterator[str]:
         yield line
 
 
-def _column(
-    records: Iterator[Record], lines: Lines, account: ReadingAccount, field: str | int | None
-) -> Iterator[str]:
-    """One column of a table; every record must be as wide as the first."""
+def _table_rows(
+    records: Iterator[Record],
+    lines: Lines,
+    account: ReadingAccount,
+    field: str | int | None,
+    *,
+    columns: bool,
+) -> Iterator[TextRow]:
+    """The rows of a table by one column; every record must be as wide as the first."""
     column = width = -1
+    others: list[tuple[int, str]] = []
     for line, _, cells in records:
         if isinstance(cells, BadRowError):
             raise cells.error(lines.name, line)
         if width < 0:
             width = len(cells)
             column, header = _choose_column(cells, lines, field)
-            if not header:
-                yield cells[column]
-        elif len(cells) == width:
-            yield cells[column]
+            if columns:
+                others = _other_columns(cells, column, lines, header=header)
+            if header:
+                continue
+        if len(cells) == width:
+            yield cells[column], {name: cells[i] for i, name in others} if others else NO_COLUMNS
         elif cells == [""]:
             account.blank_rows += 1
         else:
@@ -176,6 +237,21 @@ def _column(
                 "put quotes around a field that holds the separator (.csv), or remove the stray "
                 "separator"
             )
+
+
+def _other_columns(
+    first: list[str], column: int, lines: Lines, *, header: bool
+) -> list[tuple[int, str]]:
+    """The places and names of all columns but one; their numbers where there is no header."""
+    names = [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
+    others = [(i, name) for i, name in enumerate(names) if i != column]
+    for i, name in others:
+        if name in [other for j, other in others if j < i]:
+            raise InputFileError(
+                f"{lines.name}, line 1, column {i + 1}: two columns are called {shown(name)}; "
+                "rename one of them"
+            )
+    return others
 
 
 def _choose_column(first: list[str], lines: Lines, field: str | int | None) -> tuple[int, bool]:
@@ -195,18 +271,38 @@ def _choose_column(first: list[str], lines: Lines, field: str | int | None) -> t
     )
 
 
-def _json_texts(lines: Lines, account: ReadingAccount, field: str | int | None) -> Iterator[str]:
+def _json_rows(
+    lines: Lines, account: ReadingAccount, field: str | int | None, *, columns: bool
+) -> Iterator[TextRow]:
     for line in _text_lines(lines):
         if not line.strip():
             account.blank_rows += 1
             continue
         try:
-            text = json_text(line, field)
+            text, key = _json_field(line, field)
         except BadRowError as fault:
             raise fault.error(lines.name, lines.number) from fault
         text, replaced = replace_surrogates(text)
         account.surrogates += replaced
-        yield text
+        yield text, _json_columns(line, key) if columns else NO_COLUMNS
+
+
+def _json_columns(line: str, text_key: str) -> Mapping[str, str]:
+    """The values of a row that was parsed before, as text: numbers as the file writes them."""
+    row = AS_WRITTEN.decode(line)
+    if not isinstance(row, dict):
+        return NO_COLUMNS
+    return {
+        replace_surrogates(key)[0]: replace_surrogates(_as_text(value))[0]
+        for key, value in row.items()
+        if key != text_key and value is not None
+    }
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):  # also a number with a point, as written
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _usual_key(row: dict[str, object]) -> str:
