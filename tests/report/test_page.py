@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from html_tree import PAYLOADS, Tree
+from jinja2 import UndefinedError
+from markupsafe import Markup
 
-from bertsmith.report.elements.chart import Curve, chart, thinned, ticks
-from bertsmith.report.elements.histogram import histogram
+from bertsmith import report
+from bertsmith.report.elements.charts import Curve, Point, chart, histogram, square, thinned, ticks
 from bertsmith.report.elements.page import (
+    element,
     facts,
-    flowing,
     folded,
     heading,
     page,
@@ -19,9 +23,7 @@ from bertsmith.report.elements.page import (
     preformatted,
     subheading,
     table,
-    text,
 )
-from bertsmith.report.elements.scatter import Point, square
 
 
 def everything(word: str) -> str:
@@ -52,7 +54,7 @@ def test_no_payload_changes_the_tree(payload) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_unseen_characters_are_spelled_out(payload) -> None:
-    shown = text(payload)
+    shown = Markup(heading(payload)).striptags()
     assert shown.isprintable()
     shown.encode("utf-8")
     assert ("⟨U+202E⟩" in shown) == ("\u202e" in payload)
@@ -110,9 +112,24 @@ def test_ticks_are_round_and_inside() -> None:
 
 
 def test_line_breaks_stay_and_inkless_letters_are_spelled_out() -> None:
-    assert flowing("one\r\ntwo\n<three>") == "one\ntwo\n&lt;three&gt;"
-    assert text("\u3164x\u2800") == "⟨U+3164⟩x⟨U+2800⟩"
-    assert text("a\u3000b\u00a0c") == "a\u3000b\u00a0c"
+    assert preformatted("one\r\ntwo\n<three>") == "<pre>one\ntwo\n&lt;three&gt;</pre>"
+    assert heading("\u3164x\u2800") == "<h2>⟨U+3164⟩x⟨U+2800⟩</h2>"
+    assert heading("a\u3000b\u00a0c") == "<h2>a\u3000b\u00a0c</h2>"
+
+
+def test_only_marked_html_is_html_and_a_missing_value_is_an_error() -> None:
+    assert page("x", [Markup("<b>finished</b>")]).count("<b>") == 1
+    assert page("x", ["<b>data</b>"]).count("<b>") == 0
+    with pytest.raises(UndefinedError, match="place"):
+        element("elements", "card", [], "true", "predicted", "")
+
+
+def test_every_printed_value_passes_through_the_escape() -> None:
+    """Templates that escape by themselves would bypass the spelled-out characters."""
+    templates = Path(report.__file__).parent / "templates"
+    words = "".join(path.read_text(encoding="utf-8") for path in templates.glob("*.html"))
+    assert "macro table" in words
+    assert not re.findall(r"\|\s*(safe|e|escape|join|forceescape)\b|autoescape|~", words)
 
 
 def test_points_and_bars_are_drawn_where_they_belong() -> None:
@@ -124,11 +141,11 @@ def test_points_and_bars_are_drawn_where_they_belong() -> None:
     )
     tags = Tree(drawn)
     assert sum(tag == "circle" for tag, _ in tags.tags) == 2
-    assert 'cx="52.0" cy="356.0"' in drawn  # the lower left corner
+    assert 'cx="52.0" cy="364.0"' in drawn  # the lower left corner
     assert 'cx="386.0" cy="12.0"' in drawn
     bars = histogram([(0, 1, 10), (1, 2, 5), (2, 3, 0)], x_name="x", low=0, high=4)
-    heights = [float(part.partition('"')[0]) for part in bars.split('height="')[1:]]
-    assert heights == [144.0, 72.0, 0.0]
+    frame, *heights = [float(part.partition('"')[0]) for part in bars.split('height="')[1:]]
+    assert heights == [frame, frame / 2, 0.0]
     for nothing in (
         square([], low=0.0, high=1.0, names=("x", "y")),
         square([Point(1, 1)], low=1.0, high=1.0, names=("x", "y")),

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.report.elements.chart import Curve, chart, shown
+from bertsmith.report.elements.charts import Curve, chart, shown
 from bertsmith.report.elements.page import facts, heading, page, preformatted, table
 from bertsmith.report.elements.values import as_float, part
 
@@ -78,7 +80,7 @@ def _summary(train: Sequence[Row], rows: Sequence[Row]) -> Iterable[tuple[str, o
             yield "diverged", row.get("message")
 
 
-def _figures(rows: Sequence[Row]) -> list[str]:
+def _figures(rows: Sequence[Row]) -> list[Markup]:
     """A table of the last held-out figures."""
     ends = [row for row in rows if row.get("kind") in ("eval", "final")]
     if not ends:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bertsmith.cli.shared.console import printable, write_lines
-from bertsmith.report.elements.page import page, paragraph, table, text
+from bertsmith.report.elements.page import element, page, paragraph, table
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -29,17 +29,6 @@ STYLES = {
     "keep": "black on green",
     "similar": "bold white on blue",
 }
-SHEET = """<style>
-u { text-underline-offset: .3rem; text-decoration-thickness: 2px }
-bdi { padding: 0 .15rem; border-radius: .2rem; color: #1b1f24 } bdi.shown { color: inherit }
-.mask { background: #ffe066 } .random { background: #ffb3b3 }
-.keep { background: #b8e6b8 } .similar { background: #b3d4ff }
-</style>"""
-LEGEND = (
-    '<p><bdi class="mask">[MASK]</bdi> <bdi class="random">random token</bdi> '
-    '<bdi class="keep">unchanged</bdi> <bdi class="similar">similar word</bdi> '
-    "<u>masked together</u></p>"
-)
 
 
 def show(preview: Preview, requested: dict[str, float]) -> None:
@@ -66,12 +55,14 @@ def show(preview: Preview, requested: dict[str, float]) -> None:
 def preview_page(preview: Preview, requested: dict[str, float], settings: MaskSettings) -> str:
     """The whole page; everything that comes from texts or settings is escaped."""
     tally = preview.tally
+    samples = [
+        [(_words(piece), piece.fate, piece.opens, piece.closes) for piece in pieces]
+        for pieces in preview.samples
+    ]
     sections = [
-        SHEET,
         paragraph(printable(settings.model_dump_json(exclude_none=True), keep="")),
-        LEGEND,
         table((_summary(tally), *HEADS[1:]), _measured(tally, requested)),
-        *(f"<p>{_html(pieces)}</p>" for pieces in preview.samples),
+        element("elements", "masked", samples),
     ]
     return page("Masking preview", sections)
 
@@ -118,11 +109,3 @@ def _colored(pieces: list[Piece]) -> Text:
     for part, fate in _marked(pieces):
         line.append(part, style=STYLES.get(fate, ""))
     return line
-
-
-def _html(pieces: list[Piece]) -> str:
-    parts = []
-    for piece in pieces:
-        marked = f'<bdi class="{piece.fate}">{text(_words(piece))}</bdi>'
-        parts.append(f"{'<u>' if piece.opens else ''}{marked}{'</u>' if piece.closes else ''}")
-    return " ".join(parts)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bertsmith.report.elements.histogram import histogram
+from markupsafe import Markup
+
+from bertsmith.report.elements.charts import Point, histogram, square
 from bertsmith.report.elements.page import paragraph, subheading
-from bertsmith.report.elements.scatter import Point, square
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import percent
 
@@ -15,7 +16,7 @@ LARGEST = 13.0  # radius of the bin with the most rows
 CLOSE = 0.02
 
 
-def calibration_plot(proof: dict[str, Any]) -> list[str]:
+def calibration_plot(proof: dict[str, Any]) -> list[Markup]:
     """Confidence against accuracy, and the distribution of confidence."""
     summary = part(proof, "calibration")
     bins = [as_dict(one) for one in as_list(summary.get("bins"))]

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, name_of, percent, plural, value_of
@@ -22,7 +24,7 @@ FINDINGS = {
 }
 
 
-def truncation_cost(proof: dict[str, Any]) -> list[str]:
+def truncation_cost(proof: dict[str, Any]) -> list[Markup]:
     """Metrics of truncated and of whole rows."""
     truncation = part(proof, "truncation")
     if not truncation:
@@ -45,7 +47,7 @@ def truncation_cost(proof: dict[str, Any]) -> list[str]:
     return sections
 
 
-def length_section(record: dict[str, Any]) -> list[str]:
+def length_section(record: dict[str, Any]) -> list[Markup]:
     """Tokens of the texts, and the share of rows that each limit would cut."""
     lengths = part(record, "lengths")
     splits = {name: as_dict(one) for name, one in part(lengths, "splits").items()}
@@ -71,7 +73,7 @@ def length_section(record: dict[str, Any]) -> list[str]:
     return sections
 
 
-def survey_section(record: dict[str, Any]) -> list[str]:
+def survey_section(record: dict[str, Any]) -> list[Markup]:
     """Labels by split, and problems of the data."""
     survey = part(record, "survey")
     if not survey:
@@ -102,7 +104,7 @@ def survey_section(record: dict[str, Any]) -> list[str]:
     return sections
 
 
-def _label_counts(survey: dict[str, Any]) -> list[str]:
+def _label_counts(survey: dict[str, Any]) -> list[Markup]:
     counts = {split: as_dict(one) for split, one in part(survey, "labels").items() if as_dict(one)}
     if not counts:
         return []

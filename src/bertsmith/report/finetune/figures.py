@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bertsmith.report.elements.chart import shown
+from bertsmith.report.elements.charts import shown
 from bertsmith.report.elements.values import as_float
 from bertsmith.tasks.kinds import TASKS
 

@@ -8,9 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from bertsmith.labeled.example import TARGETS
-from bertsmith.report.elements.markdown import table, words
+from bertsmith.report.elements.markdown import table, words, yaml_lines
 from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
-from bertsmith.report.elements.yaml_text import yaml_lines
 from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, value_of
 from bertsmith.report.finetune.overview import (
     BEATEN,
@@ -86,7 +85,7 @@ def _results(record: dict[str, Any]) -> list[dict[str, Any]]:
         if not figures:
             continue
         metrics = [
-            {"type": _metric(key), "name": name_of(key), "value": round(as_float(value), 6)}
+            {"type": _metric(key), "name": name_of(key), "value": round(as_float(value), 4)}
             for key, value in figures.items()
             if math.isfinite(as_float(value))
         ]

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from bertsmith.report.elements.page import facts, paragraph, text
+from markupsafe import Markup
+
+from bertsmith.report.elements.page import element, facts, paragraph
 from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
 from bertsmith.report.finetune.figures import (
     BASELINES,
@@ -87,7 +89,7 @@ def _always(proof: dict[str, Any], main: str, share: float) -> str:
     return ""
 
 
-def overview(record: dict[str, Any]) -> list[str]:
+def overview(record: dict[str, Any]) -> list[Markup]:
     """Headline, bars, confidence interval, facts."""
     sentence = headline(record)
     sections = [paragraph(sentence, "lead")] if sentence else []
@@ -99,7 +101,7 @@ def overview(record: dict[str, Any]) -> list[str]:
     return [*sections, facts(known)] if known else sections
 
 
-def _bars(record: dict[str, Any]) -> list[str]:
+def _bars(record: dict[str, Any]) -> list[Markup]:
     """The main metric as bars, if it is bounded."""
     split = reported_split(record)
     if split is None:
@@ -111,20 +113,15 @@ def _bars(record: dict[str, Any]) -> list[str]:
     rows = [("this model", part(record, split, "figures").get(main), "own")]
     task = record.get("task")
     rows += [(baseline_name(task, key), part(known, key).get(main), "") for key in BASELINES]
-    drawn = [_bar(name, main, as_float(v), kind) for name, v, kind in rows if v is not None]
-    return [f'<div class="bars">{"".join(drawn)}</div>'] if drawn else []
+    bars = [
+        (name, min(1.0, max(0.0, as_float(v))), value_of(main, v), kind)
+        for name, v, kind in rows
+        if math.isfinite(as_float(v))
+    ]
+    return [element("elements", "bars", bars)] if bars else []
 
 
-def _bar(name: str, main: str, value: float, kind: str) -> str:
-    width = round(100 * min(1.0, max(0.0, value)), 2) if math.isfinite(value) else 0
-    return (
-        f'<span class="{kind}">{text(name)}</span><span class="track">'
-        f'<span class="fill {kind}" style="width: {width}%"></span></span>'
-        f'<span class="value {kind}">{text(value_of(main, value))}</span>'
-    )
-
-
-def _interval(record: dict[str, Any]) -> list[str]:
+def _interval(record: dict[str, Any]) -> list[Markup]:
     split = reported_split(record)
     borders = part(record, split, "interval") if split else {}
     low, high = as_float(borders.get("low")), as_float(borders.get("high"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.report.elements.page import folded, heading, page, paragraph
 from bertsmith.report.elements.values import part
@@ -53,6 +55,6 @@ def finetune_page(record: dict[str, Any], *, title: str) -> str:
     return page(f"{title}: report", sections)
 
 
-def _proof(record: dict[str, Any], split: str) -> list[str]:
+def _proof(record: dict[str, Any], split: str) -> list[Markup]:
     proof = part(record, split)
     return [line for section in SECTIONS for line in section(proof)]

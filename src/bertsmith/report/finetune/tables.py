@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import (
@@ -22,7 +24,7 @@ FEW_CLASSES = 25
 WEAKEST = 15
 
 
-def figure_table(record: dict[str, Any]) -> list[str]:
+def figure_table(record: dict[str, Any]) -> list[Markup]:
     """Every metric of every split, and of the baselines."""
     splits = [name for name in ("dev", "test") if part(record, name, "figures")]
     if not splits:
@@ -38,12 +40,12 @@ def figure_table(record: dict[str, Any]) -> list[str]:
     return [heading("Metrics"), table(["", *(name for name, _ in columns)], rows)]
 
 
-def repeated_runs(record: dict[str, Any]) -> list[str]:
+def repeated_runs(record: dict[str, Any]) -> list[Markup]:
     """Seeds and folds: the variance of the metrics."""
     return [*_seeds(record), *_folds(record)]
 
 
-def _seeds(record: dict[str, Any]) -> list[str]:
+def _seeds(record: dict[str, Any]) -> list[Markup]:
     runs = [as_dict(run) for run in as_list(record.get("seeds"))]
     if not runs:
         return []
@@ -56,7 +58,7 @@ def _seeds(record: dict[str, Any]) -> list[str]:
     return [*sections, paragraph(words, "dim")]
 
 
-def _folds(record: dict[str, Any]) -> list[str]:
+def _folds(record: dict[str, Any]) -> list[Markup]:
     folds = part(record, "folds")
     runs = [as_dict(run) for run in as_list(folds.get("runs") or record.get("folds"))]
     if not runs:
@@ -114,7 +116,7 @@ def _moved(runs: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     )
 
 
-def class_table(proof: dict[str, Any]) -> list[str]:
+def class_table(proof: dict[str, Any]) -> list[Markup]:
     """Precision, recall and F1 of each class; of many, the weakest first and all on request."""
     classes = [as_dict(one) for one in as_list(proof.get("classes"))]
     if not classes:
@@ -131,7 +133,7 @@ def class_table(proof: dict[str, Any]) -> list[str]:
     return sections
 
 
-def _classes(classes: Sequence[dict[str, Any]]) -> str:
+def _classes(classes: Sequence[dict[str, Any]]) -> Markup:
     extra = [
         (key, name)
         for key, name in (("average_precision", "average precision"), ("threshold", "threshold"))

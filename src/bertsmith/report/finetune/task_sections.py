@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bertsmith.report.elements.chart import shown
-from bertsmith.report.elements.histogram import histogram
+from markupsafe import Markup
+
+from bertsmith.report.elements.charts import Point, histogram, shown, square
 from bertsmith.report.elements.page import paragraph, subheading, table
-from bertsmith.report.elements.scatter import Point, square
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent
 
@@ -18,7 +18,7 @@ ANSWERABILITY = (
 )
 
 
-def number_plots(proof: dict[str, Any]) -> list[str]:
+def number_plots(proof: dict[str, Any]) -> list[Markup]:
     """Predicted against true values, and the distribution of residuals."""
     residuals = part(proof, "numbers")
     pairs = [[as_float(v) for v in as_list(one)] for one in as_list(residuals.get("points"))]
@@ -49,7 +49,7 @@ def number_plots(proof: dict[str, Any]) -> list[str]:
     return sections
 
 
-def entity_kinds(proof: dict[str, Any]) -> list[str]:
+def entity_kinds(proof: dict[str, Any]) -> list[Markup]:
     """Entity errors by kind."""
     kinds = part(proof, "entity_errors")
     if not kinds:
@@ -59,7 +59,7 @@ def entity_kinds(proof: dict[str, Any]) -> list[str]:
     return [subheading("Entity errors"), table(["", "entities", "share"], rows)]
 
 
-def question_words(proof: dict[str, Any]) -> list[str]:
+def question_words(proof: dict[str, Any]) -> list[Markup]:
     """Metrics by question word, and answered against answerable questions."""
     sections = []
     questions = [as_dict(one) for one in as_list(proof.get("questions"))]

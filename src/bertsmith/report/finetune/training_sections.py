@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.report.curves import named_curves, points_over_steps
-from bertsmith.report.elements.chart import Curve, chart
+from bertsmith.report.elements.charts import Curve, chart
 from bertsmith.report.elements.page import folded, heading, paragraph, preformatted, subheading
 from bertsmith.report.elements.values import as_dict, as_list, part
 from bertsmith.report.finetune.figures import name_of
@@ -14,7 +16,7 @@ from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import main_metric
 
 
-def curve_section(record: dict[str, Any]) -> list[str]:
+def curve_section(record: dict[str, Any]) -> list[Markup]:
     """Losses, the main figure on dev, and the learning rate."""
     rows = [as_dict(row) for row in as_list(record.get("curves"))]
     train = [row for row in rows if row.get("kind") == "train"]
@@ -45,7 +47,7 @@ def curve_section(record: dict[str, Any]) -> list[str]:
     return sections
 
 
-def settings_section(record: dict[str, Any]) -> list[str]:
+def settings_section(record: dict[str, Any]) -> list[Markup]:
     """The recipe and how the data was read, as they are in the record."""
     sections = []
     for title, settings in (

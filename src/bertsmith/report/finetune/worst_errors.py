@@ -6,7 +6,9 @@ import math
 from pathlib import PurePath
 from typing import Any
 
-from bertsmith.report.elements.page import flowing, folded, paragraph, subheading, text
+from markupsafe import Markup
+
+from bertsmith.report.elements.page import element, folded, paragraph, subheading
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, percent, plural
 from bertsmith.tasks.kinds import TASKS
@@ -14,7 +16,7 @@ from bertsmith.tasks.kinds import TASKS
 OPEN = 10  # shown at once; the others on request
 
 
-def worst_errors(proof: dict[str, Any]) -> list[str]:
+def worst_errors(proof: dict[str, Any]) -> list[Markup]:
     """Cards, the worst first."""
     errors = part(proof, "errors")
     shown = [as_dict(one) for one in as_list(errors.get("shown"))]
@@ -36,20 +38,14 @@ def _words(proof: dict[str, Any], errors: dict[str, Any], shown: int) -> str:
     return f"{wrong}; {kind.error_order}." if kind else f"{wrong}."
 
 
-def _card(one: dict[str, Any]) -> str:
-    texts = [flowing(each) for each in as_list(one.get("texts"))]
-    body = "".join(f'<p dir="auto">{each}</p>' for each in texts)
-    labels = [f'<span class="truth">true <b>{text(one.get("truth"))}</b></span>']
-    labels.append(f'<span class="prediction">predicted <b>{text(one.get("prediction"))}</b></span>')
-    sure = as_float(one.get("confidence"))
-    if math.isfinite(sure):
-        other = as_float(one.get("truth_confidence"))
-        more = f", true label {percent(other)}" if math.isfinite(other) else ""
-        labels.append(f'<span class="dim">{text(f"confidence {percent(sure)}{more}")}</span>')
-    return (
-        f'<div class="card"><div class="labels">{"".join(labels)}</div>{body}'
-        f'<span class="place">{text(_place(one))}</span></div>'
-    )
+def _card(one: dict[str, Any]) -> Markup:
+    sure, other = as_float(one.get("confidence")), as_float(one.get("truth_confidence"))
+    confidence = f"confidence {percent(sure)}" if math.isfinite(sure) else ""
+    if confidence and math.isfinite(other):
+        confidence += f", true label {percent(other)}"
+    labels = (one.get("truth"), one.get("prediction"))
+    texts = as_list(one.get("texts"))
+    return element("elements", "card", texts, *labels, confidence, _place(one))
 
 
 def _place(one: dict[str, Any]) -> str:
