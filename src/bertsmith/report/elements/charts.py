@@ -39,7 +39,7 @@ class Point:
     words: str = ""
 
 
-class Frame:
+class ChartFrame:
     """The rectangle that a chart is drawn in: from values to places, and its ticks."""
 
     def __init__(
@@ -78,7 +78,7 @@ def chart(curves: Sequence[Curve], *, x_name: str) -> Markup:
     xs = [x for _, points in drawable for x, _ in points]
     ys = [y for _, points in drawable for _, y in points]
     pad = (max(ys) - min(ys)) * 0.04
-    frame = Frame((min(xs), max(xs)), (min(ys) - pad, max(ys) + pad))
+    frame = ChartFrame((min(xs), max(xs)), (min(ys) - pad, max(ys) + pad))
     drawn = [
         (
             [(frame.x(x), frame.y(y)) for x, y in points],
@@ -99,7 +99,9 @@ def histogram(bins: Sequence[Bin], *, x_name: str, low: float, high: float) -> M
     most = max((count for _, _, count in drawable), default=0)
     if not most or not low < high:
         return _nothing()
-    frame = Frame((low, high), (0, most), size=(WIDTH, 190), margins=(64, 12), tick_counts=(8, 3))
+    frame = ChartFrame(
+        (low, high), (0, most), size=(WIDTH, 190), margins=(64, 12), tick_counts=(8, 3)
+    )
     bars = []
     for start, end, count in drawable:
         left, top = round(frame.x(start) + 1, 1), frame.y(count)
@@ -115,7 +117,9 @@ def square(points: Sequence[Point], *, low: float, high: float, names: tuple[str
     drawable = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if not drawable or not (math.isfinite(low) and math.isfinite(high) and low < high):
         return _nothing()
-    frame = Frame((low, high), (low, high), size=(400, 400), margins=(52, 14), tick_counts=(5, 5))
+    frame = ChartFrame(
+        (low, high), (low, high), size=(400, 400), margins=(52, 14), tick_counts=(5, 5)
+    )
     drawn = [(frame.x(p.x), frame.y(p.y), round(p.radius, 1), p.words) for p in drawable]
     spoken = f"{names[1]} against {names[0]}, {len(drawable)} points"
     return element("charts", "square", frame, names, spoken, drawn, COLORS[0])
