@@ -77,7 +77,6 @@ def test_finished_rows_are_not_repeated_and_others_are_added(
         (("--layers", "9"), "there is no layer 9"),
         (("--layers", "concat4"), "reads four layers"),
         (("--set", "plan.epoch=3"), "epoch"),
-        (("--set", "run.devices=2"), "run.devices=2: the runs of this command share one process"),
     ],
 )
 def test_what_cannot_be_tried_is_said_before_training(

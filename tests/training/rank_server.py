@@ -1,12 +1,13 @@
 """A process that has imported torch once and forks a group of ranks for each line it reads.
 
 A line is an order of `rank_toy` with `world`, or one whose `program` holds arguments of
-`rank_program`.
+`rank_program`, or whose `command` holds a command line of bertsmith.
 The answer, when all ranks have ended, is {"ranks": [{"code": ..., "error": ..., ...}, ...]}.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -69,7 +70,8 @@ def _child(order: dict[str, Any], rank: int, port: int, tell: int) -> None:
             "GLOO_SOCKET_IFNAME": "lo",
         }
     try:
-        report |= run_program(order) if "program" in order else run_rank(order)
+        kinds = {"program": run_program, "command": run_command}
+        report |= next((run for name, run in kinds.items() if name in order), run_rank)(order)
     except BertsmithError as fault:
         report |= {"code": fault.exit_code, "error": f"{type(fault).__name__}: {fault}"}
     except BaseException as fault:
@@ -84,6 +86,25 @@ def run_program(order: dict[str, Any]) -> dict[str, Any]:
     out, mode, steps, saved = order["program"]
     rank_program.main(Path(out), mode, steps, Path(saved) if saved else None)
     return {"code": 0}
+
+
+def run_command(order: dict[str, Any]) -> dict[str, Any]:
+    """The exit code, what was printed, and what was written, renamed or removed below `folder`."""
+    changed: list[str] = []
+
+    def audit(event: str, what: tuple[Any, ...]) -> None:
+        if event in ("os.rename", "os.remove", "os.link", "shutil.rmtree"):
+            changed.extend(str(path) for path in what if str(path).startswith(order["folder"]))
+
+    sys.addaudithook(audit)
+    sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    from bertsmith.cli.app import _run
+
+    code = _run(order["command"], debug=False)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    out, err = (stream.buffer.getvalue().decode() for stream in (sys.stdout, sys.stderr))
+    return {"code": code, "out": out, "err": err, "changed": changed}
 
 
 def _reports(children: list[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -17,11 +17,11 @@ from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune import repeat
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import PlanSettings
-from bertsmith.training.finetune.repeat import CHOSEN, PREDICTIONS, finetune_folds, finetune_seeds
 from bertsmith.training.loop.progress import Progress
+from bertsmith.training.studies import repeat
+from bertsmith.training.studies.repeat import CHOSEN, PREDICTIONS, finetune_folds, finetune_seeds
 
 SHORTER = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
 
@@ -75,7 +75,7 @@ def test_the_folder_holds_the_best_seed_and_the_interval_is_students(
     assert told["chosen"] == many.best.number
     assert json.loads((out / CHOSEN).read_text())["from"] == f"seeds/{many.best.number}"
     json.dumps(told, allow_nan=False)
-    assert many.result.outcome.status == "finished"
+    assert many.outcome.status == "finished"
 
 
 def test_finished_seeds_are_not_repeated_and_one_that_was_stopped_goes_on(
@@ -90,7 +90,7 @@ def test_finished_seeds_are_not_repeated_and_one_that_was_stopped_goes_on(
             stop.received = "SIGTERM"
 
     cut = finetune_seeds(job(source, out), [0, 1], execution=Execution(stop=stop), watch=watch)
-    assert cut.result.outcome.status == "stopped"
+    assert cut.outcome.status == "stopped"
     assert cut.best is None
     assert not (out / "config.json").exists()
     whole = finetune_seeds(job(source, out), [0, 1])

@@ -116,13 +116,13 @@ def test_answers_come_back_as_they_were(tmp_path: Path) -> None:
     ]
     figures = {"accuracy": 0.1 + 0.2, "mcc": float("nan")}
     tried = TrialResult(name="x", figures=figures, seconds=1.5, more={"n": 1}, answers=said)
-    write_result(tmp_path, tried, "key")
-    found = read_result(tmp_path, "x", "key")
+    write_result(tmp_path / "x.json", tried, "key")
+    found = read_result(tmp_path / "x.json", "x", "key")
     assert found is not None
     assert list(found.answers) == said
     assert found.figures == {"accuracy": 0.1 + 0.2, "mcc": None}
     assert (found.seconds, found.more) == (1.5, {"n": 1})
-    assert read_result(tmp_path, "x", "other") is None
+    assert read_result(tmp_path / "x.json", "x", "other") is None
 
 
 @pytest.fixture(scope="module")

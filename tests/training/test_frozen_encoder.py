@@ -20,8 +20,8 @@ from bertsmith.training.finetune import encoder_cache
 from bertsmith.training.finetune.encoder_cache import PHASE
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
-from bertsmith.training.finetune.repeat import finetune_seeds
 from bertsmith.training.loop.progress import Progress
+from bertsmith.training.studies.repeat import finetune_seeds
 
 SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")

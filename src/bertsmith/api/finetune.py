@@ -15,6 +15,7 @@ from bertsmith.config import override
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.length_table import length_table
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.atomic_folder import make_folder
 from bertsmith.folders.read import load_tokenizer, read_folder
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
@@ -23,13 +24,14 @@ from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.finetune.model_card import model_card
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.rank_sync import first_then_others
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.finetune import finetune as training
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
 from bertsmith.training.finetune.record import RecordSource, write_record
-from bertsmith.training.finetune.repeat import finetune_folds, finetune_seeds
 from bertsmith.training.loop.run import Outcome
+from bertsmith.training.studies.repeat import finetune_folds, finetune_seeds
 
 SPLIT = "split.json"
 CARD = "README.md"
@@ -148,7 +150,7 @@ def _executed(
             f"only the head is trained (encoder.frozen), and a learning rate of {rate:g} is low "
             "for that; without one it is chosen by the size of the vectors"
         )
-    splits = read_rows(request, recipe, observer)
+    splits = read_rows(request, recipe, execution, observer)
     job = finetune_job(request, splits)
     sections = _survey(job, splits, observer)
     with observer.training() as watch:
@@ -170,12 +172,15 @@ def _executed(
     return FinetunedModel(folder=job.folder, outcome=trained.outcome, record=record, report=report)
 
 
-def read_rows(request: FinetuneRequest, recipe: FinetuneRecipe, observer: Observer) -> Splits:
+def read_rows(
+    request: FinetuneRequest, recipe: FinetuneRecipe, execution: Execution, observer: Observer
+) -> Splits:
     """The rows of each split; a folder made for nothing is removed again."""
     new = not request.out.exists()
-    request.out.mkdir(parents=True, exist_ok=True)
-    try:
-        splits = load_splits(
+
+    def read() -> Splits:
+        make_folder(request.out)
+        return load_splits(
             request.data,
             with_columns(request.spec, recipe),
             seed=request.split_seed,
@@ -184,6 +189,9 @@ def read_rows(request: FinetuneRequest, recipe: FinetuneRecipe, observer: Observ
             saved=request.out / SPLIT,
             also=request.files,
         )
+
+    try:
+        splits = first_then_others(execution.ranks, read)
     except BaseException:
         if new:
             with suppress(OSError):
@@ -249,7 +257,7 @@ def _trained(
     else:
         first = job.recipe.run.seed
         many = finetune_seeds(job, range(first, first + request.seeds), **how)
-    outcome = many.result.outcome
+    outcome = many.outcome
     if many.best is None:
         return _Trained(outcome=outcome, folder=job.folder)
     return _Trained(outcome=outcome, folder=many.best.folder, sections=many.to_json())

@@ -55,7 +55,7 @@ class Observer:
 @contextmanager
 def executing(
     run: RunSettings,
-    out: Path,
+    out: Path | None,
     observer: Observer | None,
     *,
     device: str | None = None,

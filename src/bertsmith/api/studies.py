@@ -41,11 +41,11 @@ class VectorStudy:
 
 
 def small_job(
-    request: FinetuneRequest, rows: tuple[int, int], observer: Observer
+    request: FinetuneRequest, rows: tuple[int, int], execution: Execution, observer: Observer
 ) -> tuple[FinetuneJob, Splits]:
     """A fine-tuning on so many training and dev rows, stratified by label; and all rows."""
     recipe = request.read_recipe(request.spec.task)  # mistakes show before the data is read
-    splits = read_rows(request, recipe, observer)
+    splits = read_rows(request, recipe, execution, observer)
     job = finetune_job(request, splits)
     seed = job.recipe.run.seed
     small = replace(

@@ -75,15 +75,19 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise WriteError(f"{target} is the folder you stand in; change to another one first")
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for results and its parents, where they do not exist yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        reason = (fault.strerror or str(fault)).lower()
+        raise WriteError(f"cannot make the folder {path}: {reason}; give another name") from fault
+
+
 def _make_parents(target: Path) -> list[Path]:
     """Make the parents of the target; the new ones, innermost first."""
     missing = [parent for parent in target.parents if not parent.exists()]
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise WriteError(
-            f"{target.parent} cannot be made: {(fault.strerror or str(fault)).lower()}"
-        ) from fault
+    make_folder(target.parent)
     return missing
 
 

@@ -54,8 +54,8 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
         bertsmith glue my-bert glue_data/ --only cola --only sst2 --rows 2000
     """
     from bertsmith.api.studies import weights_mark
-    from bertsmith.cli.shared.console import note, write_json, write_lines
-    from bertsmith.cli.shared.studies import run_study
+    from bertsmith.cli.shared.console import write_json, write_lines
+    from bertsmith.cli.shared.studies import studying
     from bertsmith.training.studies.data_sets import SETS, find_sets
     from bertsmith.training.studies.glue import DataSetRun, glue_trial
 
@@ -79,15 +79,10 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
         )
         for name in _wanted(sets, which.only or (), data)
     ]
-    note(f"models and finished runs are stored in {out}", quiet=quiet)
-    done = run_study(
-        lambda execution: [glue_trial(run, execution) for run in runs],
-        runs[0].recipe.run,
-        out,
-        device=which.device,
-        quiet=quiet,
-        keep_going=True,
-    )
+    with studying(runs[0].recipe.run, out, device=which.device, quiet=quiet) as study:
+        study.observer.note(f"models and finished runs are stored in {out}")
+        trials = [glue_trial(run, study.execution) for run in runs]
+        done = study.run(trials, keep_going=True)
     record = _record(model, data, done, sets)
     if as_json:
         write_json(record)

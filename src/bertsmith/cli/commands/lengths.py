@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,12 +82,11 @@ def lengths(
     """
     from bertsmith.cli.shared.console import write_json, write_lines
 
-    with tempfile.TemporaryDirectory(prefix="bertsmith-") as folder:
-        request = comparing.request(data, model, reading, comparing.out or Path(folder))
-        if comparing.compare:
-            record, lines = _compared(request, comparing, quiet=quiet)
-        else:
-            record, lines = _measured(request)
+    request = comparing.request(data, model, reading)
+    if comparing.compare:
+        record, lines = _compared(request, comparing, quiet=quiet)
+    else:
+        record, lines = _measured(request)
     if as_json:
         write_json(record)
     else:
@@ -111,25 +109,21 @@ def _compared(
 ) -> tuple[dict[str, Any], list[str]]:
     """The table, the runs, and which one is best."""
     from bertsmith.api.studies import length_trials, small_job, weights_mark
-    from bertsmith.cli.shared.studies import run_study
-    from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.cli.shared.studies import studying
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
 
     mark = weights_mark(request.model)
     rows = (comparing.rows, comparing.dev_rows)
-    job, splits = small_job(request, rows, ConsoleObserver(quiet=quiet))
-    table = length_table(splits, load_tokenizer(request.model))
+    settings = request.read_recipe(request.spec.task).run
+    with studying(settings, comparing.out, device=request.device, quiet=quiet) as study:
+        own = replace(request, out=study.folder)
+        job, splits = small_job(own, rows, study.execution, study.observer)
+        table = length_table(splits, load_tokenizer(request.model))
+        done = study.run(
+            length_trials(job, table, study.execution, windows=comparing.windows, mark=mark)
+        )
     limit = job.recipe.length.max_length
-    done = run_study(
-        lambda execution: length_trials(
-            job, table, execution, windows=comparing.windows, mark=mark
-        ),
-        job.recipe.run,
-        request.out,
-        device=request.device,
-        quiet=quiet,
-    )
     compared, lines = _verdict(job, done.rows) if done.rows else (None, [_nothing(limit)])
     record = {
         "data": str(request.data),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,30 +91,25 @@ def vectors(
         trials_of_vectors,
         weights_mark,
     )
-    from bertsmith.cli.shared.console import note, write_json, write_lines
-    from bertsmith.cli.shared.studies import run_study
-    from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.cli.shared.console import write_json, write_lines
+    from bertsmith.cli.shared.studies import studying
 
     mark = weights_mark(model)
     out = choosing.out or Path(f"{data.resolve().name.partition('.')[0]}-vectors")
-    note(f"finished runs are stored in {out}", quiet=quiet)
-    request = choosing.request(data, model, reading, out)
+    request = replace(choosing.request(data, model, reading), out=out)
     rows = (choosing.rows, choosing.dev_rows)
-    job, _ = small_job(request, rows, ConsoleObserver(quiet=quiet))
-    study = VectorStudy(
+    choices = VectorStudy(
         only=choosing.only,
         pooling=choosing.pooling or (),
         layers=choosing.layers or (),
         frozen_epochs=choosing.frozen_epochs,
         frozen_lr=choosing.frozen_lr,
     )
-    done = run_study(
-        lambda execution: trials_of_vectors(job, study, execution, mark=mark),
-        job.recipe.run,
-        out,
-        device=choosing.device,
-        quiet=quiet,
-    )
+    settings = request.read_recipe(request.spec.task).run
+    with studying(settings, out, device=choosing.device, quiet=quiet) as study:
+        study.observer.note(f"finished runs are stored in {out}")
+        job, _ = small_job(request, rows, study.execution, study.observer)
+        done = study.run(trials_of_vectors(job, choices, study.execution, mark=mark))
     record = ranked(job, done.rows)
     if as_json:
         write_json({"data": str(data), "model": model, **record})

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import typer
 
-from bertsmith.cli.shared.console import note
 from bertsmith.cli.shared.options import DevFile, DevRows, StudyFolder, TrainRows, TrialEpochs
 from bertsmith.cli.shared.recipe_options import RecipeOptions
-from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.api.finetune import FinetuneRequest
+    from bertsmith.api.observer import Observer
     from bertsmith.cli.shared.data_options import DataOptions
     from bertsmith.training.execution.execution import Execution, RunSettings
+    from bertsmith.training.execution.ranks import Ranks
     from bertsmith.training.studies.trials import Trial, Trials
 
 
@@ -32,14 +34,14 @@ class StudyOptions(RecipeOptions):
     dev: DevFile = None
     out: StudyFolder = None
 
-    def request(self, data: Path, model: str, reading: DataOptions, out: Path) -> FinetuneRequest:
-        """The fine-tuning that all runs are variations of."""
+    def request(self, data: Path, model: str, reading: DataOptions) -> FinetuneRequest:
+        """The fine-tuning that all runs are variations of; its folder is the study's."""
         from bertsmith.api.finetune import FinetuneRequest
 
         return FinetuneRequest(
             data=data,
             model=model,
-            out=out,
+            out=self.out or Path(),
             recipe=self.recipe,
             overrides=self.overrides(),
             spec=reading.labeled(),
@@ -49,47 +51,78 @@ class StudyOptions(RecipeOptions):
         )
 
 
-def run_study(
-    make_trials: Callable[[Execution], Sequence[Trial]],
-    run: RunSettings,
-    out: Path,
-    *,
-    device: str | None,
-    quiet: bool,
-    keep_going: bool = False,
-) -> Trials:
-    """Run what `make_trials` gives, with progress on standard error; a signal ends the command."""
-    from bertsmith.cli.shared.training_process import training_process
-    from bertsmith.cli.views.progress import watch_trials
-    from bertsmith.cli.views.results import stopped_line
-    from bertsmith.training.execution.execution import choose_execution
-    from bertsmith.training.studies.trials import Trials, run_trials
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """Where a study is stored, how its runs are executed, and who observes it.
 
-    if run.devices > 1:
-        raise ConfigError(
-            f"run.devices={run.devices}: the runs of this command share one process; leave it out, "
-            "several devices are for finetune and pretrain"
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    with training_process(run) as stop, watch_trials(quiet=quiet) as watch:
-        execution = choose_execution(run, out, device=device, stop=stop)
-        try:
-            trials = make_trials(execution)
-            if not trials:
-                return Trials(rows=())
-            done = run_trials(
-                trials,
-                out,
-                watch=watch,
-                notice=lambda message: note(message, quiet=quiet),
-                keep_going=keep_going,
-            )
-        finally:
-            execution.close()
-    if done.stopped is not None:
-        sys.stderr.write(stopped_line(done.stopped) + "\n")
-        raise typer.Exit(done.stopped.exit_code)
-    return done
+    With several devices, every process of the command has one; the first one prints.
+    """
+
+    folder: Path
+    execution: Execution
+    observer: Observer
+    quiet: bool
+
+    def run(self, trials: Sequence[Trial], *, keep_going: bool = False) -> Trials:
+        """Run what is not finished, with progress on standard error.
+
+        A signal ends the command; so does the end of all runs in any process but the first.
+        """
+        from bertsmith.cli.views.progress import watch_trials
+        from bertsmith.cli.views.results import stopped_line
+        from bertsmith.training.studies.trials import Trials, held, run_trials
+
+        done, ranks = Trials(rows=()), self.execution.ranks
+        if trials:
+            quiet = self.quiet or not ranks.is_first
+            with held(self.folder, ranks), watch_trials(quiet=quiet) as watch:
+                done = run_trials(
+                    trials,
+                    self.folder,
+                    ranks=ranks,
+                    watch=watch,
+                    notice=self.observer.note,
+                    keep_going=keep_going,
+                )
+        if done.stopped is not None:
+            if ranks.is_first:
+                sys.stderr.write(stopped_line(done.stopped) + "\n")
+            raise typer.Exit(done.stopped.exit_code)
+        if not ranks.is_first:
+            raise typer.Exit(1 if done.failed else 0)
+        return done
+
+
+@contextmanager
+def studying(
+    run: RunSettings, out: Path | None, *, device: str | None, quiet: bool
+) -> Iterator[Study]:
+    """The processes of a study; without `out` its folder is removed at the end."""
+    from bertsmith.api.observer import executing
+    from bertsmith.cli.shared.training_process import training_process
+    from bertsmith.cli.views.observer import ConsoleObserver
+
+    printing = ConsoleObserver(quiet=quiet)
+    with (
+        training_process(run) as stop,
+        executing(run, out, printing, device=device, stop=stop) as (execution, observer),
+        _folder(out, execution.ranks) as folder,
+    ):
+        yield Study(folder=folder, execution=execution, observer=observer, quiet=quiet)
+
+
+@contextmanager
+def _folder(out: Path | None, ranks: Ranks) -> Iterator[Path]:
+    """The given folder, or a temporary one of the first process for all of them."""
+    from bertsmith.training.execution.rank_sync import gather_text
+
+    if out is not None:
+        yield out
+    elif ranks.is_first:
+        with TemporaryDirectory(prefix="bertsmith-") as own:
+            yield Path(gather_text(ranks, own)[0])
+    else:
+        yield Path(gather_text(ranks, "")[0])
 
 
 def figure_text(value: float | None) -> str:

@@ -33,6 +33,12 @@ def on_first(ranks: Ranks, action: Callable[[], Result]) -> Result | None:
     return together(ranks, lambda: action() if ranks.is_first else None)
 
 
+def first_then_others(ranks: Ranks, action: Callable[[], Result]) -> Result:
+    """Do something on the first rank, then on the others, which see the files that it wrote."""
+    done = on_first(ranks, lambda: [action()])
+    return together(ranks, lambda: done[0] if done else action())
+
+
 def gather_text(ranks: Ranks, text: str) -> list[str]:
     """Every rank's text, in the order of ranks; numbers travel, never objects."""
     if ranks.world == 1:

@@ -18,6 +18,7 @@ from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.rank_sync import first_then_others
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Watcher
@@ -46,8 +47,12 @@ def glue_trial(run: DataSetRun, execution: Execution) -> Trial:
     """The run; its rows are read when it begins, so that one set is in memory at a time."""
     name = run.one.name
 
+    def read() -> Splits:
+        saved = run.out.with_suffix(".split.json")
+        return load_splits(run.path, DataSpec(), saved=saved)
+
     def train(watch: Watcher | None) -> TrialResult | Outcome:
-        splits = load_splits(run.path, DataSpec(), saved=run.out.with_suffix(".split.json"))
+        splits = first_then_others(execution.ranks, read)
         job = _job(run, splits)
         done = finetuned(name, job, execution, watch)
         if isinstance(done, Outcome):

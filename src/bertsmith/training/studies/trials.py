@@ -8,17 +8,22 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bertsmith.errors import BertsmithError, ConfigError
+from bertsmith.errors import BertsmithError, ConfigError, LostRankError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.strict_json import json_values
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Progress, Watcher
@@ -56,13 +61,15 @@ class TrialResult:
 class Trial:
     """One run: `key` is a digest of all that decides its result, `cost` its relative duration.
 
-    `run` gives the result, or the Outcome of a run that a signal stopped.
+    `run` gives the result, or the Outcome of a run that a signal stopped. The result is stored in
+    `record`, by default in a file of the trial's name.
     """
 
     name: str
     key: str
     run: Callable[[Watcher | None], TrialResult | Outcome]
     cost: float = 1.0
+    record: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,45 +93,59 @@ class Trials:
     stopped: Outcome | None = None
 
 
+def held(folder: Path, ranks: Ranks) -> ExitStack:
+    """The folder of several runs, locked against a second process."""
+    stack = ExitStack()
+    lock = FolderLock(folder, work="run", instead="folder")
+    on_first(ranks, lambda: stack.enter_context(lock))
+    return stack
+
+
 def run_trials(
     trials: Sequence[Trial],
     folder: Path,
     *,
+    ranks: Ranks | None = None,
     watch: Callable[[StudyProgress], None] | None = None,
     notice: Notice = log.info,
     keep_going: bool = False,
 ) -> Trials:
-    """Run every trial that is not finished; the same call again resumes.
+    """Run every trial that is not finished, in a folder that is `held`; the same call resumes.
 
-    `keep_going`: an error in one of them (its data cannot be read, say) does not end the others.
+    With several `ranks` all of them call this; the first one writes. `keep_going`: an error in one
+    of the trials (its data cannot be read, say) does not end the others.
     """
+    ranks = ranks or Ranks()
     names = [trial.name for trial in trials]
     if not names or len(set(names)) < len(names):
         raise ConfigError(f"runs {names}: give one or more, each name once")
     failed: dict[str, str] = {}
     stopped: Outcome | None = None
-    with FolderLock(folder, work="run", instead="folder"):
-        store = folder / FINISHED
-        results = {t.name: known for t in trials if (known := read_result(store, t.name, t.key))}
-        if results:
-            notice(f"{len(results)} of {len(names)} runs are finished already, see {folder}")
-        unfinished = [trial for trial in trials if trial.name not in results]
-        clock = _Clock(unfinished, watch)
-        for number, trial in enumerate(unfinished, start=1):
-            notice(f"{trial.name} begins, {number} of {len(unfinished)}{clock.estimate()}")
-            try:
-                result = trial.run(clock.watcher(number, trial))
-            except BertsmithError as fault:
-                if not keep_going:
-                    raise
-                failed[trial.name] = str(fault)
-            else:
-                if isinstance(result, Outcome):
-                    stopped = result
-                    break
-                write_result(store, result, trial.key)
-                results[trial.name] = result
-            clock.done += trial.cost
+    places = {t.name: t.record or _path(folder / FINISHED, t.name) for t in trials}
+    stored = {t.name: read_result(places[t.name], t.name, t.key) for t in trials}
+    missing = {name for name, one in stored.items() if ranks.any(one is None)}
+    results = {name: one for name, one in stored.items() if one and name not in missing}
+    if results:
+        notice(f"{len(results)} of {len(names)} runs are finished already, see {folder}")
+    unfinished = [trial for trial in trials if trial.name not in results]
+    clock = _Clock(unfinished, watch)
+    for number, trial in enumerate(unfinished, start=1):
+        notice(f"{trial.name} begins, {number} of {len(unfinished)}{clock.estimate()}")
+        try:
+            result = trial.run(clock.watcher(number, trial))
+        except LostRankError:
+            raise
+        except BertsmithError as fault:
+            if not keep_going:
+                raise
+            failed[trial.name] = str(fault)
+        else:
+            if isinstance(result, Outcome):
+                stopped = result
+                break
+            on_first(ranks, partial(write_result, places[trial.name], result, trial.key))
+            results[trial.name] = result
+        clock.done += trial.cost
     rows = tuple(results[name] for name in names if name in results)
     return Trials(rows=rows, failed=failed, stopped=stopped)
 
@@ -183,10 +204,10 @@ def finetune_trial(
     key = job_key(job, execution, mark=mark)
 
     def run(watch: Watcher | None) -> TrialResult | Outcome:
-        _begin(job.folder, key)
+        on_first(execution.ranks, lambda: _begin(job.folder, key))
         result = finetuned(name, job, execution, watch)
         if not isinstance(result, Outcome):
-            shutil.rmtree(job.folder)
+            on_first(execution.ranks, lambda: shutil.rmtree(job.folder))
         return result
 
     return Trial(name=name, key=key, run=run, cost=cost)
@@ -197,7 +218,7 @@ def _begin(folder: Path, key: str) -> None:
     note = folder / KEY
     if note.exists() and note.read_text(encoding="utf-8", errors="replace") != key:
         shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_staged(note, key.encode())
 
 
@@ -205,8 +226,6 @@ def finetuned(
     name: str, job: FinetuneJob, execution: Execution, watch: Watcher | None
 ) -> TrialResult | Outcome:
     """A run of fine-tuning as a row of a table, or how it was stopped."""
-    if execution.ranks.world > 1:
-        raise ConfigError("small runs share one process; start the command without a launcher")
     done = finetune(job, execution=execution, watch=watch)
     if done.dev_figures is None:
         return done.outcome
@@ -235,9 +254,9 @@ def _path(store: Path, name: str) -> Path:
     return store / f"{name}.json"
 
 
-def write_result(store: Path, result: TrialResult, key: str) -> None:
+def write_result(path: Path, result: TrialResult, key: str) -> None:
     """Store a finished run under the key of all that decided it."""
-    store.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     record = {
         "key": key,
         "figures": result.figures,
@@ -246,12 +265,11 @@ def write_result(store: Path, result: TrialResult, key: str) -> None:
         "answers": [one.to_json() for one in result.answers],
     }
     text = json.dumps(json_values(record), ensure_ascii=False)
-    write_staged(_path(store, result.name), text.encode("utf-8", "surrogatepass") + b"\n")
+    write_staged(path, text.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def read_result(store: Path, name: str, key: str) -> TrialResult | None:
+def read_result(path: Path, name: str, key: str) -> TrialResult | None:
     """The stored result of a run with this key, if there is one."""
-    path = _path(store, name)
     try:
         record = json.loads(path.read_bytes())
         if record["key"] != key:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.files.digest import json_digest
-from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.strict_json import json_values
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import fold_numbers
@@ -31,14 +27,22 @@ from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.finetune.encoder_cache import EncoderCache
-from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, facts, finetune
+from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, finetune
 from bertsmith.training.finetune.model import save_task_model
 from bertsmith.training.loop.progress import Watcher
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.studies.trials import (
+    Notice,
+    Trial,
+    TrialResult,
+    held,
+    job_key,
+    run_trials,
+)
 
 log = logging.getLogger(__name__)
 
 CHOSEN = "chosen.json"  # which of the runs the folder above them holds
-Notice = Callable[[str], None]
 Figures = dict[str, float]
 
 
@@ -53,15 +57,15 @@ class RepeatedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedRuns:
-    """Several runs of one job; `result` is the best of them by its development figure.
+    """Several runs of one job; `outcome` is that of the best of them by its development figure.
 
-    The folder of the job then holds the model of `best`. If a signal stopped a run, `result` is
-    that run, and there is no best one yet.
+    The folder of the job then holds the model of `best`. If a signal stopped a run, `outcome` is
+    that of this run, and there is no best one yet.
     """
 
     kind: Literal["seeds", "folds"]
     members: tuple[RepeatedRun, ...]
-    result: FinetuneResult
+    outcome: Outcome
     best: RepeatedRun | None = None
     whole: Figures | None = None  # folds: of all rows, each predicted by the run that never saw it
 
@@ -90,15 +94,7 @@ class RepeatedRuns:
         return all(name in one.figures for one in self.members)
 
 
-def held(out: Path, execution: Execution) -> ExitStack:
-    """The folder above several runs, locked against a second process."""
-    stack = ExitStack()
-    lock = FolderLock(out, work="run", instead="folder")
-    on_first(execution.ranks, lambda: stack.enter_context(lock))
-    return stack
-
-
-def run_all(
+def _run_all(
     kind: Literal["seeds", "folds"],
     job: FinetuneJob,
     jobs: Mapping[int, FinetuneJob],
@@ -108,66 +104,67 @@ def run_all(
     notice: Notice,
 ) -> RepeatedRuns:
     """Every job that is not finished; then the model of the best one goes into the folder above."""
-    members: list[RepeatedRun] = []
-    best: tuple[RepeatedRun, FinetuneResult | None] | None = None
-    name = job.recipe.best.figure
     cache: EncoderCache | None = {} if kind == "seeds" else None  # folds have rows of their own
-    for place_in_line, (number, one) in enumerate(jobs.items(), start=1):
-        which = f"{kind.removesuffix('s')} {number} ({place_in_line} of {len(jobs)})"
-        done: FinetuneResult | None = None
-        figures = _finished(one, execution)
-        if execution.ranks.any(figures is None):
-            notice(f"{which} begins in {one.folder}")
+    trained: dict[int, FinetuneResult] = {}  # the best only, to hold no more models in memory
+
+    def trial(number: int, one: FinetuneJob) -> Trial:
+        name = f"{kind.removesuffix('s')} {number}"
+
+        def run(watch: Watcher | None) -> TrialResult | Outcome:
             done = finetune(one, execution=execution, watch=watch, cache=cache)
             if done.dev_figures is None:
-                return RepeatedRuns(kind=kind, members=tuple(members), result=done)
-            figures = done.dev_figures
-            on_first(execution.ranks, partial(_remember, one, figures, execution))
-        else:
-            notice(f"{which} is finished")
-        figures = figures or {}
-        member = RepeatedRun(number=number, folder=one.folder, figures=figures)
-        members.append(member)
-        name = name or next(iter(figures))
-        if best is None or better(name, figures[name], best[0].figures[name]):
-            best = (member, done)
-    if best is None:
-        raise ConfigError("there is nothing to run")
-    winner = best[0]
-    result = best[1] or finetune(jobs[winner.number], execution=execution, watch=watch)
-    on_first(execution.ranks, lambda: _put(job, jobs[winner.number], winner, result, str(name)))
-    notice(f"{job.folder} holds the model of {kind.removesuffix('s')} {winner.number}")
-    return RepeatedRuns(kind=kind, members=tuple(members), result=result, best=winner)
+                return done.outcome
+            if all(_better(job, done.dev_figures, r.dev_figures or {}) for r in trained.values()):
+                trained.clear()
+                trained[number] = done
+            seconds = done.outcome.seconds
+            return TrialResult(name=name, figures=done.dev_figures, seconds=seconds)
+
+        return Trial(name=name, key=job_key(one, execution), run=run, record=one.folder / FIGURES)
+
+    trials = {number: trial(number, one) for number, one in jobs.items()}
+    done = run_trials(
+        list(trials.values()),
+        job.folder,
+        ranks=execution.ranks,
+        watch=None if watch is None else lambda look: watch(look.run),
+        notice=notice,
+    )
+    by_name = {result.name: result.figures for result in done.rows}
+    members = tuple(
+        RepeatedRun(number=number, folder=one.folder, figures=_numbers(by_name[name]))
+        for number, one in jobs.items()
+        if (name := trials[number].name) in by_name
+    )
+    if done.stopped is not None:
+        return RepeatedRuns(kind=kind, members=members, outcome=done.stopped)
+    best = members[0]
+    for member in members[1:]:
+        if _better(job, member.figures, best.figures):
+            best = member
+    chosen = jobs[best.number]
+    result = trained.get(best.number) or finetune(chosen, execution=execution, watch=watch)
+    on_first(execution.ranks, lambda: _put(job, chosen, best, result))
+    notice(f"{job.folder} holds the model of {trials[best.number].name}")
+    return RepeatedRuns(kind=kind, members=members, outcome=result.outcome, best=best)
 
 
-def _finished(job: FinetuneJob, execution: Execution) -> Figures | None:
-    """The figures of this very job if it was run to its end before."""
-    path = job.folder / FIGURES
-    if not path.exists() or not (job.folder / "config.json").exists():
-        return None
-    try:
-        record = json.loads(path.read_bytes())
-        if record["job"] != _fingerprint(job, execution):
-            return None  # resuming reports what has changed
-        return {name: math.nan if v is None else float(v) for name, v in record["figures"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        log.warning("%s is damaged; the run is evaluated again", path)
-        return None
+def _metric(job: FinetuneJob, figures: Figures) -> str:
+    """The metric that decides which run is best."""
+    return job.recipe.best.figure or next(iter(figures))
 
 
-def _remember(job: FinetuneJob, figures: Figures, execution: Execution) -> None:
-    record = {"job": _fingerprint(job, execution), "figures": json_values(figures)}
-    write_staged(job.folder / FIGURES, (json.dumps(record, indent=2) + "\n").encode())
+def _better(job: FinetuneJob, new: Figures, old: Figures) -> bool:
+    name = _metric(job, new)
+    return better(name, new[name], old[name])
 
 
-def _fingerprint(job: FinetuneJob, execution: Execution) -> str:
-    recipe = job.recipe
-    optimizer = recipe.optimizer.model_dump(mode="json")  # of which the loop keeps its own account
-    return json_digest({**facts(job, execution), "seed": recipe.run.seed, "optimizer": optimizer})
+def _numbers(figures: Mapping[str, float | None]) -> Figures:
+    return {name: math.nan if value is None else value for name, value in figures.items()}
 
 
 def _put(
-    job: FinetuneJob, chosen: FinetuneJob, member: RepeatedRun, result: FinetuneResult, figure: str
+    job: FinetuneJob, chosen: FinetuneJob, member: RepeatedRun, result: FinetuneResult
 ) -> None:
     """The best model into the folder above the runs, with a note where it comes from."""
     if result.model is None or result.tokenizer is None:
@@ -183,7 +180,7 @@ def _put(
     )
     note = {
         "from": member.folder.relative_to(job.folder).as_posix(),
-        "because": f"the best {figure} on the development rows",
+        "because": f"the best {_metric(job, member.figures)} on the development rows",
         "figures": json_values(member.figures),
     }
     write_staged(job.folder / CHOSEN, (json.dumps(note, indent=2) + "\n").encode())
@@ -215,8 +212,8 @@ def finetune_seeds(
         )
         for seed in seeds
     }
-    with held(job.folder, execution):
-        return run_all("seeds", job, jobs, execution=execution, watch=watch, notice=notice)
+    with held(job.folder, execution.ranks):
+        return _run_all("seeds", job, jobs, execution=execution, watch=watch, notice=notice)
 
 
 def finetune_folds(
@@ -248,8 +245,8 @@ def finetune_folds(
         )
         for number in range(folds)
     }
-    with held(job.folder, execution):
-        many = run_all("folds", job, jobs, execution=execution, watch=watch, notice=notice)
+    with held(job.folder, execution.ranks):
+        many = _run_all("folds", job, jobs, execution=execution, watch=watch, notice=notice)
         if many.best is None:
             return many
         return _with_rows(many, job, whose, execution)
