@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from bertsmith.hardware.openmp import limit_spinning
+
 if TYPE_CHECKING:
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import FinetunedModel as FinetunedModel
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
+
+limit_spinning()  # here, because whatever loads torch for us imports this package first
 
 # Module -> public names. Imported at their first use: `import bertsmith` must not pay for torch.
 _MODULES = {

@@ -44,7 +44,7 @@ def choices(*findings: Finding) -> tuple[PathChoice, PathChoice]:
         ([found("native_avx512", 1.1)], "eager-fp32", "fp32"),
         ([found("native_avx512", 9.0, error=0.02)], "eager-fp32", "fp32"),
         ([found("native_avx512", 9.0, status="wrong numbers")], "eager-fp32", "fp32"),
-        ([found("native_avx512", status="timed out")], "eager-fp32", "fp32"),
+        ([found("native_avx512", status="not finished in time")], "eager-fp32", "fp32"),
         ([found("native_avx512", status="absent")], "eager-fp32", "fp32"),
         (
             [found("bf16_onednn", status="crashed SIGILL"), found("mkl_bf16", 4.5)],

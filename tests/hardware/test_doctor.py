@@ -31,7 +31,12 @@ native.ALL_PROBES.update(
     accelerators=plant("absent"),
 )
 from bertsmith.cli.commands.doctor import doctor
-doctor(json="--json" in sys.argv, fresh="--fresh" in sys.argv, quick="--quick" in sys.argv)
+doctor(
+    json="--json" in sys.argv,
+    fresh="--fresh" in sys.argv,
+    quick="--quick" in sys.argv,
+    limit=float(sys.argv[-1]) if "--limit" in sys.argv else 60.0,
+)
 if "torch" in sys.modules:
     sys.exit("the parent imported torch")
 """
@@ -92,3 +97,12 @@ def test_a_plain_locale_gets_plain_characters() -> None:
     done = doctor("--quick", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
+
+
+def test_time_that_is_used_up_is_reported_and_the_next_call_does_the_rest() -> None:
+    done = doctor("--json", "--limit", "0.5")
+    assert done.returncode == 0, done.stderr
+    statuses = {finding["status"] for finding in json.loads(done.stdout)["findings"]}
+    assert statuses == {"not finished in time"}
+    assert "did not finish in time" in doctor("--limit", "0.5").stdout
+    assert "did not finish in time" not in doctor().stdout

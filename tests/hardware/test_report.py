@@ -3,6 +3,7 @@
 import json
 import logging
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ def cache_file() -> Path:
     ("option", "status", "detail"),
     [
         ("works", "works", ""),
-        (f"signal={signal.SIGILL.value}", "crashed SIGILL", "advertises"),
+        (f"signal={signal.SIGILL.value}", "crashed SIGILL", "does not execute"),
         ("off=0.5", "wrong numbers", "allowed 0.01"),
         ("off=nan", "wrong numbers", "NaN"),
         ("off=inf", "wrong numbers", "NaN"),
@@ -55,8 +56,59 @@ def test_each_end_of_a_probe_is_a_finding(
     assert Finding.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
-def test_a_probe_that_does_not_end_is_timed_out(planted: Planted) -> None:
-    assert finding_of(planted("sleep=60", limit=0.5)).status == "timed out"
+def test_a_probe_that_does_not_end_is_reported_and_not_cached(planted: Planted) -> None:
+    probes = planted("sleep=60", limit=1.0)
+    found = finding_of(probes)
+    assert (found.status, found.detail) == ("not finished in time", "no answer within 1 s")
+    assert cached("planted", probes=probes) is None
+
+
+def test_a_budget_bounds_all_probes_together(planted: Planted, tmp_path: Path) -> None:
+    mark = tmp_path / "runs"
+    slow, quick = planted("sleep=60")["planted"], planted(f"count={mark}")["planted"]
+    probes = {"first": quick, "slow": slow, "last": quick}
+    examine(["first"], probes=probes)
+    start = time.monotonic()
+    found = examine(probes=probes, budget=2.0)
+    assert time.monotonic() - start < 10
+    assert [finding.status for finding in found.findings] == [
+        "works",
+        "not finished in time",
+        "not finished in time",
+    ]
+    assert "used up" in found.findings[2].detail
+    assert cached("last", probes=probes) is None
+    later = examine(["last"], probes=probes)
+    assert later.findings[0].works
+    assert mark.read_text() == "xx"  # the first was cached, the last ran once there was time
+
+
+def test_what_the_flags_do_not_list_is_not_offered_and_not_run(
+    planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "runs"
+    probes = {"planted": replace(planted(f"count={mark}")["planted"], flags=("fma", "avx512_bf16"))}
+    plain = replace(this_machine(), flags=("avx2", "fma"))
+    monkeypatch.setattr(reports, "this_machine", lambda: plain)
+    found = finding_of(probes)
+    assert found.status == "not offered"
+    assert found.detail == "the flags of this processor do not list avx512_bf16"
+    assert not mark.exists()
+    unknown = replace(plain, flags=())  # no /proc/cpuinfo: only a run can tell
+    monkeypatch.setattr(reports, "this_machine", lambda: unknown)
+    assert finding_of(probes).works
+
+
+def test_a_trap_on_an_offered_instruction_names_the_flags(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes = planted(f"signal={signal.SIGILL.value}")
+    probes = {"planted": replace(probes["planted"], flags=("amx_tile",))}
+    machine = replace(this_machine(), flags=("amx_tile",))
+    monkeypatch.setattr(reports, "this_machine", lambda: machine)
+    assert (
+        finding_of(probes).detail == "the processor lists amx_tile and does not execute all of it"
+    )
 
 
 def test_a_probe_module_that_is_not_installed_is_absent() -> None:
@@ -160,7 +212,7 @@ def test_a_damaged_cache_is_logged_and_measured_again(
         {"variables": {"ONEDNN_MAX_CPU_ISA": "AVX2"}},
     ],
 )
-def test_findings_of_another_machine_or_torch_are_not_believed(
+def test_findings_of_another_machine_or_torch_are_not_used(
     planted: Planted, monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
 ) -> None:
     probes = planted("works")
@@ -173,7 +225,7 @@ def test_findings_of_another_machine_or_torch_are_not_believed(
 @pytest.mark.parametrize(
     "date", ["2001-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00", "", "x"]
 )
-def test_a_passing_failure_is_believed_for_a_day_only(planted: Planted, date: str) -> None:
+def test_a_failure_is_valid_for_a_day_only(planted: Planted, date: str) -> None:
     probes = planted("raise")
     found = finding_of(probes)
     assert findings.is_usable(found, probes["planted"])

@@ -35,7 +35,7 @@ def world(monkeypatch):
     class World:
         """Filled below."""
 
-    def examine(names, *, fresh, probes):
+    def examine(names, *, fresh, budget, probes):
         if World.known and not fresh:
             return report()
         World.probed += 1

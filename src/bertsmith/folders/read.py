@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertsmith.errors import BertsmithError, ConfigError, FolderError
-from bertsmith.files.safe_folder import MEGABYTE, Folder
+from bertsmith.errors import ConfigError, FolderError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import MODULES, SentenceFolder, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
@@ -38,7 +38,6 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
 )
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")
-_TOKENIZER_LIMIT = 128 * MEGABYTE
 
 Opener = Callable[[Folder], AbstractContextManager[Weights]]
 
@@ -200,12 +199,4 @@ def assemble(
 def _read_tokenizer(folder: Folder) -> Tokenizer:
     from bertsmith.text.tokenizer import Tokenizer
 
-    found = {
-        name: folder.read(name, limit=_TOKENIZER_LIMIT)
-        for name in TOKENIZER_FILES
-        if folder.has(name)
-    }
-    try:
-        return Tokenizer.from_files(found)
-    except BertsmithError as fault:
-        raise type(fault)(f"{folder.path}: {fault}") from fault
+    return Tokenizer.from_safe_folder(folder)

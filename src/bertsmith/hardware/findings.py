@@ -23,14 +23,14 @@ from bertsmith.hardware.probes import PROBE_SET, Probe
 
 WORKS = "works"
 WRONG = "wrong numbers"
-TIMED_OUT = "timed out"
+UNFINISHED = "not finished in time"
 ABSENT = "absent"
+NOT_OFFERED = "not offered"  # the processor's flags do not list what the path needs
 SKIPPED = "skipped"
 FAILED = "failed"
 CRASHED = "crashed"  # followed by the name of the signal
-STATUSES = (WORKS, WRONG, TIMED_OUT, ABSENT, SKIPPED, FAILED)
-# May change on the same machine (high load, a full disk of the compiler).
-TRANSIENT = (TIMED_OUT, FAILED)
+STATUSES = (WORKS, WRONG, UNFINISHED, ABSENT, NOT_OFFERED, SKIPPED, FAILED)
+NEVER_CACHED = (SKIPPED, UNFINISHED)  # says nothing about the path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ log = logging.getLogger(__name__)
 
 _FORMAT = 1
 _BYTES = 4_000_000  # a report is about 10 kB; anything far beyond is not ours
-_TRANSIENT_FOR = timedelta(days=1)
+_FAILED_FOR = timedelta(days=1)
 
 
 def machine_key(machine: Machine) -> str:
@@ -133,18 +133,18 @@ def is_usable(finding: Finding | None, probe: Probe) -> bool:
     """Whether a cached finding is still valid for the probe."""
     if finding is None or finding.stamp != probe_stamp(probe):
         return False
-    if finding.status not in TRANSIENT:
+    if finding.status != FAILED:  # may change on the same machine: a full disk of the compiler
         return True
     try:
         age = datetime.now(UTC) - datetime.fromisoformat(finding.date)
     except (TypeError, ValueError):
         return False
-    return timedelta(0) <= age < _TRANSIENT_FOR
+    return timedelta(0) <= age < _FAILED_FOR
 
 
 def write_finding(machine: Machine, finding: Finding) -> None:
     """Adds a finding to the cache; a failure is only logged."""
-    if finding.status == SKIPPED:
+    if finding.status in NEVER_CACHED:
         return
     findings = read_findings(machine)  # read again: another process may have added some
     findings[finding.name] = finding

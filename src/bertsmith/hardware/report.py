@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -15,8 +17,9 @@ from bertsmith.hardware.findings import (
     ABSENT,
     CRASHED,
     FAILED,
+    NOT_OFFERED,
     SKIPPED,
-    TIMED_OUT,
+    UNFINISHED,
     WORKS,
     WRONG,
     Finding,
@@ -29,6 +32,8 @@ from bertsmith.hardware.machine import Compiler, Machine, compiler, compiler_pat
 from bertsmith.hardware.probes import PROBES, Probe
 
 log = logging.getLogger(__name__)
+
+_LEAST_SECONDS = 1.0  # Python alone needs that long to start on a busy machine
 
 Progress = Callable[[str, Finding | None], None]  # None when a probe starts
 
@@ -61,12 +66,14 @@ def examine(
     *,
     fresh: bool = False,
     quick: bool = False,
+    budget: float | None = None,
     progress: Progress | None = None,
     probes: Mapping[str, Probe] = PROBES,
 ) -> MachineReport:
     """A report on the named probes (default: all); cached findings are not measured again.
 
     `fresh` ignores the cache; `quick` leaves out probes that compile code and are not cached.
+    `budget` bounds the seconds of all probes together: those that it cuts off are not cached.
     """
     wanted = list(probes) if names is None else list(names)
     for name in wanted:
@@ -74,6 +81,7 @@ def examine(
             raise unknown("probe", name, probes)
     machine = this_machine()
     load = _load()
+    end = math.inf if budget is None else time.monotonic() + budget
     known = {} if fresh else read_findings(machine)
     findings = []
     for name in wanted:
@@ -82,7 +90,10 @@ def examine(
         if finding is None or not is_usable(finding, probe):
             if progress:
                 progress(name, None)
-            finding = _judge(_run(name, probe, machine.threads, quick=quick), probe)
+            finding = _why_not_run(name, probe, machine, quick=quick)
+            if finding is None:
+                limit = min(probe.limit, end - time.monotonic())
+                finding = _judge(_run(name, probe, machine.threads, limit), probe)
             write_finding(machine, finding)  # at once: an interrupted run keeps what it has
         findings.append(_judge(finding, probe))  # a cached one by the current tolerance
         if progress:
@@ -100,26 +111,48 @@ def cached(name: str, *, probes: Mapping[str, Probe] = PROBES) -> Finding | None
     return _judge(finding, probes[name])
 
 
-def _run(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
-    """Runs one probe; failures and crashes are findings."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    blank = Finding(name=name, status=SKIPPED, date=now, stamp=probe_stamp(probe))
+def _why_not_run(name: str, probe: Probe, machine: Machine, *, quick: bool) -> Finding | None:
+    """The finding on a probe that need not or cannot be run; None: run it."""
+    skipped = replace(_blank(name, probe), status=SKIPPED, date="")
     if quick and probe.compiles:
-        return replace(blank, date="", detail="has to be compiled; run without --quick")
+        return replace(skipped, detail="has to be compiled; run without --quick")
     if not probe_process.able():
-        return replace(blank, date="", detail="this program cannot start Python")
+        return replace(skipped, detail="this program cannot start Python")
+    # A flag is a promise that only a run can prove, but what is not even promised is not there.
+    missing = [flag for flag in probe.flags if flag not in machine.flags]
+    if machine.flags and missing:
+        detail = f"the flags of this processor do not list {', '.join(missing)}"
+        return replace(_blank(name, probe), status=NOT_OFFERED, detail=detail)
     if probe.compiles and not compiler_path():
-        return replace(blank, status=ABSENT, detail="no C++ compiler was found")
+        return replace(_blank(name, probe), status=ABSENT, detail="no C++ compiler was found")
+    return None
+
+
+def _blank(name: str, probe: Probe) -> Finding:
+    """A finding dated now, before anything is known."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Finding(name=name, status=UNFINISHED, date=now, stamp=probe_stamp(probe))
+
+
+def _run(name: str, probe: Probe, threads: int, limit: float) -> Finding:
+    """Runs one probe for at most `limit` seconds; failures and crashes are findings."""
+    blank = _blank(name, probe)
+    if limit < _LEAST_SECONDS:
+        return replace(blank, date="", detail="not started: the time for all probes was used up")
     try:
         ended = probe_process.run(
             "bertsmith.hardware.probes",
-            [probe.module, probe.option, str(threads), str(probe.limit)],
-            limit=probe.limit,
+            [probe.module, probe.option, str(threads), str(limit)],
+            limit=limit,
             threads=threads,
         )
     except OSError as error:
         return replace(blank, status=FAILED, detail=f"cannot start a process: {error.strerror}")
-    finding = _read(replace(blank, seconds=round(ended.seconds, 3)), ended, probe)
+    blank = replace(blank, seconds=round(ended.seconds, 3))
+    if ended.timed_out:
+        finding = replace(blank, date="", detail=f"no answer within {limit:.0f} s")
+    else:
+        finding = _read(blank, ended, probe)
     if not finding.works:
         log.info("probe %s: %s (%s)", name, finding.status, finding.detail)
     return finding
@@ -127,10 +160,9 @@ def _run(name: str, probe: Probe, threads: int, *, quick: bool) -> Finding:
 
 def _read(blank: Finding, ended: probe_process.Ended, probe: Probe) -> Finding:
     """Turns the end of a child process into a finding."""
-    if ended.timed_out:
-        return replace(blank, status=TIMED_OUT, detail=f"no answer within {probe.limit:.0f} s")
     if ended.crash:
-        return replace(blank, status=f"{CRASHED} {ended.crash}", detail=_why_crashed(ended.crash))
+        detail = _why_crashed(ended.crash, probe)
+        return replace(blank, status=f"{CRASHED} {ended.crash}", detail=detail)
     if ended.code != 0:
         last = ended.stderr.strip().splitlines()[-1:]
         return replace(blank, status=FAILED, detail="".join(last)[:300] or f"code {ended.code}")
@@ -157,13 +189,15 @@ def _judge(finding: Finding, probe: Probe) -> Finding:
     return replace(finding, status=WORKS)
 
 
-def _why_crashed(name: str) -> str:
+def _why_crashed(signal: str, probe: Probe) -> str:
+    if signal == "SIGILL" and probe.flags:
+        return f"the processor lists {', '.join(probe.flags)} and does not execute all of it"
     reasons = {
-        "SIGILL": "an instruction that the processor advertises but does not execute",
+        "SIGILL": "an instruction that this processor does not execute",
         "SIGKILL": "ended from outside, perhaps for lack of memory",
         "SIGALRM": "did not end in time",
     }
-    return reasons.get(name, "ended by the operating system")
+    return reasons.get(signal, "ended by the operating system")
 
 
 def _load() -> float:

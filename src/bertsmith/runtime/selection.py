@@ -33,6 +33,7 @@ NATIVE = {name: probe.option for name, probe in NATIVE_PROBES.items()}
 # Building and probing takes about half a minute, once per machine. Eager torch does some
 # 60 GFLOP/s on two cores, so work beyond this pays for it with what it saves.
 WORTH_PROBING = 60e9 * 30
+PROBING_SECONDS = 180.0  # on a busy machine
 
 
 def encode_flops(spec: Spec, tokens: int, mean_length: float) -> float:
@@ -110,8 +111,11 @@ class Selection:
             works and not is_built(tier) for works, tier in zip(known, NATIVE.values(), strict=True)
         )
         if stale or None in known:
-            self._notice("looking for a faster path on this machine (once, up to a minute) ...")
-        report = examine(NATIVE, fresh=stale, probes=ALL_PROBES)
+            self._notice(
+                "looking for a faster path on this machine "
+                "(once; half a minute, on a busy machine up to three minutes) ..."
+            )
+        report = examine(NATIVE, fresh=stale, budget=PROBING_SECONDS, probes=ALL_PROBES)
         self._take(report, report_to=self._notice, required=required)
         if required and isinstance(self.engine, EagerEngine):
             statuses = "; ".join(f"{one.name}: {one.status}" for one in report.findings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +124,18 @@ def read_template(processor: dict[str, Any] | None) -> Template:
     if kind == "ByteLevel":
         return BARE
     raise FolderError(f"tokenizer.json has a post_processor of unknown type {kind!r}")
+
+
+def placed_tokens(processor: Mapping[str, Any] | None) -> Iterator[tuple[str, int]]:
+    """Every special token that a valid post-processor places, and the id it places for it."""
+    for name in ("cls", "sep"):
+        if processor and name in processor:
+            yield str(processor[name][0]), int(processor[name][1])
+    for entry in (processor or {}).get("special_tokens", {}).values():
+        for token, number in zip(entry.get("tokens") or (), entry["ids"], strict=False):
+            yield str(token), int(number)
+    for part in (processor or {}).get("processors", ()):
+        yield from placed_tokens(part)
 
 
 def template_state(cls: tuple[str, int], sep: tuple[str, int]) -> dict[str, Any]:

@@ -10,19 +10,20 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.errors import ConfigError, FolderError, TextError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.text.encoding import Encoding, Ints, Pieces, assemble, with_segmenter_words
 from bertsmith.text.safe_tokenizer import SafeTokenizer, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
-from bertsmith.text.special_tokens import SpecialTokens, read_template
+from bertsmith.text.special_tokens import SpecialTokens, placed_tokens, read_template
 from bertsmith.text.tokenizer_files import (
-    FILES,
-    MAX_BYTES,
     TokenizerSource,
+    read_files,
     read_source,
     save_files,
     tokenizer_files,
 )
 from bertsmith.text.tokenizer_json import added_token, vocabulary
+from bertsmith.text.tokenizer_limits import check_special_count
 from bertsmith.text.truncation import (
     FieldBudgets,
     Truncation,
@@ -43,6 +44,8 @@ class Tokenizer:
         self._source = source
         self._segmenter = segmenter
         self._template = read_template(source.state.get("post_processor"))
+        check_special_count(self._template.pair.specials)
+        check_special_count(self._template.single.specials)
         self._safe_tokenizer = SafeTokenizer(source.state, source.controls)
         roles = {role: self.token_to_id(token) for role, token in source.roles.items()}
         self.special = SpecialTokens(
@@ -55,6 +58,12 @@ class Tokenizer:
             raise FolderError(
                 f"the template of tokenizer.json uses id {odd[0]}, which no token has"
             )
+        for token, number in placed_tokens(source.state.get("post_processor")):
+            if self.token_to_id(token) not in (None, number):
+                raise FolderError(
+                    f"the template of tokenizer.json places id {number} for {token!r}, whose id is "
+                    f"{self.token_to_id(token)}; take the tokenizer from where it was published"
+                )
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> Tokenizer:
@@ -64,19 +73,17 @@ class Tokenizer:
     @classmethod
     def from_folder(cls, path: Path) -> Tokenizer:
         """A tokenizer from the files of a folder, in any of the published forms."""
-        files: dict[str, bytes] = {}
-        for name in FILES:
-            file = Path(path) / name
-            if file.is_file():
-                if (size := file.stat().st_size) > MAX_BYTES:
-                    raise FolderError(
-                        f"{file} has {size:,} bytes; more than {MAX_BYTES:,} is refused"
-                    )
-                files[name] = file.read_bytes()
+        folder = Folder.at(Path(path), wanted="the folder that holds tokenizer.json or vocab.txt")
+        return cls.from_safe_folder(folder)
+
+    @classmethod
+    def from_safe_folder(cls, folder: Folder) -> Tokenizer:
+        """A tokenizer from a folder that is open by the rules of `files.safe_folder`."""
+        files = read_files(folder)
         try:
             return cls.from_files(files)
         except FolderError as error:
-            raise type(error)(f"{path}: {error}") from error
+            raise type(error)(f"{folder.path}: {error}") from error
 
     @property
     def vocab_size(self) -> int:

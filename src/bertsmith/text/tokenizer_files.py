@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import FolderError, WriteError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.safe_folder import Folder
 from bertsmith.text.sentencepiece import CONTROL, albert_state, parse_sentencepiece
 from bertsmith.text.special_tokens import find_roles
 from bertsmith.text.tokenizer_json import (
@@ -21,6 +22,7 @@ from bertsmith.text.tokenizer_json import (
     vocabulary,
     wordpiece_state,
 )
+from bertsmith.text.tokenizer_limits import check_ids, check_limits
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,7 @@ FILES = (
     "merges.txt",
     "spiece.model",
 )
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")
 MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -70,7 +73,11 @@ def read_source(files: Mapping[str, bytes]) -> TokenizerSource:
             "no tokenizer found: expected tokenizer.json, vocab.txt, vocab.json with merges.txt, "
             "or spiece.model"
         )
+    source = next(name for name in _VOCABULARIES if name in files)
     vocab = vocabulary(state)
+    check_limits(state, source)
+    stated = _stated_ids(files, state, config)
+    check_ids(vocab, stated, source)
     added = {token["content"] for token in state["added_tokens"]}
     roles = find_roles(
         lambda token: token in vocab or token in added,
@@ -81,8 +88,32 @@ def read_source(files: Mapping[str, bytes]) -> TokenizerSource:
     controls = set(roles.values())
     if "tokenizer.json" not in files:
         controls |= {token["content"] for token in state["added_tokens"] if token["special"]}
-        _finish(state, vocab, roles, config, _table(files, "added_tokens.json"))
+        _finish(state, vocab, roles, config, stated)
     return TokenizerSource(state=state, config=config, roles=roles, controls=frozenset(controls))
+
+
+def read_files(folder: Folder) -> dict[str, bytes]:
+    """The tokenizer files of a folder by name, opened by the rules for folders of other people."""
+    return {name: folder.read(name, limit=MAX_BYTES) for name in FILES if folder.has(name)}
+
+
+def _stated_ids(
+    files: Mapping[str, bytes], state: Mapping[str, Any], config: Mapping[str, Any]
+) -> list[tuple[str, int]]:
+    """The tokens outside of the vocabulary for which a file states an id."""
+    if "tokenizer.json" in files:
+        return [
+            (token["content"], token["id"])
+            for token in state["added_tokens"]
+            if isinstance(token.get("id"), int)
+        ]
+    listed = _table(files, "added_tokens.json")
+    stated = [(name, number) for name, number in listed.items() if isinstance(number, int)]
+    decoder = config.get("added_tokens_decoder")
+    for number, token in (decoder if isinstance(decoder, Mapping) else {}).items():
+        if isinstance(token, Mapping) and str(number).isdecimal():
+            stated.append((str(token.get("content")), int(number)))
+    return stated
 
 
 def _finish(
@@ -90,7 +121,7 @@ def _finish(
     vocab: Mapping[str, int],
     roles: Mapping[str, str],
     config: Mapping[str, Any],
-    listed: Mapping[str, Any],
+    stated: Iterable[tuple[str, int]],
 ) -> None:
     """Control tokens, template, and the extra tokens that other files list, ordered by id."""
     pieces = state["added_tokens"]
@@ -104,11 +135,7 @@ def _finish(
             name = token.get("content") if isinstance(token, Mapping) else token
             if isinstance(name, str):
                 extra.setdefault(name, vocab.get(name, end + len(extra)))
-    extra.update({name: at for name, at in listed.items() if isinstance(at, int)})
-    decoder = config.get("added_tokens_decoder")
-    for number, token in (decoder if isinstance(decoder, Mapping) else {}).items():
-        if isinstance(token, Mapping) and str(number).isdecimal():
-            extra[str(token.get("content"))] = int(number)
+    extra.update(stated)
     for name, number in sorted(extra.items(), key=lambda item: item[1]):
         if name and name not in known:
             state["added_tokens"].append(added_token(name, number, special=name in special))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bertsmith.hardware.findings import Finding
     from bertsmith.hardware.report import MachineReport
 
-_COLORS = {"works": "green", "absent": "dim", "skipped": "dim"}  # anything else is yellow or red
+# Anything else is yellow or red.
+_COLORS = {"works": "green", "absent": "dim", "not offered": "dim", "skipped": "dim"}
 _WIDTH = 100  # of the table when the output is not a terminal
 _WORDS = {
     "eager-fp32": "plain fp32",
@@ -36,6 +37,14 @@ def doctor(
         bool, typer.Option("--fresh", help="Ignore the cache and measure again.")
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Skip probes that compile code.")] = False,
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            min=1.0,
+            help="Seconds for all probes together; the next call runs those that did not finish.",
+        ),
+    ] = 60.0,
 ) -> None:
     """Test the fast paths of this machine, each in a child process, and show which are used."""
     from bertsmith.hardware.choice import INFERENCE, TRAINING, choose_path
@@ -44,7 +53,9 @@ def doctor(
 
     progress = _Progress()
     with progress:
-        report = examine(fresh=fresh, quick=quick, progress=progress, probes=ALL_PROBES)
+        report = examine(
+            fresh=fresh, quick=quick, budget=limit, progress=progress, probes=ALL_PROBES
+        )
     inference, training = choose_path(report, INFERENCE), choose_path(report, TRAINING)
     if json:
         content = report.to_json()
@@ -78,8 +89,7 @@ class _Progress:
         if finding is None:
             self._running = name
             self.ran += 1
-            probe = ALL_PROBES[name]
-            self._status.update(f"{name}: {probe.about} (at most {probe.limit:.0f} s)")
+            self._status.update(f"{name}: {ALL_PROBES[name].about}")
         elif name == self._running:
             self._console.print(f"{name}: {finding.status}, {finding.seconds:.1f} s", style="dim")
 
@@ -88,6 +98,8 @@ def _print(
     report: MachineReport, inference: PathChoice, training: PathChoice, *, measured: bool
 ) -> None:
     from rich.console import Console
+
+    from bertsmith.hardware.findings import UNFINISHED
 
     width = None if sys.stdout.isatty() else _WIDTH
     console = Console(highlight=False, markup=False, soft_wrap=True, width=width)
@@ -102,6 +114,11 @@ def _print(
         console.print(
             f"Other programs were running (load {report.load:.1f}), so the rates are low. "
             "The ratios are less affected: fp32 ran in turn with each path."
+        )
+    if any(finding.status == UNFINISHED for finding in report.findings):
+        console.print(
+            "Some probes did not finish in time; `bertsmith doctor` runs only those again, "
+            "`--limit 300` gives them more time."
         )
     dates = sorted(finding.date for finding in report.findings if finding.date)
     if dates:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # Raise this when the meaning of the figures changes: every cached finding is then measured again.
-PROBE_SET = 2
+PROBE_SET = 3
 
 _HERE = "bertsmith.hardware.probes"
 
@@ -25,6 +25,7 @@ class Probe:
     option: str = ""  # argument of the probe, for modules that serve several entries
     limit: float = 60.0  # seconds
     compiles: bool = False  # needs a C++ compiler; left out by --quick
+    flags: tuple[str, ...] = ()  # of /proc/cpuinfo, without which the path cannot run
     edition: int = 1  # raise when this probe, or what it measures, changes
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bertsmith.hardware.probes import PROBES, Probe
 
 _MODULE = f"{__name__}.probe"
+# What the kernel is compiled for (build.py), by the names of /proc/cpuinfo.
+_AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16", "fma")
 
 NATIVE_PROBES: dict[str, Probe] = {
     "native_amx": Probe(
@@ -12,6 +14,7 @@ NATIVE_PROBES: dict[str, Probe] = {
         about="own kernel, bf16 on AMX",
         tolerance=2e-2,
         option="amx",
+        flags=(*_AVX512, "amx_tile", "amx_bf16"),
         limit=180.0,
         compiles=True,
     ),
@@ -20,6 +23,7 @@ NATIVE_PROBES: dict[str, Probe] = {
         about="own kernel, bf16 on AVX-512",
         tolerance=2e-2,
         option="avx512",
+        flags=_AVX512,
         limit=180.0,
         compiles=True,
     ),
