@@ -253,7 +253,8 @@ def test_a_dense_layer_comes_with_its_weights(tmp_path: Path) -> None:
         ({"activation_function": "os.system"}, r"os\.system"),
         ({"activation_function": "torch.nn.modules.activation.Softplus"}, "Softplus"),
         ({"activation_function": None}, "None"),
-        ({"use_residual": True}, "use_residual"),
+        ({"use_residual": "yes"}, "use_residual"),
+        ({"use_residual": True}, r"missing: residual\.weight"),
         ({"module_input_name": "token_embeddings"}, "token_embeddings"),
         ({"in_features": 8}, r"misshapen: linear\.weight is \(4, 16\) and should be \(4, 8\)"),
         ({"in_features": 1e3}, "in_features"),
@@ -288,7 +289,7 @@ def test_settings_that_contradict_themselves_are_refused() -> None:
 
 
 def test_old_and_new_pooling_keys_stand_side_by_side() -> None:
-    config = sentence_files(SentenceSettings(pooling=("first",)), hidden=16)[
+    config = sentence_files(SentenceSettings(pooling=("first",)), hidden=16, layers=2).json[
         "1_Pooling/config.json"
     ]
     assert config["word_embedding_dimension"] == 16

@@ -78,9 +78,19 @@ def fill_dense(
     layer: DenseLayer, weights: Weights, *, device: str, dtype: torch.dtype
 ) -> DenseLayer:
     """A dense layer with its stored tensors."""
-    shapes: dict[str, tuple[int, ...]] = {"linear.weight": (layer.outputs, layer.inputs)}
-    if layer.has_bias:
-        shapes["linear.bias"] = (layer.outputs,)
+    tensors = read_exactly(weights, layer.shapes, device=device, dtype=dtype)
+    return replace(
+        layer,
+        weight=tensors["linear.weight"],
+        bias=tensors.get("linear.bias"),
+        residual_weight=tensors.get("residual.weight"),
+    )
+
+
+def read_exactly(
+    weights: Weights, shapes: Mapping[str, tuple[int, ...]], *, device: str, dtype: torch.dtype
+) -> dict[str, Tensor]:
+    """The tensors of these names and shapes; what is missing, left over or misshapen is named."""
     names = {name: name for name in shapes if name in weights.stored}
     match = StateMatch(
         names=names,
@@ -91,8 +101,7 @@ def fill_dense(
         leftovers=tuple(name for name in weights.stored if name not in shapes),
     )
     _check(weights, match, shapes)
-    tensors = {name: weights.read(name, dtype=dtype, device=device) for name in shapes}
-    return replace(layer, weight=tensors["linear.weight"], bias=tensors.get("linear.bias"))
+    return {name: weights.read(name, dtype=dtype, device=device) for name in shapes}
 
 
 def stored_heads(reading: ConfigReading, spec: Spec, unused: Sequence[str]) -> tuple[Head, ...]:

@@ -15,7 +15,7 @@ from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import MODULES, SentenceFolder, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
-from bertsmith.models.sentence_spec import SentenceSettings
+from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +77,7 @@ class ModelFolder:
         files = self.parts.transformer
         if not any(files.has(name) for name in _VOCABULARIES):
             return None
-        tokenizer = _read_tokenizer(files)
+        tokenizer = read_tokenizer(files)
         if tokenizer.vocab_size > self.spec.vocab_size:
             raise FolderError(
                 f"{files.path}: the tokenizer has ids up to {tokenizer.vocab_size - 1:,}, the "
@@ -128,6 +128,11 @@ def read_folder(name: str | Path, *, variants: Sequence[Variant] = ()) -> ModelF
     """
     folder = Folder.at(resolve(name))
     parts = read_sentence(folder)
+    if parts.static:
+        raise FolderError(
+            f"{folder.path} holds static vectors, one per token, and no encoder; use it to embed "
+            "and to search, and give the model it was made from here"
+        )
     home = parts.transformer
     if not home.has(CONFIG):
         raise FolderError(
@@ -146,7 +151,10 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
     """The tokenizer of a model by path or name, without its weights."""
     folder = Folder.at(resolve(name))
     if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
-        return _read_tokenizer(folder)
+        return read_tokenizer(folder)
+    parts = read_sentence(folder)
+    if parts.static:
+        return read_tokenizer(parts.transformer)
     found = read_folder(folder.path).tokenizer
     if found is None:
         raise FolderError(f"{folder.path} has no tokenizer ({', '.join(_VOCABULARIES)})")
@@ -174,29 +182,71 @@ def assemble(
     """The model of a folder whose weights `opener` opens."""
     import torch
 
-    from bertsmith.folders.load_weights import fill_dense, fill_model
+    from bertsmith.folders.load_weights import fill_model
 
     dtype = torch.float32 if dtype is None else dtype
     longest = folder.longest()  # reads the tokenizer: a broken one shows before the weights are
     with opener(folder.parts.transformer) as weights:
         model = fill_model(folder.reading, weights, device=device, dtype=dtype)
     settings = folder.sentence or SentenceSettings()
-    dense = []
-    for layer, place in zip(settings.dense, folder.parts.dense, strict=True):
-        with opener(place) as weights:
-            dense.append(fill_dense(layer, weights, device=device, dtype=dtype))
     width = model.spec.hidden * len(settings.pooling)
-    for layer in dense:
-        if layer.inputs != width:
-            raise FolderError(
-                f"{folder.path}: a dense layer takes {layer.inputs} columns and gets {width}"
-            )
-        width = layer.outputs
-    settings = replace(settings, max_length=longest, dense=tuple(dense))
+    settings = replace(
+        settings,
+        max_length=longest,
+        dense=read_dense(folder.parts, opener, width=width, device=device, dtype=dtype),
+        layer_mix=_read_mix(folder, opener),
+    )
     return LoadedFolder(folder, model, settings)
 
 
-def _read_tokenizer(folder: Folder) -> Tokenizer:
+def read_dense(
+    parts: SentenceFolder, opener: Opener, *, width: int, device: str, dtype: torch.dtype
+) -> tuple[DenseLayer, ...]:
+    """The dense layers after a pooling of that width, with their weights."""
+    from bertsmith.folders.load_weights import fill_dense
+
+    layers = []
+    for layer, place in zip(
+        parts.settings.dense if parts.settings else (), parts.dense, strict=True
+    ):
+        with opener(place) as weights:
+            layers.append(fill_dense(layer, weights, device=device, dtype=dtype))
+        if layer.inputs != width:
+            raise FolderError(
+                f"{place.path}: this dense layer takes {layer.inputs} columns and gets {width}"
+            )
+        width = layer.outputs
+    return tuple(layers)
+
+
+def _read_mix(folder: ModelFolder, opener: Opener) -> tuple[float, ...] | None:
+    """The weights of the embeddings and of every layer, if the folder mixes layers."""
+    import torch
+
+    from bertsmith.folders.load_weights import read_exactly
+
+    mix = folder.parts.mix
+    if mix is None:
+        return None
+    if mix.layers != folder.spec.layers:
+        raise FolderError(
+            f"{mix.folder.path}: the mix is one of {mix.layers} layers, and the model has "
+            f"{folder.spec.layers}; they belong to different models"
+        )
+    if folder.config.get("output_hidden_states") is not True:
+        raise FolderError(
+            f"{folder.path}: the mix of layers has no effect in sentence-transformers unless "
+            f'{CONFIG} has "output_hidden_states": true; add that, or remove WeightedLayerPooling '
+            f"from {MODULES}"
+        )
+    shapes = {"layer_weights": (mix.layers + 1 - mix.start,)}
+    with opener(mix.folder) as weights:
+        stored = read_exactly(weights, shapes, device="cpu", dtype=torch.float64)
+    return (*[0.0] * mix.start, *stored["layer_weights"].tolist())
+
+
+def read_tokenizer(folder: Folder) -> Tokenizer:
+    """The tokenizer from the files of a folder."""
     from bertsmith.text.tokenizer import Tokenizer
 
     return Tokenizer.from_safe_folder(folder)

@@ -6,7 +6,7 @@ activations are looked up in the tables below, and what is not there is refused 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
 from bertsmith.errors import FolderError
@@ -44,21 +44,43 @@ _MODULE_HOMES = (
     "sentence_transformers.base.modules",
     "sentence_transformers.sentence_transformer.modules",
 )
-_MODULE_KINDS = ("Transformer", "Pooling", "Dense", "Normalize", "Dropout")
+_MODULE_FILES = {  # the module of each kind inside its home
+    "Transformer": "transformer",
+    "WeightedLayerPooling": "weighted_layer_pooling",
+    "StaticEmbedding": "static_embedding",
+    "Pooling": "pooling",
+    "Dense": "dense",
+    "Normalize": "normalize",
+    "Dropout": "dropout",
+}
 # Before one config for all, the file was called after the model inside.
-_TRANSFORMER_CONFIGS = tuple(
+TRANSFORMER_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 
 
 @dataclass(frozen=True, slots=True)
+class LayerMixPlace:
+    """Where the weights of a layer mix lie, and the first hidden state they are for."""
+
+    folder: Folder
+    start: int
+    layers: int
+
+
+@dataclass(frozen=True, slots=True)
 class SentenceFolder:
-    """Where the parts of a sentence model lie: the transformer and its dense layers."""
+    """Where the parts of a sentence model lie: the transformer and its dense layers.
+
+    `static`: there is no transformer but a table of token vectors.
+    """
 
     settings: SentenceSettings | None
     transformer: Folder
     dense: tuple[Folder, ...] = ()
+    mix: LayerMixPlace | None = None
+    static: bool = False
 
 
 def read_sentence(folder: Folder) -> SentenceFolder:
@@ -67,29 +89,56 @@ def read_sentence(folder: Folder) -> SentenceFolder:
         return SentenceFolder(None, folder)
     steps = _steps(folder)
     kinds = [kind for kind, _ in steps if kind != "Dropout"]  # dropout does nothing at inference
-    form = ["Transformer", "Pooling", *["Dense"] * kinds.count("Dense")]
-    if kinds not in (form, [*form, "Normalize"]):
-        raise FolderError(
-            f"{folder.path / MODULES}: the modules {', '.join(kinds) or '(none)'} do not follow "
-            "Transformer, Pooling, Dense ..., Normalize; this order is not supported"
-        )
+    _check_order(kinds, where=str(folder.path / MODULES))
     by_kind = {kind: place for kind, place in steps if kind != "Dense"}
-    transformer = by_kind["Transformer"] or folder
     dense = tuple(place or folder for kind, place in steps if kind == "Dense")
-    pooling, pools_prompt = _read_pooling(by_kind["Pooling"] or folder)
     if by_kind.get("Normalize") is not None:
         _check_normalize(cast("Folder", by_kind["Normalize"]))
-    length, lowercase = _read_transformer(transformer)
     settings = SentenceSettings(
-        pooling=pooling,
         normalize="Normalize" in kinds,
-        max_length=length,
-        lowercase=lowercase,
         dense=tuple(_read_dense(place) for place in dense),
-        pools_prompt=pools_prompt,
         **_read_model_config(folder),
     )
-    return SentenceFolder(settings, transformer, dense)
+    if "StaticEmbedding" in kinds:
+        return SentenceFolder(settings, by_kind["StaticEmbedding"] or folder, dense, static=True)
+    transformer = by_kind["Transformer"] or folder
+    pooling, pools_prompt = _read_pooling(by_kind["Pooling"] or folder)
+    length, lowercase = _read_transformer(transformer)
+    settings = replace(
+        settings,
+        pooling=pooling,
+        pools_prompt=pools_prompt,
+        max_length=length,
+        lowercase=lowercase,
+    )
+    mix = None
+    if "WeightedLayerPooling" in kinds:
+        mix = _read_mix(by_kind["WeightedLayerPooling"] or folder)
+    return SentenceFolder(settings, transformer, dense, mix)
+
+
+def _check_order(kinds: list[str], *, where: str) -> None:
+    dense = ["Dense"] * kinds.count("Dense")
+    starts = (
+        ["Transformer", "Pooling"],
+        ["Transformer", "WeightedLayerPooling", "Pooling"],
+        ["StaticEmbedding"],
+    )
+    forms = [[*start, *dense, *end] for start in starts for end in ([], ["Normalize"])]
+    if kinds not in forms:
+        raise FolderError(
+            f"{where}: the modules {', '.join(kinds) or '(none)'} do not follow Transformer (or "
+            "StaticEmbedding alone), WeightedLayerPooling, Pooling, Dense ..., Normalize; this "
+            "order is not supported"
+        )
+
+
+def module_folders(folder: Folder) -> list[Folder]:
+    """The folder itself and those of its modules, in their order."""
+    found = [folder]
+    if folder.has(MODULES):
+        found += [place for _, place in _steps(folder) if place is not None]
+    return found
 
 
 def _steps(folder: Folder) -> list[tuple[str, Folder | None]]:
@@ -117,12 +166,12 @@ def _steps(folder: Folder) -> list[tuple[str, Folder | None]]:
 def _kind(name: object, *, where: str) -> str:
     """The last word of a module type, if its home is one that sentence-transformers has used."""
     for home in _MODULE_HOMES:
-        for kind in _MODULE_KINDS:
-            if name in (f"{home}.{kind}", f"{home}.{kind.lower()}.{kind}", f"{home}.{kind}.{kind}"):
+        for kind, file in _MODULE_FILES.items():
+            if name in (f"{home}.{kind}", f"{home}.{file}.{kind}", f"{home}.{kind}.{kind}"):
                 return kind
     raise FolderError(
         f"{where}: the module type {ascii(name)[:120]} is not supported, and no code is loaded "
-        f"from a folder; supported: {', '.join(_MODULE_KINDS)} of sentence-transformers"
+        f"from a folder; supported: {', '.join(_MODULE_FILES)} of sentence-transformers"
     )
 
 
@@ -154,6 +203,18 @@ def _read_pooling(folder: Folder) -> tuple[tuple[PoolingKind, ...], bool]:
     return kinds, _flag(config, "include_prompt", True, where=str(where))
 
 
+def _read_mix(folder: Folder) -> LayerMixPlace:
+    config = folder.json_object("config.json")
+    where = str(folder.path / "config.json")
+    known = {"embedding_dimension", "word_embedding_dimension", "layer_start", "num_hidden_layers"}
+    _refuse_unknown(config, known, where=where)
+    layers = _count({"num_hidden_layers": 12, **config}, "num_hidden_layers", where=where)
+    start = config.get("layer_start", 4)
+    if type(start) is not int or not 0 <= start <= layers:
+        raise FolderError(f"{where}: layer_start must be from 0 to {layers}, not {start!r}")
+    return LayerMixPlace(folder, start, layers)
+
+
 def _read_dense(folder: Folder) -> DenseLayer:
     config = folder.json_object("config.json")
     where = str(folder.path / "config.json")
@@ -165,8 +226,6 @@ def _read_dense(folder: Folder) -> DenseLayer:
             raise FolderError(
                 f"{where}: {key} is {ascii(config[key])[:60]}; only the text vector is"
             )
-    if _flag(config, "use_residual", False, where=where):
-        raise FolderError(f"{where}: use_residual is not supported")
     named = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if not isinstance(named, str) or named not in ACTIVATIONS:
         raise FolderError(
@@ -178,6 +237,7 @@ def _read_dense(folder: Folder) -> DenseLayer:
         outputs=_count(config, "out_features", where=where),
         activation=ACTIVATIONS[named],
         has_bias=_flag(config, "bias", True, where=where),
+        residual=_flag(config, "use_residual", False, where=where),
     )
 
 
@@ -193,7 +253,7 @@ def _check_normalize(folder: Folder) -> None:
 
 def _read_transformer(folder: Folder) -> tuple[int | None, bool]:
     """The longest text and whether texts are lowered first, from whichever file this age used."""
-    name = next((name for name in _TRANSFORMER_CONFIGS if folder.has(name)), None)
+    name = next((name for name in TRANSFORMER_CONFIGS if folder.has(name)), None)
     if name is None:
         return None, False
     config = folder.json_object(name)

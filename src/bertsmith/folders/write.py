@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bertsmith import __version__
-from bertsmith.errors import ConfigError, TensorMismatchError
+from bertsmith.errors import TensorMismatchError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import MEGABYTE
 from bertsmith.folders.extras import NOTHING, OWN, Extras
@@ -50,28 +50,44 @@ def save_model(
     (xlm-roberta of roberta); `extras` is what training adds to a published model.
     """
     tensors = published_state(model)
-    _check_finite(tensors)
     config = config_from_spec(
         model.variant, model.spec, heads=model.head_specs, labels=labels, model_type=model_type
     )
     config["dtype"] = config["torch_dtype"] = _dtype_name(tensors)
     files: dict[str, Any] = {"config.json": config}
     files[OWN] = {"version": __version__, "variant": model.variant.name, **extras.json}
-    weights = {SINGLE: tensors}
-    for name, part in extras.tensors.items():
-        _check_finite(part)
-        weights[name] = dict(part)
+    weights: dict[str, Mapping[str, Tensor]] = {SINGLE: tensors, **extras.tensors}
     if sentence is not None:
-        files |= sentence_files(sentence, hidden=model.spec.hidden)
-        weights |= _dense_weights(sentence)
+        stored = sentence_files(sentence, hidden=model.spec.hidden, layers=model.spec.layers)
+        files |= stored.json
+        weights |= stored.tensors
+        if sentence.layer_mix is not None:
+            config["output_hidden_states"] = True  # else sentence-transformers ignores the mix
+    tokenizers = {} if tokenizer is None else {"": tokenizer}
+    write_folder(Path(path), files, weights, tokenizers, overwrite=overwrite)
+
+
+def write_folder(
+    path: Path,
+    files: Mapping[str, Any],
+    weights: Mapping[str, Mapping[str, Tensor]],
+    tokenizers: Mapping[str, Tokenizer],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """A whole folder or nothing: JSON and tensors by path, tokenizers by the folder they are in."""
+    for part in weights.values():
+        _check_finite(part)
     needed = sum(data_size(part) for part in weights.values()) + _OTHER_FILES
-    with staged_folder(Path(path), needed=needed, overwrite=overwrite) as staging:
-        if tokenizer is not None:
-            tokenizer.save(staging)
+    with staged_folder(path, needed=needed, overwrite=overwrite) as staging:
+        for place, tokenizer in tokenizers.items():
+            (staging / place).mkdir(exist_ok=True)
+            tokenizer.save(staging / place)
         for name, content in files.items():
             (staging / name).parent.mkdir(exist_ok=True)
             write_file(staging / name, (json.dumps(content, indent=2) + "\n").encode())
         for name, part in weights.items():
+            (staging / name).parent.mkdir(exist_ok=True)
             write_tensors(staging / name, part)
 
 
@@ -87,19 +103,6 @@ def _check_finite(tensors: Mapping[str, Tensor]) -> None:
             raise TensorMismatchError(f"{name} is {tensor.dtype}; only floats are stored")
         if tensor.is_meta or not bool(torch.isfinite(tensor).all()):
             raise TensorMismatchError(f"{name} holds values that are not finite; nothing was saved")
-
-
-def _dense_weights(sentence: SentenceSettings) -> dict[str, dict[str, Tensor]]:
-    found: dict[str, dict[str, Tensor]] = {}
-    for number, layer in enumerate(sentence.dense, start=2):
-        if layer.weight is None or (layer.bias is None) == layer.has_bias:
-            raise ConfigError(f"dense layer {number} has no weights; load the folder to get them")
-        tensors = {"linear.weight": layer.weight}
-        if layer.bias is not None:
-            tensors["linear.bias"] = layer.bias
-        _check_finite(tensors)
-        found[f"{number}_Dense/{SINGLE}"] = tensors
-    return found
 
 
 def _dtype_name(tensors: Mapping[str, Tensor]) -> str:

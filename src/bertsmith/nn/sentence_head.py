@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertsmith.errors import unknown
+from bertsmith.errors import ConfigError, unknown
 from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.pooling import pool
 
@@ -34,6 +34,14 @@ class DenseWeights(Protocol):
     def bias(self) -> Tensor | None:
         """(W,), if it has one."""
 
+    @property
+    def residual(self) -> bool:
+        """Whether the input is added to the output."""
+
+    @property
+    def residual_weight(self) -> Tensor | None:
+        """(W, D), what the input is multiplied by first, where widths differ."""
+
 
 @dataclass(frozen=True, slots=True)
 class SentenceHead:
@@ -48,10 +56,25 @@ class SentenceHead:
         if skipped:
             rows, lengths = _without_prompt(rows, lengths, skipped)
         parts = [pool(kind, rows, lengths) for kind in self.pooling]
-        vectors = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+        return self.finish(torch.cat(parts, dim=1) if len(parts) > 1 else parts[0])
+
+    def finish(self, vectors: Tensor) -> Tensor:
+        """What follows the pooling: (B, D) -> (B, W)."""
         for layer in self.dense:
             vectors = _dense(layer, vectors)
         return F.normalize(vectors, dim=1) if self.normalize else vectors
+
+
+def mix_layers(layers: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """The weighted mean of the hidden states of all layers: N + 1 of (T, D) -> (T, D)."""
+    if len(layers) != len(weights):
+        raise ConfigError(
+            f"the mix has {len(weights)} weights; this encoder has {len(layers)} layers of hidden "
+            "states, the embeddings among them"
+        )
+    total = sum(weights)
+    parts = [layer * (w / total) for layer, w in zip(layers, weights, strict=True) if w]
+    return torch.stack(parts).sum(dim=0) if len(parts) > 1 else parts[0]
 
 
 def _without_prompt(
@@ -71,7 +94,13 @@ def _dense(layer: DenseWeights, vectors: Tensor) -> Tensor:
         raise ValueError("the dense layer was read without its weights")
     weight = layer.weight.to(vectors.device, vectors.dtype)
     bias = None if layer.bias is None else layer.bias.to(vectors.device, vectors.dtype)
-    return find_activation(layer.activation)(F.linear(vectors, weight, bias))
+    result = find_activation(layer.activation)(F.linear(vectors, weight, bias))
+    if not layer.residual:
+        return result
+    if layer.residual_weight is None:
+        return result + vectors
+    through = layer.residual_weight.to(vectors.device, vectors.dtype)
+    return result + F.linear(vectors, through)
 
 
 def similarity(kind: str, first: Vectors, second: Vectors) -> Vectors:

@@ -5,25 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
-from bertsmith.errors import TextError, unknown
+from bertsmith.errors import ConfigError, TextError, unknown
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.nn.sentence_head import similarity
-from bertsmith.runtime.engines.batches import pack_rows
-from bertsmith.runtime.engines.engine import batch_budget
 from bertsmith.runtime.host import Host
+from bertsmith.runtime.text_vectors import EncoderVectors, TableVectors, TextVectors
 from bertsmith.text.grouping import groups
-
-if TYPE_CHECKING:
-    from bertsmith.models.build import Model
-    from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -69,53 +63,145 @@ class EncodingAccount:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorOptions:
+    """What a call may set: see `Embedder.encode`."""
+
+    prompt: str | None = None
+    batch_size: int | None = None
+    normalize: bool | None = None
+    truncate_dim: int | None = None
+
+
 class Embedder:
     """Turns texts into vectors; any number of threads may use one at once."""
 
-    def __init__(self, host: Host, settings: SentenceSettings | None = None) -> None:
-        self.host = host
+    def __init__(
+        self, source: Host | TableVectors, settings: SentenceSettings | None = None
+    ) -> None:
+        """`source` is a loaded encoder or a table of static vectors."""
         self.settings = settings or SentenceSettings()
-        self.max_length = _limit(host.model, host.tokenizer, self.settings)
+        self._source: TextVectors = (
+            source
+            if isinstance(source, TableVectors)
+            else EncoderVectors(source, self.settings.layer_mix)
+        )
+        limits = (self.settings.max_length, self._source.longest)
+        self.max_length = min((limit for limit in limits if limit is not None), default=None)
         self._head = self.settings.head()
-
-    @torch.inference_mode()
-    def _pooled(self, hidden: Tensor, lengths: Sequence[int], skipped: int) -> Tensor:
-        """Rows of a batch (T, D) -> (B, W), without the first `skipped` rows of each text."""
-        return self._head(hidden, lengths, skipped)
 
     @property
     def dimension(self) -> int:
         """The width of a vector."""
-        return self.settings.width(self.host.model.spec.hidden)
+        return self.settings.width(self._source.width)
 
     @property
     def engine(self) -> str:
         """The engine in use now."""
-        return self.host.engine.name
+        return self._source.engine
+
+    def settle(self, tokens: int, texts: int) -> str:
+        """Select the engine for that much work for good; its name, with torch's rounding.
+
+        What is computed by one engine in the same batches is equal to the last bit.
+        """
+        return self._source.settle(tokens, texts)
 
     def encode(
         self,
         texts: str | Sequence[str],
         *,
         prompt: str | None = None,
+        batch_size: int | None = None,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
     ) -> Vectors:
         """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
 
-        `prompt` names one of the model's prompts; `account` is filled with what the call did.
+        `prompt` names one of the model's prompts. `batch_size` limits the texts of a batch, which
+        is filled by tokens. `truncate_dim` returns the first columns only. `normalize` returns
+        vectors of length one (True, after truncation), or as they are before normalization
+        (False); None is what the model's folder says. `account` is filled with what the call did.
         """
         if isinstance(texts, str):
-            single: Vectors = self.encode([texts], prompt=prompt, account=account)[0]
-            return single
+            texts, single = [texts], True
+        else:
+            single = False
+        options = VectorOptions(
+            prompt=prompt, batch_size=batch_size, normalize=normalize, truncate_dim=truncate_dim
+        )
+        vectors = self._encode(texts, self._checked(options), progress, account)
+        first: Vectors = vectors[0] if single else vectors
+        return first
+
+    def encode_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
+        progress: Progress | None = None,
+        account: EncodingAccount | None = None,
+    ) -> Iterator[Vectors]:
+        """Any number of texts in bounded memory: yields (k, D) blocks in order.
+
+        Equal texts are computed once in each block of 16,384; the rest is as in `encode`.
+        """
+        options = VectorOptions(
+            prompt=prompt, batch_size=batch_size, normalize=normalize, truncate_dim=truncate_dim
+        )
+        return self._stream(texts, self._checked(options), progress, account)
+
+    def _stream(
+        self,
+        texts: Iterable[str],
+        options: VectorOptions,
+        progress: Progress | None,
+        account: EncodingAccount | None,
+    ) -> Iterator[Vectors]:
+        if account is not None:  # also of no texts
+            account.max_length, account.engine = self.max_length, self.engine
+        done = 0
+        for block in _blocks(texts):
+            shown = None if progress is None else _shifted(progress, done)
+            yield self._encode(block, options, shown, account)
+            done += len(block)
+
+    def _checked(self, options: VectorOptions) -> VectorOptions:
+        """Refuse what cannot be computed before the first text is read."""
+        prompt = options.prompt
+        if prompt is not None and prompt not in self.settings.prompts:
+            raise unknown("prompt of this model", prompt, self.settings.prompts)
+        if options.batch_size is not None and options.batch_size < 1:
+            raise ConfigError(f"batch_size must be at least 1, not {options.batch_size}")
+        dimension = options.truncate_dim
+        if dimension is not None and not 1 <= dimension <= self.dimension:
+            raise ConfigError(
+                f"truncate_dim must be from 1 to {self.dimension}, the width of a vector of this "
+                f"model, not {dimension}"
+            )
+        return options
+
+    def _encode(
+        self,
+        texts: Sequence[str],
+        options: VectorOptions,
+        progress: Progress | None,
+        account: EncodingAccount | None,
+    ) -> Vectors:
         # Equal texts are computed once: each is looked up by the number of its first appearance.
         first: dict[str, int] = {}
         numbers = [first.setdefault(_text(text), len(first)) for text in texts]
-        distinct = np.empty((len(first), self.dimension), dtype=np.float32)
+        width = options.truncate_dim or self.dimension
+        distinct = np.empty((len(first), width), dtype=np.float32)
         done = 0
         own = EncodingAccount(max_length=self.max_length, engine=self.engine)
         counts = np.bincount(numbers, minlength=len(first)) if numbers else np.zeros(0, np.int64)
-        for vectors, part in self._chunks(first, prompt, counts, progress):
+        for vectors, part in self._chunks(first, options, counts, progress):
             distinct[done : done + len(vectors)] = vectors
             done += len(vectors)
             own.add(part)
@@ -124,30 +210,6 @@ class Embedder:
         if own.cut_texts:
             log.warning("%s; raise max_length or split them", own.cuts())
         return distinct if len(first) == len(numbers) else distinct[numbers]
-
-    def encode_stream(
-        self,
-        texts: Iterable[str],
-        *,
-        prompt: str | None = None,
-        progress: Progress | None = None,
-        account: EncodingAccount | None = None,
-    ) -> Iterator[Vectors]:
-        """Any number of texts in bounded memory: yields (k, D) blocks in order.
-
-        Equal texts are computed once in each block of 16,384.
-        """
-        if account is not None:  # also of no texts
-            account.max_length, account.engine = self.max_length, self.engine
-        done = 0
-        for block in _blocks(texts):
-            yield self.encode(
-                block,
-                prompt=prompt,
-                progress=None if progress is None else _shifted(progress, done),
-                account=account,
-            )
-            done += len(block)
 
     def similarity(
         self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
@@ -164,32 +226,30 @@ class Embedder:
     def _chunks(
         self,
         texts: Iterable[str],
-        prompt: str | None,
+        options: VectorOptions,
         counts: NDArray[np.int64],
         progress: Progress | None,
     ) -> Iterator[tuple[Vectors, EncodingAccount]]:
-        prefix, skipped = self._prompt(prompt)
+        prefix, skipped = self._prompt(options.prompt)
+        head = self._head if options.normalize is None else replace(self._head, normalize=False)
         seen = finished = 0
         for block in _blocks(texts):
             start = time.perf_counter()
-            ids, cuts = self.host.tokenizer.fast_ids(
+            ids, cuts = self._source.tokenizer.fast_ids(
                 [self._prepared(prefix, text) for text in block], self.max_length
             )
             weights = counts[seen : seen + len(block)]
             seen += len(block)
             tokens = sum(map(len, ids))
             prepared = time.perf_counter()
-            engine = self.host.prepare(self.host.flops(tokens, len(ids)))
+            self._source.prepare(tokens, len(ids))
             prepared = time.perf_counter() - prepared
-            vectors = np.empty((len(block), self.dimension), dtype=np.float32)
-            ended = self.host.run(
-                engine,
-                pack_rows(ids, budget=batch_budget(engine, tokens)),
-                lambda batch, hidden: self._pooled(hidden, batch.lengths, skipped),
-            )
-            for batch, part in ended:
-                vectors[list(batch.texts)] = part.cpu().numpy()
-                finished += int(weights[list(batch.texts)].sum())
+            vectors = np.empty((len(block), options.truncate_dim or self.dimension), np.float32)
+            for places, part in self._source.vectors(
+                ids, head, skipped=skipped, batch_size=options.batch_size
+            ):
+                vectors[list(places)] = _finished(part, options).cpu().numpy()
+                finished += int(weights[list(places)].sum())
                 if progress:
                     progress(finished)
             lost = np.array(cuts, dtype=np.int64)
@@ -204,7 +264,7 @@ class Embedder:
                     max_length=self.max_length,
                     seconds=time.perf_counter() - start - prepared,
                     preparation=prepared,
-                    engine=engine.name,
+                    engine=self.engine,
                 ),
             )
 
@@ -213,12 +273,10 @@ class Embedder:
         chosen = name if name is not None else self.settings.default_prompt
         if chosen is None:
             return "", 0
-        if chosen not in self.settings.prompts:
-            raise unknown("prompt of this model", chosen, self.settings.prompts)
         prefix = self.settings.prompts[chosen]
         if self.settings.pools_prompt or not prefix:
             return prefix, 0
-        ids, _ = self.host.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
+        ids, _ = self._source.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
         return prefix, len(ids[0]) - 1  # all but the closing special token
 
     def _prepared(self, prefix: str, text: str) -> str:
@@ -226,11 +284,11 @@ class Embedder:
         return whole.lower() if self.settings.lowercase else whole
 
 
-def _limit(model: Model, tokenizer: Tokenizer, settings: SentenceSettings) -> int | None:
-    """The longest text in tokens: the limit of the folder, within the number of positions."""
-    limits = [settings.max_length, model.spec.longest, tokenizer.model_max_length]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
+def _finished(vectors: Tensor, options: VectorOptions) -> Tensor:
+    """(B, W) -> (B, W) or fewer columns, of length one if that is wanted."""
+    if options.truncate_dim is not None:
+        vectors = vectors[:, : options.truncate_dim]
+    return F.normalize(vectors, dim=1) if options.normalize else vectors
 
 
 def _text(text: object) -> str:

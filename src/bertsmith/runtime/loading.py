@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 import torch
 
-from bertsmith.errors import HardwareError, unknown
+from bertsmith.errors import FolderError, HardwareError, unknown
 from bertsmith.folders import read
-from bertsmith.folders.read import LoadedFolder
+from bertsmith.folders.read import ModelFolder
+from bertsmith.folders.static import is_static, load_static
 from bertsmith.runtime.embedder import Embedder, EncodingAccount, Progress, Vectors
 from bertsmith.runtime.host import Host
 from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, weights_dtype
+from bertsmith.runtime.text_vectors import TableVectors
 
 if TYPE_CHECKING:
     from bertsmith.models.build import Model
@@ -35,13 +37,29 @@ class LoadedModel:
     FolderError. `close`, or a `with` block, ends the worker threads at once.
     """
 
-    def __init__(self, host: Host, loaded: LoadedFolder) -> None:
-        self.host = host
-        self.embedder = Embedder(host, loaded.sentence)
-        self._folder = loaded.folder
+    def __init__(
+        self, embedder: Embedder, tokenizer: Tokenizer, encoder: tuple[Host, ModelFolder] | None
+    ) -> None:
+        """`encoder` is None in a model of static vectors."""
+        self.embedder = embedder
+        self.tokenizer = tokenizer
+        self._encoder = encoder
         self._lock = threading.Lock()
         self._predictor: ModelPredictor | None = None
         self._masked: MaskedModel | None = None
+
+    @property
+    def host(self) -> Host:
+        """The encoder in memory, with its engine and workers."""
+        return self._hosted()[0]
+
+    def _hosted(self) -> tuple[Host, ModelFolder]:
+        if self._encoder is None:
+            raise FolderError(
+                "this model is a table of static vectors and has no encoder: it can encode and "
+                "compare texts; load the model it was made from for the rest"
+            )
+        return self._encoder
 
     @property
     def model(self) -> Model:
@@ -49,14 +67,9 @@ class LoadedModel:
         return self.host.model
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer."""
-        return self.host.tokenizer
-
-    @property
     def engine(self) -> str:
         """The name of the engine in use now."""
-        return self.host.engine.name
+        return self.embedder.engine
 
     @property
     def dimension(self) -> int:
@@ -69,7 +82,7 @@ class LoadedModel:
         from bertsmith.runtime.predictor import predictor_of  # not needed for vectors
 
         with self._lock:
-            self._predictor = self._predictor or predictor_of(self.host, self._folder)
+            self._predictor = self._predictor or predictor_of(*self._hosted())
             return self._predictor
 
     @property
@@ -78,7 +91,7 @@ class LoadedModel:
         from bertsmith.runtime.mask_filling import MaskedModel
 
         with self._lock:
-            self._masked = self._masked or MaskedModel.of(self.host, self._folder)
+            self._masked = self._masked or MaskedModel.of(*self._hosted())
             return self._masked
 
     def encode(
@@ -86,25 +99,50 @@ class LoadedModel:
         texts: str | Sequence[str],
         *,
         prompt: str | None = None,
+        batch_size: int | None = None,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
     ) -> Vectors:
         """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
 
-        `prompt` names one of the model's prompts; `account` is filled with what the call did.
+        `prompt` names one of the model's prompts. `batch_size` limits the texts of a batch, which
+        is filled by tokens. `truncate_dim` returns the first columns only. `normalize` returns
+        vectors of length one (True, after truncation), or as they are before normalization
+        (False); None is what the model's folder says. `account` is filled with what the call did.
         """
-        return self.embedder.encode(texts, prompt=prompt, progress=progress, account=account)
+        return self.embedder.encode(
+            texts,
+            prompt=prompt,
+            batch_size=batch_size,
+            normalize=normalize,
+            truncate_dim=truncate_dim,
+            progress=progress,
+            account=account,
+        )
 
     def encode_stream(
         self,
         texts: Iterable[str],
         *,
         prompt: str | None = None,
+        batch_size: int | None = None,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
     ) -> Iterator[Vectors]:
-        """Any number of texts in bounded memory: yields (k, D) blocks in order."""
-        return self.embedder.encode_stream(texts, prompt=prompt, progress=progress, account=account)
+        """Any number of texts in bounded memory: yields (k, D) blocks in order; see `encode`."""
+        return self.embedder.encode_stream(
+            texts,
+            prompt=prompt,
+            batch_size=batch_size,
+            normalize=normalize,
+            truncate_dim=truncate_dim,
+            progress=progress,
+            account=account,
+        )
 
     def similarity(
         self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
@@ -128,7 +166,8 @@ class LoadedModel:
 
     def close(self) -> None:
         """End the worker threads."""
-        self.host.close()
+        if self._encoder is not None:
+            self._encoder[0].close()
 
     def __enter__(self) -> Self:
         return self
@@ -156,6 +195,10 @@ def load(
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
     where = _device(device)
+    if is_static(name):
+        static = load_static(name, device=str(where))
+        table = TableVectors(static.table, static.tokenizer)
+        return LoadedModel(Embedder(table, static.settings), static.tokenizer, None)
     loaded = read.load_model(name, device=str(where), dtype=weights_dtype(where, precision))
     if loaded.folder.sentence is None:
         log.info("%s has no pooling settings; using mean pooling", loaded.folder.path)
@@ -168,7 +211,8 @@ def load(
         notice=notice,
     )
     log.debug("%s on %s", loaded.folder.path, host.engine.name)  # no engine: an error now
-    return LoadedModel(host, loaded)
+    embedder = Embedder(host, loaded.sentence)
+    return LoadedModel(embedder, loaded.tokenizer, (host, loaded.folder))
 
 
 def load_model(

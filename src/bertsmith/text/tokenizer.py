@@ -124,6 +124,11 @@ class Tokenizer:
         other._segmenter = segmenter
         return other
 
+    def bare(self) -> Tokenizer:
+        """The same tokenizer without special tokens around a text."""
+        state = {**self._source.state, "post_processor": None}
+        return Tokenizer(replace(self._source, state=state), segmenter=self._segmenter)
+
     def add_tokens(self, tokens: Sequence[str]) -> Tokenizer:
         """A tokenizer with extra tokens that match in texts; new ids follow the last one."""
         added = list(self._source.state["added_tokens"])

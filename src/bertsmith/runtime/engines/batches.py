@@ -46,9 +46,18 @@ class RowBatch:
         )
 
 
-def pack_rows(ids: Sequence[Ids], *, budget: int) -> list[RowBatch]:
-    """Texts as batches of at most `budget` tokens, the longest first (see `nn.packing`)."""
-    return [row_batch(numbers, ids) for numbers in pack([len(text) for text in ids], budget)]
+def pack_rows(ids: Sequence[Ids], *, budget: int, most_texts: int | None = None) -> list[RowBatch]:
+    """Texts as batches of at most `budget` tokens, the longest first (see `nn.packing`).
+
+    `most_texts` divides batches of more texts.
+    """
+    batches = []
+    for numbers in pack([len(text) for text in ids], budget):
+        size = most_texts or len(numbers)
+        batches += [
+            row_batch(numbers[start : start + size], ids) for start in range(0, len(numbers), size)
+        ]
+    return batches
 
 
 def row_batch(numbers: Sequence[int], ids: Sequence[Ids]) -> RowBatch:
