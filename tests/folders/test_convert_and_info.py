@@ -126,6 +126,17 @@ def test_convert_says_errors_in_one_line(
     assert capsys.readouterr().err.startswith("error: there is no folder")
 
 
+def test_convert_to_transformers_refuses_what_it_does_not_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(tiny_model("nezha"), tiny_tokenizer(), tmp_path / "nezha")
+    assert run("convert", str(tmp_path / "nezha"), str(tmp_path / "x"), "--to", "transformers") == 2
+    assert "transformers has no model type 'nezha'" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+    save_model(tiny_model("bert"), tiny_tokenizer(), tmp_path / "bert")
+    assert run("convert", str(tmp_path / "bert"), str(tmp_path / "y"), "--to", "transformers") == 0
+
+
 def test_info_of_the_installed_model_as_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("info", "all-MiniLM-L6-v2") == 0
     rows = dict(line.split("\t", 1) for line in capsys.readouterr().out.splitlines())

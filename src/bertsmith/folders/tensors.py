@@ -87,7 +87,9 @@ def open_weights(folder: Folder) -> Weights:
     except BaseException:
         files.close()
         raise
-    return Weights(str(folder.path), stored, files)
+    # Empty tensors hold nothing: they mark heads that transformers does not have (folders/write).
+    filled = {name: one for name, one in stored.items() if 0 not in one.place.shape}
+    return Weights(str(folder.path), filled, files)
 
 
 def open_weights_file(folder: Folder, name: str, *, source: str) -> Weights:

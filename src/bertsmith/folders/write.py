@@ -13,13 +13,13 @@ from bertsmith import __version__
 from bertsmith.errors import TensorMismatchError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import MEGABYTE
-from bertsmith.folders.extras import NOTHING, OWN, Extras
+from bertsmith.folders.extras import HEAD, NOTHING, OWN, Extras
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE
 from bertsmith.models.config.keys import config_from_spec
 from bertsmith.models.config.labels import NO_LABELS, Labels
-from bertsmith.models.names import published_state
+from bertsmith.models.names import published_state, to_published
 from bertsmith.models.sentence_spec import SentenceSettings
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bertsmith.text.tokenizer import Tokenizer
 
 
+CLASSIFIERS = ("sequence", "token", "span")
 _METADATA = {"format": "pt"}  # some readers refuse a file without it
 _OTHER_FILES = 8 * MEGABYTE  # a generous guess at tokenizer and settings, for the room check
 
@@ -50,6 +51,8 @@ def save_model(
     (xlm-roberta of roberta); `extras` is what training adds to a published model.
     """
     tensors = published_state(model)
+    if HEAD in extras.tensors and not model.head_specs:
+        tensors |= _refusal(model)
     config = config_from_spec(
         model.variant, model.spec, heads=model.head_specs, labels=labels, model_type=model_type
     )
@@ -94,6 +97,16 @@ def write_folder(
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """A new safetensors file of these tensors."""
     write_file(path, *file_blocks(tensors, _METADATA))
+
+
+def _refusal(model: Model) -> dict[str, Tensor]:
+    """Empty tensors in the place of published heads.
+
+    transformers would draw a random head for a folder whose head it does not have, and load it. A
+    tensor of the wrong shape is an error there; as an encoder, the folder still loads.
+    """
+    heads = [f"heads.{kind}.output.weight" for kind in CLASSIFIERS if kind in model.variant.heads]
+    return {to_published(model.variant, name): torch.empty(0) for name in heads}
 
 
 def _check_finite(tensors: Mapping[str, Tensor]) -> None:

@@ -37,6 +37,7 @@ from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes, with_meta
 from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.published import published_task
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
@@ -193,15 +194,32 @@ def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:
     home = folder.parts.transformer
     section = read_task(home)
     if section is None:
-        raise FolderError(
-            f"{home.path} was not fine-tuned with bertsmith, so it has no task; "
-            "`bertsmith finetune DATA --model M --out DIR` makes such a folder"
-        )
+        return _published_predictor(host, folder)
     tables: dict[str, dict[str, int]] = section.get("meta", {})
     model = _task_model(host.model, folder.path, section, tables)
     _fill(model, read_task_head(home, section), str(home.path / HEAD))
     lengths = _settings(LengthSettings, section, "length", home.path)
     return ModelPredictor(host, model, lengths=lengths, tables=tables)
+
+
+def _published_predictor(host: Host, folder: ModelFolder) -> ModelPredictor:
+    """The predictor of a folder that transformers fine-tuned: its head and labels name the task."""
+    task = published_task(host.model, folder.reading.labels)
+    if task is None:
+        raise FolderError(
+            f"{folder.path} was not fine-tuned: it has no head for a task; "
+            "`bertsmith finetune DATA --model M --out DIR` makes a folder that has"
+        )
+    lengths = LengthSettings(max_length=folder.longest() or LengthSettings().max_length)
+    model = TaskModel(
+        host.model,
+        task,
+        vector=VectorSettings(),
+        head=HeadSettings(),
+        lengths=lengths,
+        meta_sizes={},
+    )
+    return ModelPredictor(host, model, lengths=lengths, tables={})
 
 
 def _task_model(model: Model, path: Path, section: dict[str, Any], tables: MetaTables) -> TaskModel:

@@ -153,6 +153,7 @@ KIND = TaskKind(
     metric=CLASSIFICATION,
     from_data=classify_from,
     from_json=lambda values: Classify(labels=tuple(values["labels"])),
+    from_labels=lambda labels: Classify(labels=labels),
     head=PublishedHead(problem="single_label_classification"),
     loss_selectable=True,
     divergence=class_divergence,

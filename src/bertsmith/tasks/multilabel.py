@@ -204,6 +204,7 @@ KIND = TaskKind(
     from_json=lambda values: Multilabel(
         labels=tuple(values["labels"]), thresholds=tuple(values["thresholds"])
     ),
+    from_labels=lambda labels: Multilabel(labels=labels),
     head=PublishedHead(problem="multi_label_classification"),
     loss_selectable=True,
     divergence=_divergence,

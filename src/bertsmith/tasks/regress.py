@@ -161,6 +161,7 @@ KIND = TaskKind(
     from_json=lambda values: Regress(
         mean=values["mean"], spread=values["spread"], pair=values.get("pair", "cross-encoder")
     ),
+    from_labels=lambda labels: Regress(),
     head=PublishedHead(problem="regression"),
     bi_encoder=True,
     labels_from_all=False,

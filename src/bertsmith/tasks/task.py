@@ -285,6 +285,8 @@ class TaskKind:
     from_data: Callable[[Sequence[Example], TaskOptions], Task]
     from_json: Callable[[Mapping[str, Any]], Task]
 
+    from_labels: Callable[[tuple[str, ...]], Task] | None = None
+    """The task of a model that another library fine-tuned, from the names of its outputs."""
     reads: Literal["text", "rows"] = "text"
     head: PublishedHead = PublishedHead()
     pools_passages: bool = True

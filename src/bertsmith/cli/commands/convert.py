@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 def convert(
     source: Annotated[str, typer.Argument(metavar="SRC", help="Model folder or name.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="Folder to write.")],
+    to: Annotated[
+        Literal["transformers"] | None,
+        typer.Option(
+            "--to", help="Refuse a model that this library cannot run with the same numbers."
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -36,6 +42,10 @@ def convert(
     from bertsmith.cli.shared.console import note
     from bertsmith.folders.convert import convert as run
 
+    if to is not None:
+        from bertsmith.api.convert import check_transformers
+
+        check_transformers(source)
     report = run(
         source, target, from_pickle=from_pickle, check=check, overwrite=overwrite, step=note
     )

@@ -10,7 +10,7 @@ from bertsmith.cli.shared.console import table_lines
 from bertsmith.report.elements.values import duration
 from bertsmith.report.finetune.figures import baseline_name
 from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.overview import BEATEN, is_beaten
+from bertsmith.report.finetune.overview import BEATEN, is_beaten, only_here
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
@@ -57,6 +57,9 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
     warning = overfitting(record)
     if warning:
         lines.append(warning)
+    elsewhere = only_here(record)
+    if elsewhere:
+        lines.append(elsewhere)
     lines.append(f"report: {page}")
     return lines
 

@@ -18,6 +18,7 @@ from bertsmith.report.finetune.overview import (
     headline,
     is_beaten,
     main_metric,
+    only_here,
     reported_split,
 )
 from bertsmith.tasks.kinds import TASKS
@@ -253,11 +254,11 @@ def _loading(record: dict[str, Any]) -> list[str]:
 
 
 def _elsewhere(record: dict[str, Any]) -> str:
-    if part(record, "head").get("kind") == "own":
+    elsewhere = only_here(record)
+    if elsewhere:
         return (
-            "In transformers, `config.json`, `model.safetensors` and the tokenizer files load as "
-            "an encoder; the head, in `task_head.safetensors`, is one that transformers does not "
-            "have."
+            f"{words(elsewhere)} On purpose: it would draw a random head in place of the one in "
+            "`task_head.safetensors`. As an encoder (`AutoModel`), the folder loads there."
         )
     return (
         "`config.json`, `model.safetensors` and the tokenizer files load in transformers, too, "

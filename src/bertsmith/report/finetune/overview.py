@@ -65,6 +65,19 @@ def is_beaten(record: dict[str, Any]) -> bool:
     return any(other <= own if main in UNBOUNDED else other >= own for other in baselines)
 
 
+def only_here(record: dict[str, Any]) -> str:
+    """A sentence on a head that transformers does not have; "" if it does."""
+    head = part(record, "head")
+    if head.get("kind") != "own":
+        return ""
+    gaps = ", ".join(map(str, as_list(head.get("gaps")))) or "its own shape"
+    way_out = " `--set vector.pooling=published` trains one that it has." if "pool" in gaps else ""
+    return (
+        f"Only bertsmith runs this head ({gaps}): transformers' AutoModelFor... classes refuse the "
+        f"folder.{way_out}"
+    )
+
+
 def _baselines(record: dict[str, Any], split: str, main: str) -> list[str]:
     """Baselines with their main metric."""
     known = part(record, "baselines", split)

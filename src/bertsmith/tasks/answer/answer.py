@@ -235,6 +235,7 @@ KIND = TaskKind(
     metric=ANSWERS,
     from_data=answer_from,
     from_json=lambda values: FindAnswer(**{name: values[name] for name in STORED}),
+    from_labels=lambda labels: FindAnswer(),
     reads="rows",
     head=PublishedHead("span", labeled=False),  # a span head always has two outputs
     windows="always",

@@ -217,6 +217,7 @@ KIND = TaskKind(
     metric=TAGS,
     from_data=tag_from,
     from_json=Tag.from_json,
+    from_labels=lambda labels: Tag(labels=labels),
     reads="rows",
     head=PublishedHead("token"),
     windows="always",

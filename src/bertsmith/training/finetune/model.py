@@ -23,6 +23,8 @@ from bertsmith.models.surgery import copy_weights, whole_model
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
 from bertsmith.tasks.model.columns import Auxiliary, MetaTables
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.published import as_published
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Task
@@ -143,18 +145,24 @@ def save_task_model(
         for name, tensor in model.state_dict().items()
         if not name.startswith("model.")
     }
+    whole = whole_model(model.model)
+    vector, settings = model.settings, recipe.head
+    published = as_published(model, whole, recipe.length)
+    if published is not None:  # the same logits in a form that other libraries load
+        whole, head = published, {}
+        vector, settings = VectorSettings(), HeadSettings(dropout=settings.dropout)
     section = {
         "name": model.task.name,
         **model.task.to_json(),
         "length": recipe.length.model_dump(mode="json"),
-        "vector": model.settings.model_dump(mode="json"),
-        "head_settings": recipe.head.model_dump(mode="json"),
+        "vector": vector.model_dump(mode="json"),
+        "head_settings": settings.model_dump(mode="json"),
         "meta": {column: dict(table) for column, table in tables.items()},
         "auxiliary": {one.column: one.to_json() for one in model.columns},
     }
     with result_folder(out) as staging:
         save_model(
-            whole_model(model.model),
+            whole,
             tokenizer,
             staging,
             labels=labels_of(model.task),

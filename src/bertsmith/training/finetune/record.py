@@ -20,6 +20,7 @@ from bertsmith.labeled.split.splits import Splits
 from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.runtime.predictor import ModelPredictor, load_predictor
 from bertsmith.tasks.losses import CrossEntropySettings
+from bertsmith.tasks.model.published import head_gaps
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -91,7 +92,7 @@ def _making(making: RecordSource, predictor: ModelPredictor) -> dict[str, Any]:
         "labels": list(predictor.task.labels),
         "data": _data(job, making.splits),
         "recipe": job.recipe.model_dump(mode="json"),
-        "head": head(predictor.model),
+        "head": {**head(predictor.model), "gaps": head_gaps(predictor.model, predictor.lengths)},
         "regularization": regularization(predictor, job.recipe),
         "training": _training(making),
         "curves": curves(making.run / "log.jsonl"),
