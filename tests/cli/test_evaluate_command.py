@@ -99,8 +99,8 @@ def test_published_answers_are_scored_by_the_rules_of_squad(
     answers.write_text(json.dumps(said))
     assert run("evaluate", "--answers", answers, questions) == 0
     shown = capsys.readouterr()
-    assert "exact  25.000" in shown.out
-    assert f"f1     {100 * (1 + 0.8) / 4:.3f}" in shown.out
+    assert "exact  0.2500" in shown.out
+    assert f"f1     {(1 + 0.8) / 4:.4f}" in shown.out
     assert "1 questions have no answer and count 0 (q3)" in shown.err
     assert "1 answers belong to no question of the file (q9)" in shown.err
 

@@ -12,7 +12,7 @@ from proof_cases import CASES, classify_case
 
 from bertsmith.cli.views.results import result_lines
 from bertsmith.report.finetune import finetune_page, write_finetune_report
-from bertsmith.report.finetune.figures import percent, plural, value_of
+from bertsmith.report.finetune.figures import fraction, percent, plural, value_of
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import BEATEN, headline, is_beaten
 
@@ -63,14 +63,14 @@ def test_the_first_sentence_says_how_good_and_what_less_would_get() -> None:
         "baselines": {"dev": {"majority": {"accuracy": 444 / 872}, "words": {"accuracy": 0.803}}},
     }
     assert headline(told) == (
-        "Accuracy 92.1\u00a0% on 872 dev rows; majority (“pos”) 50.9\u00a0%, "
-        "TF-IDF linear model 80.3\u00a0%."
+        "Accuracy 0.9213 on 872 dev rows; majority class (“pos”) 0.5092, "
+        "TF-IDF linear model 0.8030."
     )
     del told["baselines"]
-    assert headline(told) == "Accuracy 92.1\u00a0% on 872 dev rows."
+    assert headline(told) == "Accuracy 0.9213 on 872 dev rows."
     # Whatever the majority was, a label that does not have that share is not named.
     told["baselines"] = {"dev": {"majority": {"accuracy": 0.4}}}
-    assert "majority 40.0\u00a0%" in headline(told)
+    assert "majority class 0.4000" in headline(told)
     assert headline({}) == ""
 
 
@@ -112,14 +112,14 @@ def test_whatever_is_missing_is_left_out(record) -> None:
 def test_the_page_shows_the_figures_of_the_record(record) -> None:
     words = " ".join(Tree(finetune_page(record, title="x")).texts)
     for split in ("dev", "test"):
-        assert percent(record[split]["figures"]["accuracy"]) in words
+        assert fraction(record[split]["figures"]["accuracy"]) in words
         assert value_of("mcc", record[split]["figures"]["mcc"]) in words
     for row in record["test"]["confusion"]["counts"]:
         assert all(str(count) in words for count in row)
     worst = record["test"]["errors"]["shown"][0]
     assert worst["texts"][0] in words
     assert worst["place"] in words
-    assert percent(record["test"]["calibration"]["ece"]) in words
+    assert fraction(record["test"]["calibration"]["ece"]) in words
     assert "1 min 23 s" in words
     assert "the mean of all tokens, last layer" in words
     assert "/home/a" not in words
@@ -157,7 +157,7 @@ def test_the_report_is_written_whole_beside_the_model(tmp_path, record) -> None:
 def test_figures_are_said_as_people_say_them() -> None:
     assert percent(0.9213) == "92.1\u00a0%"
     assert percent(None) == "–"
-    assert value_of("mcc", 0.27) == "0.270"
+    assert value_of("mcc", 0.27) == "0.2700"
     assert value_of("mse", 1234.5) == "1,234"
     assert value_of("accuracy", "nan") == "–"
     assert plural(1, "row") == "1 row"
@@ -242,3 +242,22 @@ def test_settings_that_were_used_are_not_recommended() -> None:
 @pytest.mark.parametrize("losses", [[], [0.3], [0.3, 0.25, 0.29], [0.4, 0.3], [0.3, float("nan")]])
 def test_a_dev_loss_that_did_not_rise_is_not_mentioned(losses: list[float]) -> None:
     assert overfitting(rising(losses)) == ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_terminal_report_and_json_show_the_same_digits(name) -> None:
+    record = finetune_record(name)
+    page = " ".join(Tree(finetune_page(record, title="x")).texts)
+    terminal = "\n".join(result_lines(Path("m"), record, Path("report.html")))
+    for figure, value in record["test"]["figures"].items():
+        digits = value_of(figure, value)
+        assert float(digits.replace(",", "")) == pytest.approx(value, rel=1e-3, abs=1e-4)
+        assert digits in page
+        assert digits in terminal
+
+
+def test_the_majority_class_is_called_so_with_its_label(record) -> None:
+    lines = "\n".join(result_lines(Path("m"), record, Path("report.html")))
+    assert "majority class (“neg”)" in lines
+    assert "majority class" in finetune_page(record, title="x")
+    assert "training mean" in finetune_page(finetune_record("regress"), title="x")

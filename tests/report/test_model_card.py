@@ -69,7 +69,7 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
     for expected in (
         "# mine",
         "fine-tuned from bert-base-uncased",
-        "% on 100 test rows",
+        "Accuracy 0.8500 on 100 test rows",
         "3 labels: neg, neutral, pos",
         "## Intended use",
         "120 steps (4 epochs) in 1 min 23 s",

@@ -222,4 +222,5 @@ KIND = TaskKind(
     columns=("prediction", "probabilities", "tokens_cut"),
     figures=("f1_micro", "f1_macro", "subset_accuracy"),
     main_title="micro F1",
+    majority_title="most frequent labels",
 )

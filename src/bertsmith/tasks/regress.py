@@ -177,4 +177,5 @@ KIND = TaskKind(
     sections=lambda rows: {"numbers": residual_report(rows.truth, rows.predicted)},
     columns=("prediction", "tokens_cut"),
     figures=("spearman", "pearson", "mse"),
+    majority_title="training mean",
 )

@@ -336,9 +336,8 @@ class TaskKind:
     """What a table of predictions holds."""
     figures: tuple[str, ...] = ()
     """What short tables show; (): the main one."""
-    percent: bool = False
-    """Whether figures are printed times 100, as the official program of the task does."""
     main_title: str = ""
+    majority_title: str = "majority class"
     words_title: str = "TF-IDF linear model"
     pipeline: str = "text-classification"
     """Its name on model hubs."""

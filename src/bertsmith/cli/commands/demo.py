@@ -158,8 +158,8 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     rows = record["data"]["rows"]["test"]
     words, majority = (finetuning.accuracy(result, one) for one in ("words", "majority"))
     console.print(
-        f"test    [bold]{finetuning.accuracy(result):.0%} accuracy[/] on {rows} unseen "
-        f"docstrings; TF-IDF linear model {words:.0%}, majority class {majority:.0%}"
+        f"test    [bold]accuracy {finetuning.accuracy(result):.2f}[/] on {rows} unseen "
+        f"docstrings; TF-IDF linear model {words:.2f}, majority class {majority:.2f}"
     )
     for prediction, text in zip(load_predictor(folder).predict(SENTENCES), SENTENCES, strict=True):
         sure = "" if prediction.confidence is None else f" {prediction.confidence:.2f}"
@@ -196,8 +196,8 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
     if outcome.evaluation is not None:
         held_out = outcome.evaluation
         console.print(
-            f"dev     loss {held_out.losses['mlm']:.2f}, {held_out.accuracy['mlm']:.0%} of masked "
-            f"tokens predicted; curves: {write_report(folder, 'bertsmith demo')}"
+            f"dev     loss {held_out.losses['mlm']:.2f}, accuracy {held_out.accuracy['mlm']:.2f} "
+            f"on masked tokens; curves: {write_report(folder, 'bertsmith demo')}"
         )
     console.print("masks   the longest word of three held-out sentences")
     for hidden, filled in pretraining.fill_hidden(folder, material):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.cli.shared.console import table_lines
 from bertsmith.report.elements.values import duration
-from bertsmith.report.finetune.figures import baseline_name
+from bertsmith.report.finetune.figures import fraction, value_of
 from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.overview import BEATEN, is_beaten, only_here
+from bertsmith.report.finetune.overview import BEATEN, baseline_title, is_beaten, only_here
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
@@ -82,22 +82,22 @@ def _made(out: Path, training: Mapping[str, Any]) -> str:
     return f"{out}: {', '.join(parts)}"
 
 
-def _side(name: str, proof: Mapping[str, Any], simple: Mapping[str, Any]) -> list[str]:
+def _side(name: str, proof: dict[str, Any], simple: Mapping[str, Any]) -> list[str]:
     """A table: a row per metric, a column for the model and each baseline."""
     task = proof["task"]
     rows = [
         [
             f"  {figure}",
-            shown(value, task=task),
-            *(_baseline(table.get(figure), task) for table in simple.values()),
+            *(value_of(figure, one) for one in (value, *(t.get(figure) for t in simple.values()))),
         ]
         for figure, value in proof["figures"].items()
     ]
-    heads = ["", "model", *(baseline_name(task, key) for key in simple)]
+    titles = (baseline_title(proof, task, key, figures) for key, figures in simple.items())
+    heads = ["", "model", *titles]
     lines = [f"{name}, {proof['rows']:,} rows:", *table_lines(heads, rows)]
     interval = proof.get("interval") or {}
     if interval.get("low") is not None:
-        low, high = (shown(interval[side], task=task) for side in ("low", "high"))
+        low, high = (value_of(proof["main"], interval[side]) for side in ("low", "high"))
         lines.append(f"  95 % interval over rows: {proof['main']} {low} to {high}")
     cost = proof.get("truncation") or {}
     if cost.get("rows_cut"):
@@ -108,27 +108,20 @@ def _side(name: str, proof: Mapping[str, Any], simple: Mapping[str, Any]) -> lis
     return lines
 
 
-def _baseline(value: float | None, task: str) -> str:
-    return "-" if value is None else shown(value, task=task)
-
-
 def _several(record: Mapping[str, Any]) -> list[str]:
     """Mean and interval of several seeds; the figures of all rows held out in folds."""
     folds, seeds = record.get("folds"), record.get("seeds")
-    task = record["task"]
     lines: list[str] = []
     if isinstance(folds, Mapping):
         rows = record["data"]["rows"]["train"]
         lines.append(f"{rows:,} rows in {folds['count']} folds, each evaluated when held out:")
-        lines += [
-            f"  {name}: {shown(value, task=task)}" for name, value in folds["figures"].items()
-        ]
+        lines += [f"  {name}: {value_of(name, value)}" for name, value in folds["figures"].items()]
     if seeds:
         lines.append(f"dev over {len(seeds)} seeds; {record.get('chosen')} was chosen:")
         lines += [
-            f"  {name}: mean {shown(one['mean'], task=task)}, standard deviation "
-            f"{shown(one['deviation'], task=task)}, 95 % interval "
-            f"{shown(one['low'], task=task)} to {shown(one['high'], task=task)}"
+            f"  {name}: mean {value_of(name, one['mean'])}, standard deviation "
+            f"{value_of(name, one['deviation'])}, 95 % interval "
+            f"{value_of(name, one['low'])} to {value_of(name, one['high'])}"
             for name, one in (record.get("interval") or {}).items()
         ]
     return lines
@@ -139,7 +132,7 @@ def proof_lines(record: Mapping[str, Any], *, most: int) -> list[str]:
     what = record.get("model") or record.get("answers")
     counted = f"{record['rows']:,} rows"
     lines = [f"{what} on {record.get('file')}: {counted}"]
-    lines += figure_lines(record["figures"], interval=record.get("interval"), task=record["task"])
+    lines += figure_lines(record["figures"], interval=record.get("interval"))
     if record.get("rules"):
         lines.append(f"  scored by the rules of {record['rules']}")
     lines += class_lines(record.get("classes") or (), most=most)
@@ -150,27 +143,18 @@ def proof_lines(record: Mapping[str, Any], *, most: int) -> list[str]:
 
 
 def figure_lines(
-    figures: Mapping[str, float | None], *, interval: Mapping[str, Any] | None = None, task: str
+    figures: Mapping[str, float | None], *, interval: Mapping[str, Any] | None = None
 ) -> list[str]:
     """One line per metric, the main one first, with its interval."""
     width = max(map(len, figures), default=0) + 2
     lines = []
     for place, (name, value) in enumerate(figures.items()):
-        line = f"  {name:<{width}}{shown(value, task=task)}"
+        line = f"  {name:<{width}}{value_of(name, value)}"
         if place == 0 and interval and interval.get("low") is not None:
-            low, high = (shown(interval[side], task=task) for side in ("low", "high"))
+            low, high = (value_of(name, interval[side]) for side in ("low", "high"))
             line += f"  (95 % interval: {low} to {high})"
         lines.append(line)
     return lines
-
-
-def shown(value: float | None, *, task: str) -> str:
-    """A figure as the official programs print it: times 100, or as a fraction."""
-    from bertsmith.tasks.kinds import task_kind
-
-    if value is None:
-        return "undefined"
-    return f"{100 * value:.3f}" if task_kind(task).percent else f"{value:.4f}"
 
 
 def class_lines(classes: Sequence[Mapping[str, Any]], *, most: int) -> list[str]:
@@ -180,7 +164,7 @@ def class_lines(classes: Sequence[Mapping[str, Any]], *, most: int) -> list[str]
     rows = [
         [
             f"  {row.get('label', row.get('type', ''))}",
-            *(f"{row.get(key) or 0.0:.4f}" for key in ("precision", "recall", "f1")),
+            *(fraction(row.get(key) or 0.0) for key in ("precision", "recall", "f1")),
             f"{row.get('support', row.get('rows', 0)):,}",
         ]
         for row in classes[:most]

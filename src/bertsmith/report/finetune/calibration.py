@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bertsmith.report.elements.charts import Point, histogram, square
 from bertsmith.report.elements.page import paragraph, subheading
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
-from bertsmith.report.finetune.figures import percent
+from bertsmith.report.finetune.figures import fraction
 
 LARGEST = 13.0  # radius of the bin with the most rows
 CLOSE = 0.02
@@ -42,20 +42,20 @@ def _point(one: dict[str, Any], most: float) -> Point:
     count = as_float(one.get("count"))
     x, y = as_float(one.get("confidence")), as_float(one.get("right"))
     size = LARGEST * math.sqrt(max(count, 0.0) / most) if math.isfinite(count) else 0.0
-    words = f"confidence {percent(x)}: {percent(y)} of {count:,.0f} right"
+    words = f"confidence {fraction(x)}: {fraction(y)} of {count:,.0f} right"
     return Point(x, y, max(2.0, size), words)
 
 
 def _words(summary: dict[str, Any]) -> str:
     error = as_float(summary.get("ece"))
     sure, right = as_float(summary.get("confidence")), as_float(summary.get("right"))
-    words = f"Expected calibration error {percent(error)}."
+    words = f"Expected calibration error {fraction(error)}."
     if summary.get("counted") == "labels of rows":
-        words += f" Mean probability of a label {percent(sure)}, share of true labels "
-        words += f"{percent(right)}."
+        words += f" Mean probability of a label {fraction(sure)}, share of true labels "
+        words += f"{fraction(right)}."
     elif math.isfinite(sure) and math.isfinite(right):
         kind = "well calibrated"
         if abs(sure - right) > CLOSE:
             kind = "overconfident" if sure > right else "underconfident"
-        words += f" Mean confidence {percent(sure)}, accuracy {percent(right)}: {kind}."
+        words += f" Mean confidence {fraction(sure)}, accuracy {fraction(right)}: {kind}."
     return f"{words} Points below the dashed line are overconfident."

@@ -23,7 +23,7 @@ NAMES = {
     "f1_unanswerable": "F1, questions without one",
     "exact_unanswerable": "exact match, questions without one",
 }
-BASELINES = {"majority": "majority", "words": "TF-IDF linear model"}
+BASELINES = ("majority", "words")
 UNBOUNDED = frozenset({"mse", "loss", "nll"})
 CORRELATIONS = frozenset({"mcc", "spearman", "pearson"})
 NONE = "–"
@@ -43,21 +43,24 @@ def main_name(task: object, figure: str) -> str:
 def baseline_name(task: object, key: str) -> str:
     """The title of a baseline."""
     kind = TASKS.get(str(task))
-    return kind.words_title if kind and key == "words" else BASELINES.get(key, key)
+    titles = {"majority": kind.majority_title, "words": kind.words_title} if kind else {}
+    return titles.get(key, key)
 
 
 def value_of(figure: str, value: object) -> str:
-    """A metric's value: shares in percent, correlations with three decimals."""
+    """A metric's value on the scale of the record: most are fractions from 0 to 1."""
     number = as_float(value)
-    if not math.isfinite(number):
-        return NONE
-    if figure in UNBOUNDED:
-        return shown(number)
-    return f"{number:.3f}" if figure in CORRELATIONS else percent(number)
+    return shown(number) if figure in UNBOUNDED and math.isfinite(number) else fraction(value)
+
+
+def fraction(value: object) -> str:
+    """A metric or probability with the digits that JSON and terminal show, too."""
+    number = as_float(value)
+    return f"{number:.4f}" if math.isfinite(number) else NONE
 
 
 def percent(value: object) -> str:
-    """A share in percent; the sign is never wrapped onto a new line."""
+    """A share of rows or tokens; the sign is never wrapped onto a new line."""
     number = as_float(value)
     return f"{100 * number:.1f}\u00a0%" if math.isfinite(number) else NONE
 

@@ -10,7 +10,14 @@ from typing import Any
 from bertsmith.labeled.example import TARGETS
 from bertsmith.report.elements.markdown import table, words, yaml_lines
 from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
-from bertsmith.report.finetune.figures import baseline_name, name_of, percent, plural, value_of
+from bertsmith.report.finetune.figures import (
+    baseline_name,
+    fraction,
+    name_of,
+    percent,
+    plural,
+    value_of,
+)
 from bertsmith.report.finetune.overview import (
     BEATEN,
     epoch_count,
@@ -229,7 +236,7 @@ def _limits(record: dict[str, Any]) -> list[str]:
         )
     error = as_float(part(record, split or "", "calibration").get("ece"))
     if math.isfinite(error):
-        limits.append(f"Expected calibration error: {words(percent(error))}.")
+        limits.append(f"Expected calibration error: {words(fraction(error))}.")
     if split == "dev":
         limits.append("There was no test split, and the dev rows also selected the best weights.")
     classes = [as_dict(one) for one in as_list(part(record, split or "").get("classes"))]
@@ -237,7 +244,7 @@ def _limits(record: dict[str, Any]) -> list[str]:
     if len(weak) > 1:
         worst = min(weak, key=lambda one: as_float(one.get("f1")))
         limits.append(
-            f"Weakest class: {words(worst.get('label'))} (F1 {words(percent(worst['f1']))})."
+            f"Weakest class: {words(worst.get('label'))} (F1 {words(fraction(worst['f1']))})."
         )
     return ["## Limits", "\n".join(f"- {line}" for line in limits)] if limits else []
 

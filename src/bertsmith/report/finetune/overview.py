@@ -85,21 +85,20 @@ def _baselines(record: dict[str, Any], split: str, main: str) -> list[str]:
     for key in BASELINES:
         value = as_float(part(known, key).get(main))
         if math.isfinite(value):
-            name = baseline_name(record.get("task"), key)
-            if key == "majority":
-                name = _always(part(record, split), main, value) or name
+            name = baseline_title(part(record, split), record.get("task"), key, part(known, key))
             baselines.append(f"{name} {value_of(main, value)}")
     return baselines
 
 
-def _always(proof: dict[str, Any], main: str, share: float) -> str:
-    """The majority label, where its share is the accuracy; else ""."""
-    rows = as_float(proof.get("rows"))
-    if main == "accuracy" and rows > 0:
+def baseline_title(proof: dict[str, Any], task: object, key: str, figures: dict[str, Any]) -> str:
+    """The name of a baseline, with the label of the majority class where that is known."""
+    name, rows = baseline_name(task, key), as_float(proof.get("rows"))
+    if key == "majority" and main_metric(proof) == "accuracy" and rows > 0:
         for one in as_list(proof.get("classes")):
-            if abs(as_float(as_dict(one).get("support")) / rows - share) < 1e-9:
-                return f"majority (“{as_dict(one).get('label')}”)"
-    return ""
+            share = as_float(as_dict(one).get("support")) / rows
+            if abs(share - as_float(figures.get("accuracy"))) < 1e-9:
+                return f"{name} (“{as_dict(one).get('label')}”)"
+    return name
 
 
 def overview(record: dict[str, Any]) -> list[Markup]:

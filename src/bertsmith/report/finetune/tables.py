@@ -14,8 +14,8 @@ from bertsmith.report.finetune.figures import (
     NONE,
     baseline_name,
     counted,
+    fraction,
     name_of,
-    percent,
     value_of,
 )
 
@@ -141,12 +141,9 @@ def _classes(classes: Sequence[dict[str, Any]]) -> Markup:
     ]
     rows = []
     for one in classes:
-        shares = [percent(one.get(key)) for key in ("precision", "recall", "f1")]
+        shares = [fraction(one.get(key)) for key in ("precision", "recall", "f1")]
         counts = [counted(one.get(key)) for key in ("support", "predicted")]
-        more = [
-            percent(one.get(key)) if key != "threshold" else f"{as_float(one.get(key)):.3f}"
-            for key, _ in extra
-        ]
+        more = [fraction(one.get(key)) for key, _ in extra]
         rows.append([str(one.get("label")), *shares, *counts, *more])
     header = ["", "precision", "recall", "F1", "support", "predicted"]
     return table([*header, *(name for _, name in extra)], rows)

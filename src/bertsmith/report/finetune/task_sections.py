@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bertsmith.report.elements.charts import Point, histogram, shown, square
 from bertsmith.report.elements.page import paragraph, subheading, table
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
-from bertsmith.report.finetune.figures import counted, percent
+from bertsmith.report.finetune.figures import counted, fraction, percent
 
 ANSWERABILITY = (
     ("answerable", "answered_with_answer", "silent_with_answer"),
@@ -68,7 +68,7 @@ def question_words(proof: dict[str, Any]) -> list[Markup]:
             [
                 one.get("word"),
                 counted(one.get("rows")),
-                *(percent(one.get(k)) for k in ("f1", "exact")),
+                *(fraction(one.get(k)) for k in ("f1", "exact")),
             ]
             for one in questions
         ]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from bertsmith.report.elements.page import element, folded, paragraph, subheading
 from bertsmith.report.elements.values import as_dict, as_float, as_list, part
-from bertsmith.report.finetune.figures import counted, percent, plural
+from bertsmith.report.finetune.figures import counted, fraction, plural
 from bertsmith.tasks.kinds import TASKS
 
 OPEN = 10  # shown at once; the others on request
@@ -40,9 +40,9 @@ def _words(proof: dict[str, Any], errors: dict[str, Any], shown: int) -> str:
 
 def _card(one: dict[str, Any]) -> Markup:
     sure, other = as_float(one.get("confidence")), as_float(one.get("truth_confidence"))
-    confidence = f"confidence {percent(sure)}" if math.isfinite(sure) else ""
+    confidence = f"confidence {fraction(sure)}" if math.isfinite(sure) else ""
     if confidence and math.isfinite(other):
-        confidence += f", true label {percent(other)}"
+        confidence += f", true label {fraction(other)}"
     labels = (one.get("truth"), one.get("prediction"))
     texts = as_list(one.get("texts"))
     return element("elements", "card", texts, *labels, confidence, _place(one))

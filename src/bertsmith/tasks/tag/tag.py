@@ -238,6 +238,7 @@ KIND = TaskKind(
     columns=("prediction", "confidence", "tags", "tokens_cut"),
     figures=("f1", "precision", "recall"),
     main_title="entity F1",
+    majority_title="most frequent tag",
     words_title="most frequent tag per word",
     pipeline="token-classification",
 )
