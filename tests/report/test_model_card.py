@@ -72,7 +72,8 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
         "Accuracy 0.8500 on 100 test rows",
         "3 labels: neg, neutral, pos",
         "## Intended use",
-        "120 steps (4 epochs) in 1 min 23 s",
+        "- training: 120 steps, 4 epochs; best weights at step 90",
+        "- time: 1 min 23 s",
         "in two splits (leakage)",
         "calibration error",
         'bertsmith.load("DIR")',
@@ -84,7 +85,7 @@ def test_the_words_say_what_it_is_how_good_and_where_it_fails(record) -> None:
 
 def test_it_says_whether_other_libraries_have_the_head(record) -> None:
     own = model_card(record)
-    assert "Head input: the mean of all tokens, last layer." in own
+    assert "- head input: the mean of all tokens, last layer" in own
     assert "Only bertsmith runs this head" in own
     published = model_card({**record, "head": {"kind": "published", "reads": "it"}})
     assert "load in transformers, too" in published

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from bertsmith.errors import unknown
 from bertsmith.metrics.arrays import Floats, check_rows, floats
-from bertsmith.metrics.chinese_answers import HAN, cmrc
+from bertsmith.metrics.chinese_answers import HAN, cmrc, overlap_f1
 from bertsmith.metrics.metric import Metric
 
 Rule = Callable[[str, Sequence[str]], tuple[float, float]]
@@ -88,11 +88,7 @@ def _overlap(given: str, gold: str) -> float:
     """F1 of the words both have, each as often as both have it."""
     first, second = given.split(), gold.split()
     common = sum((Counter(first) & Counter(second)).values())
-    # As the official programs compute it, to the last bit.
-    if common == 0:
-        return 0.0
-    precision, recall = common / len(first), common / len(second)
-    return 2 * precision * recall / (precision + recall)
+    return overlap_f1(common, len(first), len(second))
 
 
 def tune_no_answer(

@@ -71,8 +71,12 @@ def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _f1(given: Sequence[str], gold: Sequence[str]) -> float:
-    common = longest_common_run(gold, given)
+    return overlap_f1(longest_common_run(gold, given), len(given), len(gold))
+
+
+def overlap_f1(common: int, given: int, gold: int) -> float:
+    """F1 of counts, as the official programs compute it, to the last bit."""
     if common == 0:
         return 0.0
-    precision, recall = common / len(given), common / len(gold)
+    precision, recall = common / given, common / gold
     return 2 * precision * recall / (precision + recall)

@@ -41,11 +41,6 @@ class Choose(WholeText):
         """Multiple choice."""
         return KIND
 
-    @property
-    def outputs(self) -> int:
-        """The score of a choice."""
-        return 1
-
     def features(
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:

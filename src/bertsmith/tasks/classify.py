@@ -54,11 +54,6 @@ class Classify(WholeText):
         """Single-label classification."""
         return KIND
 
-    @property
-    def outputs(self) -> int:
-        """One per class."""
-        return len(self.labels)
-
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, C) -> LossSum."""
         return class_loss(logits, batch.wanted, self.settings, weights_tensor(self.weights, logits))

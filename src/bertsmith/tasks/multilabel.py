@@ -63,11 +63,6 @@ class Multilabel(WholeText):
         """The threshold of each label."""
         return self.thresholds or (HALF,) * len(self.labels)
 
-    @property
-    def outputs(self) -> int:
-        """One per class."""
-        return len(self.labels)
-
     def loss(self, logits: Tensor, batch: TaskBatch) -> LossSum:
         """(E, C) -> LossSum."""
         return labels_loss(

@@ -59,11 +59,6 @@ class Regress(WholeText):
         """Whether the texts of a pair are encoded separately."""
         return self.pair == "bi-encoder"
 
-    @property
-    def outputs(self) -> int:
-        """One number."""
-        return 1
-
     def features(
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:

@@ -93,9 +93,9 @@ class Task(Protocol):
         return False
 
     @property
-    @abstractmethod
     def outputs(self) -> int:
-        """C, the width of the logits."""
+        """C, the width of the logits: one per label, or one number."""
+        return len(self.labels) or 1
 
     @abstractmethod
     def features(

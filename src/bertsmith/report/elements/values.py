@@ -15,6 +15,11 @@ def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else list(value) if isinstance(value, tuple) else []
 
 
+def as_dicts(value: object) -> list[dict[str, Any]]:
+    """A sequence of mappings, {} for each entry that is none."""
+    return [as_dict(one) for one in as_list(value)]
+
+
 def as_float(value: object) -> float:
     """A number, or the text JSON needs for one that is none; anything else is not a number."""
     if isinstance(value, int | float | str):

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from bertsmith.report.elements.charts import Point, histogram, square
 from bertsmith.report.elements.page import paragraph, subheading
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dicts, as_float, part
 from bertsmith.report.finetune.figures import fraction
 
 LARGEST = 13.0  # radius of the bin with the most rows
@@ -19,7 +19,7 @@ CLOSE = 0.02
 def calibration_plot(proof: dict[str, Any]) -> list[Markup]:
     """Confidence against accuracy, and the distribution of confidence."""
     summary = part(proof, "calibration")
-    bins = [as_dict(one) for one in as_list(summary.get("bins"))]
+    bins = as_dicts(summary.get("bins"))
     if not bins:
         return []
     most = max((as_float(one.get("count")) for one in bins), default=1.0) or 1.0

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dict, as_dicts, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, name_of, percent, plural, value_of
 
 MOST_LABELS = 60
@@ -88,7 +88,7 @@ def survey_section(record: dict[str, Any]) -> list[Markup]:
         odd = True
         exact = as_float(kind.get("exact"))
         how = f" ({counted(exact)} exactly equal)" if math.isfinite(exact) else ""
-        first = [as_dict(one) for one in as_list(kind.get("first"))][:MOST_FINDINGS]
+        first = as_dicts(kind.get("first"))[:MOST_FINDINGS]
         title = f"{counted(count)} {what}{how}"
         sections.append(folded(title, [table(["text or label", "where"], map(_finding, first))]))
     imbalance = part(survey, "imbalance")

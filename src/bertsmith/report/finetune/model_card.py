@@ -9,7 +9,7 @@ from typing import Any
 
 from bertsmith.labeled.example import TARGETS
 from bertsmith.report.elements.markdown import table, words, yaml_lines
-from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
+from bertsmith.report.elements.values import as_dict, as_dicts, as_float, as_list, part
 from bertsmith.report.finetune.figures import (
     baseline_name,
     fraction,
@@ -20,13 +20,13 @@ from bertsmith.report.finetune.figures import (
 )
 from bertsmith.report.finetune.overview import (
     BEATEN,
-    epoch_count,
     file_names,
     headline,
     is_beaten,
     main_metric,
     only_here,
     reported_split,
+    run_facts,
 )
 from bertsmith.tasks.kinds import TASKS
 
@@ -40,6 +40,7 @@ HUB_METRICS = {
 CODE = re.compile("[a-z]{2,3}")  # ISO 639, as model hubs read it
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SHOWN_LABELS = 50
+FIRST = ("task", "base model")  # in the first sentence, without local paths
 
 
 def model_card(record: dict[str, Any], *, name: str | None = None) -> str:
@@ -193,32 +194,9 @@ def _use(record: dict[str, Any]) -> list[str]:
 
 
 def _training(record: dict[str, Any]) -> list[str]:
-    training, rows = part(record, "training"), part(record, "data", "rows")
-    facts = []
-    if rows:
-        parts = ", ".join(f"{words(name)} {as_float(n):,.0f}" for name, n in rows.items())
-        facts.append(f"Rows: {parts}.")
-    steps = as_float(training.get("steps"))
-    if math.isfinite(steps):
-        epochs = as_float(training.get("epochs"))
-        more = f" ({epoch_count(epochs)})" if math.isfinite(epochs) else ""
-        took = as_float(training.get("seconds"))
-        time = f" in {duration(took)}" if math.isfinite(took) else ""
-        facts.append(f"{plural(steps, 'step')}{more}{time}; the weights are the best on dev.")
-    rate = as_float(training.get("rate"))
-    if math.isfinite(rate):
-        facts.append(f"Learning rate: {rate:g}.")
-    for key, name in (("precision", "Precision"), ("threads", "Threads")):
-        if training.get(key):
-            facts.append(f"{name}: {words(training[key])}.")
-    reads = part(record, "head").get("reads")
-    if reads:
-        facts.append(f"Head input: {words(reads)}.")
-    if record.get("regularization"):
-        facts.append(f"Regularization: {words(record['regularization'])}.")
-    if record.get("bertsmith"):
-        facts.append(f"Made with bertsmith {words(record['bertsmith'])}.")
-    return ["## Training", " ".join(facts)] if facts else []
+    facts = run_facts(record)
+    lines = [f"- {name}: {words(value)}" for name, value in facts if name not in FIRST]
+    return ["## Training", "\n".join(lines)] if lines else []
 
 
 def _limits(record: dict[str, Any]) -> list[str]:
@@ -239,7 +217,7 @@ def _limits(record: dict[str, Any]) -> list[str]:
         limits.append(f"Expected calibration error: {words(fraction(error))}.")
     if split == "dev":
         limits.append("There was no test split, and the dev rows also selected the best weights.")
-    classes = [as_dict(one) for one in as_list(part(record, split or "").get("classes"))]
+    classes = as_dicts(part(record, split or "").get("classes"))
     weak = [one for one in classes if as_float(one.get("support")) > 0]
     if len(weak) > 1:
         worst = min(weak, key=lambda one: as_float(one.get("f1")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dicts, as_float, part
 
 MUCH = 1.2  # times its lowest: a smaller rise of the dev loss is chance or overconfidence
 
@@ -15,7 +15,7 @@ def overfitting(record: dict[str, Any]) -> str:
 
     The best weights may still be the last: accuracy can keep rising while the loss does, too.
     """
-    rows = [as_dict(row) for row in as_list(record.get("curves"))]
+    rows = as_dicts(record.get("curves"))
     looks = [
         (as_float(part(row, "losses").get("task")), as_float(row.get("step")))
         for row in rows

@@ -109,7 +109,7 @@ def overview(record: dict[str, Any]) -> list[Markup]:
     if is_beaten(record):
         sections.append(paragraph(BEATEN))
     sections += _interval(record)
-    known = list(_facts(record))
+    known = list(run_facts(record))
     return [*sections, facts(known)] if known else sections
 
 
@@ -150,7 +150,8 @@ def _interval(record: dict[str, Any]) -> list[Markup]:
     return [paragraph(words, "dim")]
 
 
-def _facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def run_facts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was trained on what, how long and how, in words."""
     task = record.get("task")
     if task:
         yield "task", f"{task}: {TASKS[str(task)].title}" if str(task) in TASKS else str(task)
@@ -184,7 +185,8 @@ def file_names(record: dict[str, Any]) -> str:
 def _training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
     steps, epochs = as_float(training.get("steps")), as_float(training.get("epochs"))
     if math.isfinite(steps):
-        more = f", {epoch_count(epochs)}" if math.isfinite(epochs) else ""
+        noun = "epoch" if epochs == 1 else "epochs"
+        more = f", {epochs:g} {noun}" if math.isfinite(epochs) else ""
         best = as_float(training.get("best_step"))
         chosen = f"; best weights at step {counted(best)}" if math.isfinite(best) else ""
         if training.get("best_weights") == "average":
@@ -202,8 +204,3 @@ def _training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
     machine.append(plural(training["threads"], "thread") if training.get("threads") else "")
     if any(machine):
         yield "precision", ", ".join(filter(None, machine))
-
-
-def epoch_count(epochs: float) -> str:
-    """Epochs with their noun."""
-    return f"{epochs:g} epoch" if epochs == 1 else f"{epochs:g} epochs"

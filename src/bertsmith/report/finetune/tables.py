@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import folded, heading, paragraph, subheading, table
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dict, as_dicts, as_float, part
 from bertsmith.report.finetune.figures import (
     NONE,
     baseline_name,
@@ -42,42 +42,40 @@ def figure_table(record: dict[str, Any]) -> list[Markup]:
 
 def repeated_runs(record: dict[str, Any]) -> list[Markup]:
     """Seeds and folds: the variance of the metrics."""
-    return [*_seeds(record), *_folds(record)]
-
-
-def _seeds(record: dict[str, Any]) -> list[Markup]:
-    runs = [as_dict(run) for run in as_list(record.get("seeds"))]
-    if not runs:
-        return []
-    names = _figures(runs)
-    rows = [*_rows(runs, names, "seed"), *_spread(part(record, "interval"), names)]
-    sections = [heading("Seeds"), table(["seed", *map(name_of, names)], rows)]
-    words = _moved(runs, names)
-    if record.get("chosen") is not None:
-        words += f" The folder holds the model of seed {record['chosen']}."
-    return [*sections, paragraph(words, "dim")]
-
-
-def _folds(record: dict[str, Any]) -> list[Markup]:
-    folds = part(record, "folds")
-    runs = [as_dict(run) for run in as_list(folds.get("runs") or record.get("folds"))]
-    if not runs:
-        return []
-    names = _figures(runs)
-    rows = [*_rows(runs, names, "fold"), *_spread(part(folds, "interval"), names)]
-    whole = part(folds, "figures")
-    if whole:
-        rows.append(["all rows together", *(value_of(n, whole.get(n)) for n in names)])
-    words = "Each row is scored by the model that was not trained on it."
+    seeds, folds = record.get("seeds"), part(record, "folds")
+    chosen = record.get("chosen")
+    holds = "" if chosen is None else f" The folder holds the model of seed {chosen}."
     return [
-        heading("Folds"),
-        table(["fold", *map(name_of, names)], rows),
-        paragraph(words, "dim"),
+        *_runs("seed", seeds, record, lambda runs, names: _moved(runs, names) + holds),
+        *_runs(
+            "fold",
+            folds.get("runs") or record.get("folds"),
+            folds,
+            lambda runs, names: "Each row is scored by the model that was not trained on it.",
+        ),
     ]
 
 
-def _figures(runs: Sequence[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for run in runs for name in part(run, "figures")))
+def _runs(
+    kind: str,
+    given: object,
+    summary: dict[str, Any],
+    words: Callable[[list[dict[str, Any]], list[str]], str],
+) -> list[Markup]:
+    """A table with a row per run, the variance, and the metrics of all rows together."""
+    runs = as_dicts(given)
+    if not runs:
+        return []
+    names = list(dict.fromkeys(name for run in runs for name in part(run, "figures")))
+    rows = [*_rows(runs, names, kind), *_spread(part(summary, "interval"), names)]
+    whole = part(summary, "figures")
+    if whole:
+        rows.append(["all rows together", *(value_of(n, whole.get(n)) for n in names)])
+    return [
+        heading(f"{kind.capitalize()}s"),
+        table([kind, *map(name_of, names)], rows),
+        paragraph(words(runs, names), "dim"),
+    ]
 
 
 def _rows(runs: Sequence[dict[str, Any]], names: Sequence[str], key: str) -> list[list[str]]:
@@ -118,7 +116,7 @@ def _moved(runs: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
 
 def class_table(proof: dict[str, Any]) -> list[Markup]:
     """Precision, recall and F1 of each class; of many, the weakest first and all on request."""
-    classes = [as_dict(one) for one in as_list(proof.get("classes"))]
+    classes = as_dicts(proof.get("classes"))
     if not classes:
         return []
     if len(classes) <= FEW_CLASSES:

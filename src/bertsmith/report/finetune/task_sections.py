@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from bertsmith.report.elements.charts import Point, histogram, shown, square
 from bertsmith.report.elements.page import paragraph, subheading, table
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dicts, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, fraction, percent
 
 ANSWERABILITY = (
@@ -28,7 +28,7 @@ def number_plots(proof: dict[str, Any]) -> list[Markup]:
     if not points:
         return []
     ends = [value for point in points for value in (point.x, point.y)]
-    bins = [as_dict(one) for one in as_list(residuals.get("bins"))]
+    bins = as_dicts(residuals.get("bins"))
     bars = [tuple(as_float(one.get(key)) for key in ("low", "high", "count")) for one in bins]
     bias = as_float(residuals.get("bias"))
     words = (
@@ -62,7 +62,7 @@ def entity_kinds(proof: dict[str, Any]) -> list[Markup]:
 def question_words(proof: dict[str, Any]) -> list[Markup]:
     """Metrics by question word, and answered against answerable questions."""
     sections = []
-    questions = [as_dict(one) for one in as_list(proof.get("questions"))]
+    questions = as_dicts(proof.get("questions"))
     if questions:
         rows = [
             [

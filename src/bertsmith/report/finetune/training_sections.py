@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bertsmith.report.curves import named_curves, points_over_steps
 from bertsmith.report.elements.charts import Curve, chart
 from bertsmith.report.elements.page import folded, heading, paragraph, preformatted, subheading
-from bertsmith.report.elements.values import as_dict, as_list, part
+from bertsmith.report.elements.values import as_dicts, part
 from bertsmith.report.finetune.figures import name_of
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import main_metric
@@ -18,7 +18,7 @@ from bertsmith.report.finetune.overview import main_metric
 
 def curve_section(record: dict[str, Any]) -> list[Markup]:
     """Losses, the main figure on dev, and the learning rate."""
-    rows = [as_dict(row) for row in as_list(record.get("curves"))]
+    rows = as_dicts(record.get("curves"))
     train = [row for row in rows if row.get("kind") == "train"]
     # The last evaluation repeats the best one, unless it is the only one.
     held_out = [row for row in rows if row.get("kind") == "eval"]

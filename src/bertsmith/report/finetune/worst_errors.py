@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import element, folded, paragraph, subheading
-from bertsmith.report.elements.values import as_dict, as_float, as_list, part
+from bertsmith.report.elements.values import as_dicts, as_float, as_list, part
 from bertsmith.report.finetune.figures import counted, fraction, plural
 from bertsmith.tasks.kinds import TASKS
 
@@ -19,7 +19,7 @@ OPEN = 10  # shown at once; the others on request
 def worst_errors(proof: dict[str, Any]) -> list[Markup]:
     """Cards, the worst first."""
     errors = part(proof, "errors")
-    shown = [as_dict(one) for one in as_list(errors.get("shown"))]
+    shown = as_dicts(errors.get("shown"))
     if not shown:
         return []
     cards = [_card(one) for one in shown]

@@ -73,11 +73,6 @@ class Tag(Task):
         """Sequence tagging."""
         return KIND
 
-    @property
-    def outputs(self) -> int:
-        """One per label."""
-        return len(self.labels)
-
     def features(
         self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
     ) -> list[Feature]:
