@@ -159,14 +159,14 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tiny: Path, tmp_path:
         )
         before = seen[-1] if seen else 0
         limit = time.monotonic() + 60
-        while not journal.exists() or json.loads(journal.read_bytes())["rows"] <= before:
+        while not journal.exists() or json.loads(journal.read_bytes())["state"]["rows"] <= before:
             assert process.poll() is None, "it ended before it was to be stopped"
             assert time.monotonic() < limit
             time.sleep(0.01)
         process.send_signal(number)
         process.wait(60)
         assert not broken.exists()
-        seen.append(json.loads(journal.read_bytes())["rows"])
+        seen.append(json.loads(journal.read_bytes())["state"]["rows"])
     assert 0 < seen[0] < seen[1] < len(texts)
     done = fresh(*command[len(COMMAND) :])
     assert done.returncode == 0, done.stderr
@@ -192,7 +192,7 @@ def test_what_another_file_left_unfinished_is_not_mixed_in(
     monkeypatch.setattr(module.PredictionLines, "lines", stops)
     assert run("predict", tiny, source, "--out", out, "--quiet") == 130
     journal = json.loads((tmp_path / ".out.jsonl.partial" / "journal.json").read_bytes())
-    assert journal["rows"] == 16
+    assert journal["state"]["rows"] == 16
     monkeypatch.setattr(module.PredictionLines, "lines", real)
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in some_texts(40, seed=9)))
     assert run("predict", tiny, source, "--out", out, "--quiet") == 0

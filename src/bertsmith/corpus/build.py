@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertsmith.corpus.journal import ARRAYS, JOURNAL, GrowingCorpus
+from bertsmith.corpus.journal import ARRAYS, GrowingCorpus
 from bertsmith.corpus.reading import BLOCK, CorpusReader
 from bertsmith.corpus.report import CorpusReport, make_manifest, report_from, source_entry
 from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
@@ -32,6 +32,7 @@ from bertsmith.errors import HardwareError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
 from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.folder_lock import FolderLock
+from bertsmith.files.resumable_file import JOURNAL
 from bertsmith.hardware.environment import thread_count
 from bertsmith.text.tokenizer import Tokenizer
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Self
+from typing import BinaryIO, NoReturn, Self, TypeVar
 
 from bertsmith.errors import WriteError
 
+T = TypeVar("T")
 # A file without a name cannot be left behind, whatever ends the process (Linux).
 _UNNAMED = getattr(os, "O_TMPFILE", 0)
 
@@ -28,6 +31,7 @@ class StagedFile:
             self.stream = self._open()
         except OSError as error:
             self._fail(error)
+        hold(self.stream.fileno())
 
     def write(self, block: bytes | memoryview) -> None:
         """Append bytes."""
@@ -73,27 +77,25 @@ class StagedFile:
             # Not every file system has unnamed files; those that lack them say so here.
             with contextlib.suppress(OSError):
                 return os.fdopen(os.open(self.path.parent, _UNNAMED | os.O_RDWR, 0o666), "w+b")
-        name = self._free_name()
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        stream = os.fdopen(os.open(name, flags, 0o666), "w+b")
-        self._staged = name
-        return stream
+        descriptor, self._staged = claim(
+            self.path, "staged", lambda name: os.open(name, flags, 0o666)
+        )
+        return os.fdopen(descriptor, "w+b")
 
     def _named(self) -> Path:
         """The staged file's name; an unnamed file gets one at this last moment."""
         if self._staged is None:
-            name = self._free_name()
             # A directory descriptor makes Python call linkat with AT_SYMLINK_FOLLOW.
             anchor = os.open("/", os.O_RDONLY)
+            own = f"/proc/self/fd/{self.stream.fileno()}"
             try:
-                os.link(f"/proc/self/fd/{self.stream.fileno()}", name, src_dir_fd=anchor)
+                _, self._staged = claim(
+                    self.path, "staged", lambda name: os.link(own, name, src_dir_fd=anchor)
+                )
             finally:
                 os.close(anchor)
-            self._staged = name
         return self._staged
-
-    def _free_name(self) -> Path:
-        return self.path.parent / f".{self.path.name}.{secrets.token_hex(6)}.partial"
 
     def drop(self) -> None:
         """Forget the file; whatever stood at its path stays."""
@@ -128,6 +130,46 @@ def write_staged(path: Path, content: bytes) -> None:
     """Put a file with this content at `path`, whole or not at all."""
     with StagedFile(path) as file:
         file.write(content)
+
+
+def claim(target: Path, kind: str, make: Callable[[Path], T]) -> tuple[T, Path]:
+    """Call `make` with a free hidden name next to the target; its result and the name.
+
+    The name is the same every time, so that what a killed process left there is removed by the
+    next one; only while a living process holds it, the name is one that nobody can guess.
+    """
+    usual = target.parent / f".{target.name[:100]}.{kind}"
+    if _is_abandoned(usual):
+        if usual.is_dir():
+            shutil.rmtree(usual, ignore_errors=True)
+        else:
+            usual.unlink(missing_ok=True)
+    try:
+        return make(usual), usual
+    except FileExistsError:
+        other = usual.with_name(f"{usual.name}-{secrets.token_hex(8)}")
+        return make(other), other
+
+
+def hold(descriptor: int) -> None:
+    """Mark an open file or folder as in use by this process, until it is closed."""
+    with contextlib.suppress(OSError):  # without locks, names are not used twice
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether a file or folder is there that no living process holds."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def sync(path: Path) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import logging
 import os
-import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bertsmith.errors import WriteError
-from bertsmith.files.atomic_file import sync
+from bertsmith.files.atomic_file import claim, hold, sync
 
 log = logging.getLogger(__name__)
 
@@ -21,32 +21,48 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def staged_folder(target: Path, *, needed: int, overwrite: bool) -> Iterator[Path]:
+def staged_folder(
+    target: Path, *, needed: int, overwrite: bool, only: Collection[str] | None = None
+) -> Iterator[Path]:
     """A new folder to fill; it becomes `target` at the end, or vanishes if anything fails.
 
-    `needed` is about how many bytes will be written. A model folder that stands at `target` is
-    replaced only with `overwrite`, and stays whole and in place until the new one is complete.
+    `needed` is about how many bytes will be written. A folder that stands at `target` is replaced
+    only with `overwrite`, and stays whole and in place until the new one is complete; `only` names
+    the files that it may hold, by default it must be a model folder.
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link at target
-    check_target(target, overwrite=overwrite)
+    check_target(target, overwrite=overwrite, only=only)
     made = _make_parents(target)
     free = shutil.disk_usage(target.parent).free
     if needed > free:
         _remove_empty(made)
         raise _no_room(target, needed, free)
-    staging = _sibling(target, "new")
+    staging: Path | None = None
     try:
-        staging.mkdir(mode=0o777)  # the system takes the umask off
-        yield staging
-        _sync_tree(staging)
-        _swap_in(staging, target, overwrite=overwrite)
+        _, staging = claim(target, "new", lambda path: path.mkdir(mode=0o777))  # less the umask
+        with _held(staging):
+            yield staging
+            _sync_tree(staging)
+            _swap_in(staging, target)
     except BaseException as fault:
-        shutil.rmtree(staging, ignore_errors=True)
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
         _remove_empty(made)
         cause = fault.__cause__ if isinstance(fault, WriteError) else fault
         if not isinstance(cause, OSError):
             raise
         raise _failed(target, needed, cause) from fault
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other processes from taking a folder for one that was left behind."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        hold(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_file(path: Path, *chunks: bytes | memoryview) -> None:
@@ -59,8 +75,8 @@ def write_file(path: Path, *chunks: bytes | memoryview) -> None:
             file.write(chunk)
 
 
-def check_target(target: Path, *, overwrite: bool) -> None:
-    """Refuse a place where a folder must not be written."""
+def check_target(target: Path, *, overwrite: bool, only: Collection[str] | None = None) -> None:
+    """Refuse a place where a folder must not be written; for `only` see `staged_folder`."""
     if not os.path.lexists(target):
         return
     if target.is_symlink() or not target.is_dir():
@@ -69,7 +85,12 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise WriteError(f"{target} exists already; give another name or allow to overwrite it")
-    if not (target / "config.json").exists() and not (target / "modules.json").exists():
+    if only is not None:
+        if odd := sorted(path.name for path in target.iterdir() if path.name not in only):
+            raise WriteError(
+                f"{target} also holds {odd[0]}, so it is not replaced; give another name"
+            )
+    elif not (target / "config.json").exists() and not (target / "modules.json").exists():
         raise WriteError(f"{target} is no model folder, so it is not replaced; give another name")
     if Path.cwd() == target or target in Path.cwd().parents:
         raise WriteError(f"{target} is the folder you stand in; change to another one first")
@@ -104,32 +125,50 @@ def _sync_tree(folder: Path) -> None:
         sync(Path(place))
 
 
-def _swap_in(staging: Path, target: Path, *, overwrite: bool) -> None:
-    """Rename into place; the old folder steps aside first and comes back if that fails."""
-    aside: Path | None = None
-    if overwrite and target.exists() and any(target.iterdir()):
-        aside = _sibling(target, "old")
-        target.rename(aside)
-    try:
+def _swap_in(staging: Path, target: Path) -> None:
+    """Rename into place; a folder that stands there is removed, once it has been replaced."""
+    if not target.exists() or not any(target.iterdir()):
         staging.rename(target)
         try:
             sync(target.parent)
         except OSError:
             target.rename(staging)
             raise
+        return
+    with _held(target):  # by then it has the name of the staging folder
+        _exchange(staging, target)
+        try:
+            sync(target.parent)
+        except OSError:
+            _exchange(staging, target)
+            raise
+        shutil.rmtree(staging, ignore_errors=True)
+    if staging.exists():
+        log.warning("the old folder could not be removed and is now called %s", staging)
+
+
+def _exchange(first: Path, second: Path) -> None:
+    """Swap the names of two folders: in one step on Linux, so that a kill leaves both whole."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        renameat2 = None
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    names = os.fsencode(first), os.fsencode(second)
+    if renameat2 is not None and renameat2(here, names[0], here, names[1], exchange) == 0:
+        return
+    aside = first.with_name(f"{first.name}-aside")
+    second.rename(aside)
+    try:
+        first.rename(second)
+        try:
+            aside.rename(first)
+        except OSError:
+            second.rename(first)
+            raise
     except OSError:
-        if aside is not None:
-            aside.rename(target)
+        aside.rename(second)
         raise
-    if aside is not None:
-        shutil.rmtree(aside, ignore_errors=True)
-        if aside.exists():
-            log.warning("the old folder could not be removed and is now called %s", aside)
-
-
-def _sibling(target: Path, kind: str) -> Path:
-    """A name nobody can guess, on the same file system."""
-    return target.parent / f".{target.name[:100]}.{kind}-{secrets.token_hex(8)}"
 
 
 def _remove_empty(folders: list[Path]) -> None:

@@ -85,7 +85,8 @@ def write_folder(
     with staged_folder(path, needed=needed, overwrite=overwrite) as staging:
         for place, tokenizer in tokenizers.items():
             (staging / place).mkdir(exist_ok=True)
-            tokenizer.save(staging / place)
+            for name, data in tokenizer.files().items():
+                write_file(staging / place / name, data)
         for name, content in files.items():
             (staging / name).parent.mkdir(exist_ok=True)
             write_file(staging / name, (json.dumps(content, indent=2) + "\n").encode())

@@ -5,9 +5,8 @@ A run that was killed resumes after the last rows that are safe on disk.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.atomic_file import StagedFile
-from bertsmith.files.digest import file_digest
+from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import read_data
@@ -128,27 +127,27 @@ def predict_file(
     lines = PredictionLines(kind_of(out), predictor.task.kind, source.columns)
     total = source.account.rows_ok
     engine = predictor.settle(source.path.stat().st_size // BYTES_PER_TOKEN)
-    with GrowingFile(out, _key(source, out, f"{model} by {engine}")) as file:
-        resumed = file.rows
-        if not file.rows:
-            file.append(lines.header().encode(), 0)
+    key = _key(source, out, f"{model} by {engine}")
+    with GrowingFile(out, key, lines.header().encode()) as file:
+        counts = Counter(file.state)
+        resumed = counts["rows"]
         rows = source.rows()
         for _ in islice(rows, resumed):
             pass
         for chunk in _answered(predictor, rows):
-            cut = sum(prediction.cut > 0 for _, _, prediction in chunk)
-            file.tally["cut"] = file.tally.get("cut", 0) + cut
-            file.append(lines.lines(chunk).encode(), len(chunk))
+            counts["rows"] += len(chunk)
+            counts["cut"] += sum(prediction.cut > 0 for _, _, prediction in chunk)
+            file.append(lines.lines(chunk).encode(), counts)
             if watch is not None:
-                watch(file.rows, total)
+                watch(counts["rows"], total)
         file.finish()
-        return Predicted(
-            rows=file.rows,
-            engine=engine,
-            resumed=resumed,
-            cut=file.tally.get("cut", 0),
-            replaced=file.replaced,
-        )
+    return Predicted(
+        rows=counts["rows"],
+        engine=engine,
+        resumed=resumed,
+        cut=counts["cut"],
+        replaced=file.replaced,
+    )
 
 
 def predicted_lines(predictor: Predictor, source: PredictionSource) -> Iterator[str]:
@@ -177,8 +176,8 @@ def _answered(predictor: Predictor, rows: SourceRows) -> Iterator[list[Triple]]:
 
 def _key(source: PredictionSource, out: Path, model: str) -> str:
     """What decides the bytes of a result."""
-    parts = (source.sha256, source.spec.to_json(), source.on_error, kind_of(out), model, str(CHUNK))
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    spec = source.spec.model_copy(update={"why": {}}).to_values()
+    return json_digest([source.sha256, spec, source.on_error, kind_of(out), model, CHUNK])
 
 
 def kind_of(path: Path) -> Kind:

@@ -274,7 +274,7 @@ class Tokenizer:
         return tokenizer_files(self._source)
 
     def save(self, path: Path) -> None:
-        """Write the files of the tokenizer into a folder, each atomically."""
+        """Write a folder of the tokenizer's files; a tokenizer that stands there is replaced."""
         save_files(self.files(), Path(path))
 
     def _pieces(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertsmith.errors import FolderError, WriteError
-from bertsmith.files.atomic_file import write_staged
+from bertsmith.errors import FolderError
+from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder
 from bertsmith.text.sentencepiece import CONTROL, albert_state, parse_sentencepiece
 from bertsmith.text.special_tokens import find_roles
@@ -299,13 +299,11 @@ def tokenizer_files(source: TokenizerSource) -> dict[str, bytes]:
 
 
 def save_files(files: Mapping[str, bytes], path: Path) -> None:
-    """Write the files of a tokenizer into a folder, each atomically."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
+    """Write a folder of these files, as a whole; one that holds a tokenizer alone is replaced."""
+    needed = sum(map(len, files.values()))
+    with staged_folder(path, needed=needed, overwrite=True, only=FILES) as staging:
         for name, data in files.items():
-            write_staged(path / name, data)
-    except OSError as error:
-        raise WriteError(f"the tokenizer could not be written to {path}: {error}") from error
+            write_file(staging / name, data)
 
 
 def _settings(source: TokenizerSource, names: dict[str, str]) -> dict[str, Any]:

@@ -30,7 +30,15 @@ Files = Annotated[
     ),
 ]
 Size = Annotated[int, option(TRAINING, "--size", "Vocabulary size, special tokens included.")]
-Out = Annotated[Path, option(OUTPUT, "--out", "Tokenizer folder to write.", metavar="DIR")]
+Out = Annotated[
+    Path,
+    option(
+        OUTPUT,
+        "--out",
+        "Tokenizer folder to write; an older vocabulary is replaced as a whole.",
+        metavar="DIR",
+    ),
+]
 KindOption = Annotated[
     Literal["wordpiece", "byte-bpe", "unigram"],
     option(TRAINING, "--kind", "wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT)."),
@@ -69,8 +77,11 @@ def learn(
 
         bertsmith vocab learn a.txt b.jsonl.gz --field body --size 32000 --cased --out my-vocab
     """
+    from bertsmith.files.atomic_folder import check_target
     from bertsmith.text.learn import learn_vocabulary
+    from bertsmith.text.tokenizer_files import FILES
 
+    check_target(out.absolute(), overwrite=True, only=FILES)  # before the work, not after it
     tokenizer = learn_vocabulary(
         _lines(files, field, encoding),
         kind=kind,

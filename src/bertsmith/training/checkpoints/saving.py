@@ -20,7 +20,7 @@ from bertsmith.training.checkpoints.resume import (
     machine_facts,
 )
 from bertsmith.training.checkpoints.tensor_layout import StoredCheckpoint, layout_for, open_stored
-from bertsmith.training.execution.rank_sync import on_first, together
+from bertsmith.training.execution.rank_sync import together
 from bertsmith.training.loop.averaging import TailAverage
 from bertsmith.training.loop.best import BestWeights
 from bertsmith.training.loop.guard import broken
@@ -55,7 +55,6 @@ class Saver:
         """The newest whole checkpoint, put into model and optimizer, or a fresh state."""
         if self._checkpoints is None:
             return TrainState()
-        on_first(self._run.ranks, self._tidy)
         self._checkpoints.prepare()
         checkpoint = self._checkpoints.newest()
         if checkpoint is None:
@@ -92,12 +91,6 @@ class Saver:
     def size(self) -> int:
         """About how many bytes a checkpoint takes, with Adam's two moments."""
         return 3 * sum(t.numel() * t.element_size() for t in _weights(self._run.model).values())
-
-    def _tidy(self) -> None:
-        if self._run.folder is None:
-            return
-        for path in self._run.folder.glob(f".{RESULT}.*.partial"):
-            path.unlink(missing_ok=True)  # a process was killed between two system calls
 
     def _load(self, checkpoint: VerifiedCheckpoint) -> TrainState:
         """Fill model, optimizer and mean; no rank needs another for it."""
