@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,14 @@ from typing import Any
 class LineServer:
     """One server process; one question at a time."""
 
-    def __init__(self, script: Path) -> None:
+    def __init__(self, script: Path, **environment: str) -> None:
         self._name = script.name
         self._process = subprocess.Popen(
-            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
         )
 
     def ask(self, **question: Any) -> dict[str, Any]:
