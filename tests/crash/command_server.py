@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent.parent / name) for name in ("corpus", "support")]
+sys.path.insert(0, str(Path(__file__).parent.parent / "corpus"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
 import sklearn.feature_extraction.text
 import sklearn.linear_model  # noqa: F401 - loaded late by baselines

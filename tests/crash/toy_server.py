@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent.parent / name) for name in ("training", "support")]
+sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
 import torch
 from disk_points import Points
