@@ -145,7 +145,7 @@ def test_a_dead_direction_and_a_reduced_flow() -> None:
     assert fit_flow([x], 13, FlowSettings(epochs=1, keep=4)).flow.layers()[-1].outputs == 4
     with pytest.raises(ConfigError, match="rank 12; the largest number to keep is 12"):
         fit_flow([x], 13, FlowSettings(keep=13))
-    with pytest.raises(ConfigError, match="too few"):
+    with pytest.raises(ConfigError, match="at least 2 texts, and there are 1"):
         fit_flow([vectors(1)], 12, FlowSettings())
 
 

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from bertsmith.errors import ConfigError, TextError, unknown
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.nn.sentence_head import similarity
+from bertsmith.runtime.engines.batches import Ids
 from bertsmith.runtime.host import Host
 from bertsmith.runtime.text_vectors import EncoderVectors, TableVectors, TextVectors
 from bertsmith.text.grouping import groups
@@ -64,7 +65,7 @@ class EncodingAccount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorOptions:
+class _CallOptions:
     """What a call may set: see `Embedder.encode`."""
 
     prompt: str | None = None
@@ -129,7 +130,7 @@ class Embedder:
             texts, single = [texts], True
         else:
             single = False
-        options = VectorOptions(
+        options = _CallOptions(
             prompt=prompt, batch_size=batch_size, normalize=normalize, truncate_dim=truncate_dim
         )
         vectors = self._encode(texts, self._checked(options), progress, account)
@@ -151,7 +152,7 @@ class Embedder:
 
         Equal texts are computed once in each block of 16,384; the rest is as in `encode`.
         """
-        options = VectorOptions(
+        options = _CallOptions(
             prompt=prompt, batch_size=batch_size, normalize=normalize, truncate_dim=truncate_dim
         )
         return self._stream(texts, self._checked(options), progress, account)
@@ -159,7 +160,7 @@ class Embedder:
     def _stream(
         self,
         texts: Iterable[str],
-        options: VectorOptions,
+        options: _CallOptions,
         progress: Progress | None,
         account: EncodingAccount | None,
     ) -> Iterator[Vectors]:
@@ -171,7 +172,7 @@ class Embedder:
             yield self._encode(block, options, shown, account)
             done += len(block)
 
-    def _checked(self, options: VectorOptions) -> VectorOptions:
+    def _checked(self, options: _CallOptions) -> _CallOptions:
         """Refuse what cannot be computed before the first text is read."""
         prompt = options.prompt
         if prompt is not None and prompt not in self.settings.prompts:
@@ -189,7 +190,7 @@ class Embedder:
     def _encode(
         self,
         texts: Sequence[str],
-        options: VectorOptions,
+        options: _CallOptions,
         progress: Progress | None,
         account: EncodingAccount | None,
     ) -> Vectors:
@@ -211,6 +212,21 @@ class Embedder:
             log.warning("%s; raise max_length or split them", own.cuts())
         return distinct if len(first) == len(numbers) else distinct[numbers]
 
+    def token_ids(self, texts: Sequence[str]) -> tuple[list[Ids], int]:
+        """Ids as `encode` computes with, and how many leading rows of each are not pooled."""
+        prefix, skipped = self._prompt(None)
+        prepared = [self._prepared(prefix, _text(text)) for text in texts]
+        return self._source.tokenizer.fast_ids(prepared, self.max_length)[0], skipped
+
+    def encode_ids(self, ids: Sequence[Ids], *, normalize: bool | None = None) -> Vectors:
+        """Vectors of texts given by their ids, special tokens included: -> (n, D)."""
+        head = self._head if normalize is None else replace(self._head, normalize=normalize)
+        self._source.prepare(sum(map(len, ids)), len(ids))
+        vectors = np.empty((len(ids), self.dimension), dtype=np.float32)
+        for places, part in self._source.vectors(ids, head, skipped=0, batch_size=None):
+            vectors[list(places)] = part.cpu().numpy()
+        return vectors
+
     def similarity(
         self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
     ) -> Vectors:
@@ -226,7 +242,7 @@ class Embedder:
     def _chunks(
         self,
         texts: Iterable[str],
-        options: VectorOptions,
+        options: _CallOptions,
         counts: NDArray[np.int64],
         progress: Progress | None,
     ) -> Iterator[tuple[Vectors, EncodingAccount]]:
@@ -284,7 +300,7 @@ class Embedder:
         return whole.lower() if self.settings.lowercase else whole
 
 
-def _finished(vectors: Tensor, options: VectorOptions) -> Tensor:
+def _finished(vectors: Tensor, options: _CallOptions) -> Tensor:
     """(B, W) -> (B, W) or fewer columns, of length one if that is wanted."""
     if options.truncate_dim is not None:
         vectors = vectors[:, : options.truncate_dim]

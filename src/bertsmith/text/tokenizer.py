@@ -124,6 +124,11 @@ class Tokenizer:
         other._segmenter = segmenter
         return other
 
+    def framed(self, ids: Sequence[int]) -> Ints:
+        """Ids of a text between the special tokens of a single text: (n,) -> (L,) int32."""
+        before, after = (tuple(mark[0] for mark in gap) for gap in self._template.single.gaps)
+        return np.array([*before, *ids, *after], dtype=np.int32)
+
     def bare(self) -> Tokenizer:
         """The same tokenizer without special tokens around a text."""
         state = {**self._source.state, "post_processor": None}
