@@ -248,18 +248,18 @@ def test_standard_input_is_read_as_lines(monkeypatch) -> None:
 def test_one_long_line_is_one_long_text(tmp_path) -> None:
     path = tmp_path / "a.txt"
     with path.open("wb") as file:
-        for _ in range(64):
+        for _ in range(16):
             file.write(b"x" * (1 << 20))
         file.write(b"\nend\n")
     first, last = texts(path)
-    assert (len(first), last) == (64 << 20, "end")
+    assert (len(first), last) == (16 << 20, "end")
 
 
 def test_a_bomb_in_one_line_and_an_unclosed_quote_stop_early(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("bertsmith.files.lines.LONGEST_LINE", 1000)
-    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_RECORD", 1000)
+    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_CELL", 1000)
     with pytest.raises(
-        InputFileError, match="line 1, column 1: the line has 5,000 bytes; 1,000 is the longest"
+        InputFileError, match="line 1, column 1: the line has 5,000 bytes; the limit is 1,000"
     ):
         texts(write(tmp_path / "a.txt", "x" * 5000))
     with pytest.raises(InputFileError, match="line 2, column 1: the quote"):

@@ -150,7 +150,7 @@ JSONL_FAULTS = [
     row(
         "bad-byte", b'{"text": "go\xff", "label": "pos"}', "column 13", r"0xff at byte \d+ .*; \S+"
     ),
-    row("long", LONG, "column 1", r"bytes; .* is the longest; cut the text", longest=1 << 20),
+    row("long", LONG, "column 1", r"bytes; the limit is .*; split the text", longest=1 << 20),
     row(
         "typo",
         '{"text": "good", "label": "psitive"}',

@@ -52,7 +52,12 @@ TSV_FAULTS = [
     tsv("header-again", "text\tlabel", "column 1", r"repeats the header.*; remove it"),
     tsv("mark", "good\t\ufeffpos", "column label", r"byte order mark.*joined.*; remove the mark"),
     tsv("lone-cr", "good\tpos\rbad\tneg", "column 3", r"3 columns.*; a lone carriage return.*line"),
-    tsv("long", LONG + b"\tpos", "column 1", r"52,428,805 bytes; .*; cut the text into parts"),
+    tsv(
+        "long",
+        LONG + b"\tpos",
+        "column 1",
+        r"52,428,805 bytes; .*; split the text into several lines",
+    ),
     tsv(
         "typo",
         "good\tpso",
@@ -198,7 +203,7 @@ CSV_FAULTS = [
         "long",
         b'"' + LONG[: 2 << 20] + b'",pos',
         "column 1",
-        r"bytes; .* is the longest; cut the text",
+        r"bytes; the limit is .*; split the text",
         longest=1 << 20,
     ),
     csv("semi-few", "only text", "column label", r"1 column.*; add.* with a semicolon", rows=SEMI),

@@ -37,7 +37,7 @@ def test_a_broken_file_is_named_by_place_fault_and_remedy(
     case: Broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if case.longest is not None:
-        monkeypatch.setattr("bertsmith.labeled.read.reject.LONGEST_ROW", case.longest)
+        monkeypatch.setattr("bertsmith.files.lines.LONGEST_LINE", case.longest)
     path = tmp_path / case.name
     path.write_bytes(case.content)
     spec = DataSpec(**case.spec)

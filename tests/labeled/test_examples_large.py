@@ -76,7 +76,7 @@ def test_a_reading_that_is_broken_off_leaves_nothing_behind(tmp_path: Path) -> N
 
 
 def test_an_open_quote_does_not_eat_the_machine(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_RECORD", 1_000)
+    monkeypatch.setattr("bertsmith.files.csv_records.LONGEST_CELL", 1_000)
     path = tmp_path / "a.csv"
     path.write_text('text,label\n"open,x\n' + "fine one,x\n" * 1_000)
     rows = read_examples(path, on_error="skip")

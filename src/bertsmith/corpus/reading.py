@@ -154,7 +154,7 @@ def _whole_lines(chunks: Iterator[bytes], source: CorpusSource, size: int) -> It
                 line += sum(part.count(b"\n") for part in held)
                 raise InputFileError(
                     f"{source.path}, line {line}: more than {LONGEST_LINE:,} bytes without a line "
-                    "break; is this a file of texts?"
+                    "feed, which is the limit; split the text into several lines"
                 )
             continue
         data = b"".join(held)

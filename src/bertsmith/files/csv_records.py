@@ -8,7 +8,7 @@ from bertsmith.errors import InputFileError
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Line, Lines
 
-LONGEST_RECORD = 1 << 25  # characters; a quote that is never closed must not eat the machine
+LONGEST_CELL = 1 << 22  # characters of a quoted cell of several lines: a quote left open ends here
 NEARLY_ALL = 0.9
 
 Record = tuple[int, str, list[str] | BadRowError]
@@ -164,18 +164,22 @@ class _Quoted:
             else:
                 parts += (line[at:], self._lines.ending)
                 length += len(line) - at + 1
-                following = next(self._rest, None) if length <= LONGEST_RECORD else None
+                following = next(self._rest, None) if length <= LONGEST_CELL else None
                 if following is None:
-                    raise BadRowError(
-                        "the quote that opens here is never closed",
-                        'close it, or write it twice ("") if it is text',
-                        column=column,
-                    )
+                    raise self._open(length, column)
                 self._taken.append((following, self._lines.ending))
                 if not isinstance(following, str):
                     following.line = self._lines.number
                     raise following
                 line, at = following, 0
+
+    def _open(self, length: int, column: int) -> BadRowError:
+        never = "the quote that opens here is never closed"
+        if length > LONGEST_CELL:
+            never = f"the quote that opens here is not closed within {LONGEST_CELL:,} characters"
+        return BadRowError(
+            never, 'close it, or write it twice ("") if it is text', column=column, line=self._first
+        )
 
     def _after_quote(self, character: str, column: int) -> BadRowError:
         where = f" on line {self._lines.number}" if self._lines.number > self._first else ""

@@ -17,7 +17,8 @@ from bertsmith.files.encodings import (
 from bertsmith.files.faults import UnreadableLineError
 from bertsmith.files.streams import ByteStream, FileSource
 
-LONGEST_LINE = 1 << 29  # bytes; beyond it a file is not text of lines (or a bomb)
+LONGEST_LINE = 1 << 25  # bytes; a longer line is rejected and never held in memory
+ENDLESS = 8  # times the longest line without a line feed: no file of lines, reading stops
 SHOWN_OF_LONGEST = 1_000
 BEYOND_DOUBT = 8  # characters; so much GBK or Latin-1 is UTF-8 by chance once in ten million rows
 
@@ -30,23 +31,17 @@ class Lines:
     r"""Lines of a file, split at \n or \r\n and at nothing else; closed after the last one.
 
     `number` is that of the line given last, counted from 1, and `ending` what ended it. A line of
-    more than `longest` bytes is given as a fault and never held as a whole.
+    more than `LONGEST_LINE` bytes is given as a fault and never held as a whole.
     """
 
     def __init__(
-        self,
-        source: FileSource,
-        encoding: str = "utf-8",
-        *,
-        longest: int | None = None,
-        text: str | None = None,
+        self, source: FileSource, encoding: str = "utf-8", *, text: str | None = None
     ) -> None:
         """`text` is read in place of the file."""
         self.name = "standard input" if source == "-" else str(source)
         self.number = 0
         self.ending = ""
         self.encoding = check_encoding(encoding)
-        self._longest = longest or LONGEST_LINE
         self._stream = ByteStream(source) if text is None else None
         self._mark = 0  # the length of the byte order mark
         self._start: bytes | None = None  # what was read to settle the encoding
@@ -179,7 +174,7 @@ class Lines:
 
     def _cut(self, chunks: Iterable[bytes], encoding: str, offset: int) -> Iterator[Batch]:
         """Chunks cut at line feeds first, then decoded by the block; `offset` of the first one."""
-        longest = self._longest
+        longest = LONGEST_LINE
         held: list[bytes] = []
         waiting = 0
         first = True
@@ -189,6 +184,7 @@ class Lines:
                 if waiting <= longest:
                     held.append(chunk)
                 waiting += len(chunk)
+                _refuse_endless(self.name, waiting, offset)
                 continue
             if waiting > longest:
                 end = chunk.index(b"\n") + 1
@@ -215,6 +211,25 @@ class Lines:
                 f"{self.name}, line 1, column 1: {last.count(13):,} carriage returns and no line "
                 "feed: lines end as on old Macs; convert them first: tr '\\r' '\\n' < FILE > NEW"
             )
+
+
+def stored_input() -> Iterator[bytes]:
+    """The bytes of standard input, to be stored in a file; refused if no line of it ends."""
+    waiting = offset = 0
+    for chunk in ByteStream("-"):
+        cut = chunk.rfind(b"\n") + 1
+        offset += waiting + cut if cut else 0
+        waiting = len(chunk) - cut if cut else waiting + len(chunk)
+        _refuse_endless("standard input", waiting, offset)
+        yield chunk
+
+
+def _refuse_endless(name: str, waiting: int, offset: int) -> None:
+    if waiting > ENDLESS * LONGEST_LINE:
+        raise InputFileError(
+            f"{name}: {waiting:,} bytes without a line feed from byte {offset:,} on; a line may "
+            f"have {LONGEST_LINE:,}; is this a file of texts?"
+        )
 
 
 def transcoded(chunks: Iterable[bytes], name: str, encoding: str, offset: int) -> Iterator[bytes]:
@@ -296,7 +311,7 @@ def _too_long(held: list[bytes], length: int, longest: int, encoding: str) -> Un
     start = b"".join(held[:1])[:SHOWN_OF_LONGEST].decode(encoding, "replace")
     return UnreadableLineError(
         1,
-        f"the line has {length:,} bytes; {longest:,} is the longest",
-        "cut the text into parts, or close the quote that joins its lines",
+        f"the line has {length:,} bytes; the limit is {longest:,}",
+        "split the text into several lines",
         start + " ... (cut)",
     )

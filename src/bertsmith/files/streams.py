@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import gzip
 import importlib
@@ -13,6 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from bertsmith.errors import InputFileError, MissingExtraError
+from bertsmith.files.not_text import (
+    check_regular,
+    check_standard_input,
+    refuse_other_formats,
+)
 
 PACKINGS = (".gz", ".zst")
 CHUNK = 1 << 18
@@ -24,7 +30,10 @@ FileSource = Path | Literal["-"]
 
 
 class ByteStream(Iterator[bytes]):
-    """Chunks of a file, decompressed by its suffix; the file is closed after the last one."""
+    """Chunks of a file, decompressed by its suffix; the file is closed after the last one.
+
+    Only regular files are opened, and standard input; formats that are not text are refused.
+    """
 
     def __init__(self, source: FileSource) -> None:
         self.source = source
@@ -42,6 +51,7 @@ class ByteStream(Iterator[bytes]):
         pipe = self.size is None and not self._packing
         # read1 hands over what a pipe has now instead of waiting for a full chunk.
         self._read = getattr(stream, "read1", stream.read) if pipe else stream.read
+        self._checked = False
 
     def __next__(self) -> bytes:
         if self._raw.closed:
@@ -60,6 +70,11 @@ class ByteStream(Iterator[bytes]):
         if not chunk:
             self.close()
             raise StopIteration
+        if not self._checked:
+            self._checked = True
+            refuse_other_formats(
+                "standard input" if self.source == "-" else str(self.source), chunk
+            )
         return chunk
 
     @property
@@ -123,10 +138,11 @@ def _open(source: FileSource) -> tuple[BinaryIO, int | None]:
     if source == "-":
         if sys.stdin is None:
             raise InputFileError("standard input is closed; give a file instead of -")
+        with contextlib.suppress(OSError, AttributeError):  # no file of the system: a notebook
+            check_standard_input(sys.stdin.buffer.fileno())
         return sys.stdin.buffer, None
-    if source.is_dir():
-        raise InputFileError(f"{source} is a folder; give a file of texts")
     try:
+        check_regular(source)
         raw = source.open("rb")
         return raw, source.stat().st_size if raw.seekable() else None
     except OSError as error:

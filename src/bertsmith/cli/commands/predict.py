@@ -112,13 +112,14 @@ def _is_file(given: str) -> bool:
 @contextmanager
 def _spooled() -> Iterator[Path]:
     """Standard input as a file: all rows are checked before the first is predicted."""
-    import shutil
     import tempfile
+
+    from bertsmith.files.lines import stored_input
 
     with tempfile.TemporaryDirectory(prefix="bertsmith-") as folder:
         path = Path(folder) / "stdin"
         with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+            file.writelines(stored_input())
         yield path
 
 

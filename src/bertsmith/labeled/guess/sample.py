@@ -11,7 +11,6 @@ from bertsmith.files.encodings import likely_encodings
 from bertsmith.files.faults import UnreadableLineError
 from bertsmith.files.lines import Lines
 from bertsmith.files.streams import format_suffix, read_start
-from bertsmith.labeled.read.reject import row_lines
 from bertsmith.labeled.spec import DataSpec
 
 ROWS = 200  # records that a guess looks at
@@ -47,7 +46,7 @@ def take_sample(path: Path, encoding: str | None) -> Sample:
     """Read the first lines of a file; refuse one that is not in the encoding declared."""
     start = read_start(path, PEEK)
     declared = encoding or "utf-8"
-    lines = row_lines(path, declared)
+    lines = Lines(path, declared)
     good: list[str] = []
     bad: list[tuple[int, UnreadableLineError]] = []
     whole = False

@@ -17,7 +17,7 @@ from bertsmith.labeled.example import TARGETS, Example, Tagged
 from bertsmith.labeled.formats import FORMATS
 from bertsmith.labeled.formats.objects import plain, string
 from bertsmith.labeled.guess.guess_spec import guess_spec
-from bertsmith.labeled.read.reject import Reject, RowAccount, reject_of, row_lines
+from bertsmith.labeled.read.reject import Reject, RowAccount, reject_of
 from bertsmith.labeled.spec import OBJECTS, Column, DataSpec
 
 ENDING = ".rejected.jsonl"
@@ -140,7 +140,7 @@ class Examples(Iterator[Example]):
     def _rows(self) -> Iterator[Example | Reject]:
         if original(self._path) is not None:
             return read_rejected(self._path, self.spec, self.account)
-        self._lines = row_lines(self._path, self.spec.encoding)
+        self._lines = Lines(self._path, self.spec.encoding or "utf-8")
         read = FORMATS[self.spec.format or "delimited"].read
         return read(self._lines, self.spec, self.account)
 

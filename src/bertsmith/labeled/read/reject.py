@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bertsmith.files.faults import BadRowError, counted, shown
-from bertsmith.files.lines import Lines
 
 NAMED = 3  # how many places of each kind of repair are recorded for the notes
 
@@ -60,9 +58,6 @@ class RowAccount:
         return f" ({', '.join(places)}{more})" if places else ""
 
 
-LONGEST_ROW = 1 << 25  # bytes; a text beyond it is no example but a library
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
     """One row that was not accepted; `raw` is what the file holds, so that it can be repaired."""
@@ -103,11 +98,6 @@ def reject_of(
         part="column" if isinstance(fault.column, int) else part,
         id=id,
     )
-
-
-def row_lines(path: Path, encoding: str | None) -> Lines:
-    """The lines of a file of labeled rows; a longer one than `LONGEST_ROW` is rejected."""
-    return Lines(path, encoding or "utf-8", longest=LONGEST_ROW)
 
 
 def check_texts(texts: Sequence[str], columns: Sequence[int | str], *, keep_empty: bool) -> None:
