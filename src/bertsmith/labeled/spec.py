@@ -14,6 +14,8 @@ from bertsmith.labeled.example import TargetKind, target_kind
 
 Form = Literal[
     "delimited",
+    "lines",
+    "labeled-lines",
     "swag",
     "jsonl",
     "spans",
@@ -59,6 +61,8 @@ class DataSpec(Settings):
     label: tuple[Column, ...] | None = None
     """One column, or one of 0 and 1 for each label; () reads the file as unlabeled."""
     label_separator: Annotated[str, Field(min_length=1)] | None = None
+    label_prefix: Annotated[str, Field(min_length=1)] | None = None
+    """Labeled lines: what stands before every label, as __label__ does in fastText."""
     labels: tuple[str, ...] | None = None
     """The labels there are; a row with another one is rejected."""
     no_label: tuple[str, ...] | None = None
@@ -74,11 +78,16 @@ class DataSpec(Settings):
 
     scheme: Scheme | None = None
     word_prefix: str | None = None
+    word_digits: Literal["strip", "keep"] | None = None
+    """CoNLL: "strip" removes the position of a character in its word from its end (科0 技1)."""
     joiner: str | None = None
     """CoNLL: what stands between two words of the text."""
     span_end: Literal["exclusive", "inclusive"] | None = None
     overlap: Literal["longest", "reject"] | None = None
     """Spans inside others: the longest is taken, or the row is rejected."""
+
+    keys: tuple[str, ...] | None = None
+    """JSON: the keys of the sampled rows, to name those that are not read."""
 
     why: Mapping[str, str] = Field(default_factory=dict)
     """For each setting that was guessed: the reason."""
@@ -104,9 +113,23 @@ class DataSpec(Settings):
         """The settings that have a value."""
         return {name for name in self.model_fields_set - {"why"} if getattr(self, name) is not None}
 
+    @property
+    def unread(self) -> tuple[Column, ...]:
+        """The columns or keys that are there and are not read."""
+        parts = (self.text, self.label, self.extra, (self.id,), (self.group,))
+        read = {column for part in parts for column in part or ()}
+        columns = self.columns if self.keys is None else self.keys
+        if isinstance(columns, int):
+            return tuple(number for number in range(1, columns + 1) if number not in read)
+        return tuple(
+            name or number
+            for number, name in enumerate(columns or (), start=1)
+            if name not in read and number not in read
+        )
+
     def to_values(self) -> dict[str, Any]:
         """The settings as JSON values that `from_values` reads back."""
-        return self.model_dump(mode="json", exclude_none=True)
+        return self.model_dump(mode="json", exclude_none=True, exclude={"keys"})
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> DataSpec:
@@ -122,9 +145,11 @@ class DataSpec(Settings):
         lines = []
         for name in type(self).model_fields:
             value = getattr(self, name)
-            if name == "why" or (value is None and name not in self.why):
+            if name in ("why", "keys") or (value is None and name not in self.why):
                 continue
             lines.append(f"{name}: {_spelled(name, value)} ({self.why.get(name, 'as set')})")
+        if self.unread:
+            lines.append(f"not read: {_spelled('extra', self.unread)}")
         return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,11 +76,11 @@ def predict(
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
     path = Path(given)
     if given == "-":
-        by_lines = reading.by_lines or reading.format is None
+        lines = reading if reading.format else replace(reading, format="lines")
         with _spooled() as spooled:
-            _file(predictor, folder, spooled, reading, out, quiet=quiet, by_lines=by_lines)
+            _file(predictor, folder, spooled, lines, out, quiet=quiet)
     elif not pair and _is_file(given):
-        _file(predictor, folder, path, reading, out, quiet=quiet, by_lines=reading.by_lines)
+        _file(predictor, folder, path, reading, out, quiet=quiet)
     elif out is not None:
         raise InputFileError(f"{given}: there is no such file, and --out needs one")
     else:
@@ -131,29 +132,20 @@ def _file(
     out: Path | None,
     *,
     quiet: bool,
-    by_lines: bool,
 ) -> None:
     from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.labeled.guess.infer_spec import infer_spec, whole_lines
+    from bertsmith.labeled.guess.infer_spec import infer_spec
     from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
 
     kind = kind_of(out) if out is not None else "jsonl"  # refuses a wrong name before the work
-    if by_lines:
-        spec = whole_lines(reading.spec(), "one text per line")
-        if len(_texts_of(folder)) > 1:
-            raise ConfigError(
-                f"{folder} reads {len(_texts_of(folder))} texts per row; give them as a table "
-                "or as JSON, with --format"
-            )
-    else:
-        spec = infer_spec(
-            path,
-            reading.spec(),
-            trained_spec(Path(folder)),
-            predictor.task.name,
-            labeled=False,
-            target=predictor.task.kind.target,
-        )
+    spec = infer_spec(
+        path,
+        reading.spec(),
+        trained_spec(Path(folder)),
+        predictor.task.name,
+        labeled=False,
+        target=predictor.task.kind.target,
+    )
     observer = ConsoleObserver(quiet=quiet)
     observer.data(path, spec)
     source = check_source(

@@ -36,7 +36,7 @@ Form = Annotated[
         DATA,
         "--format",
         "delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, swag, c3; "
-        "lines: one text per line. Detected if unset.",
+        "lines: one text per line; labeled-lines: a label, a space, a text. Detected if unset.",
         metavar="FORMAT",
     ),
 ]
@@ -92,6 +92,14 @@ Scheme = Annotated[
     Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"] | None,
     option(RARE_DATA, "--scheme", "Tagging scheme."),
 ]
+LabelPrefix = Annotated[
+    str | None,
+    option(RARE_DATA, "--label-prefix", "labeled-lines: prefix of every label (__label__)."),
+]
+WordDigits = Annotated[
+    Literal["strip", "keep"] | None,
+    option(RARE_DATA, "--word-digits", "CoNLL: position digits at the end of words (Weibo NER)."),
+]
 WordPrefix = Annotated[
     str | None, option(RARE_DATA, "--word-prefix", "Prefix of every word to strip (WikiANN: en:).")
 ]
@@ -132,6 +140,7 @@ class DataOptions:
     on_error: OnError = "stop"
     quoting: Quoting = None
     label_separator: Separator = None
+    label_prefix: LabelPrefix = None
     labels: Known = None
     no_label: NoLabel = None
     first_choice: FirstChoice = None
@@ -141,19 +150,15 @@ class DataOptions:
     empty: Empty = None
     scheme: Scheme = None
     word_prefix: WordPrefix = None
+    word_digits: WordDigits = None
     joiner: Joiner = None
     span_end: SpanEnd = None
     overlap: Overlap = None
     language: Language = None
 
-    @property
-    def by_lines(self) -> bool:
-        """Whether each line is one text, whatever it contains."""
-        return self.format == LINES
-
     def labeled(self) -> DataSpec:
         """The options that were given, for rows that must have labels."""
-        if self.by_lines:
+        if self.format == LINES:
             raise ConfigError("--format lines reads texts without labels; only predict supports it")
         return self.spec()
 
@@ -164,8 +169,6 @@ class DataOptions:
 
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         values.pop("on_error")
-        if self.by_lines:
-            values["format"] = None
         given = {name: _value(name, value) for name, value in values.items() if value is not None}
         if self.task is not None:
             from bertsmith.labeled.example import target_setting

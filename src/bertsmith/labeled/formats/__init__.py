@@ -7,7 +7,15 @@ from typing import NamedTuple, Protocol
 
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.formats import clue, delimited, objects, questions, spans, words
+from bertsmith.labeled.formats import (
+    clue,
+    delimited,
+    objects,
+    plain_lines,
+    questions,
+    spans,
+    words,
+)
 from bertsmith.labeled.formats.objects import object_reader
 from bertsmith.labeled.read.reject import Reject, RowAccount
 from bertsmith.labeled.spec import DataSpec
@@ -32,6 +40,8 @@ class Format(NamedTuple):
 COLUMNS = ("label", "labels", "number", "choice")
 FORMATS: Mapping[str, Format] = {
     "delimited": Format(delimited.read, COLUMNS),
+    "lines": Format(plain_lines.read_lines, ()),
+    "labeled-lines": Format(plain_lines.read_labeled_lines, ("label", "labels", "number")),
     "swag": Format(delimited.read_swag, ("choice",)),
     "jsonl": Format(object_reader(objects.builder), COLUMNS),
     "spans": Format(object_reader(spans.spans_builder), ("tags",)),

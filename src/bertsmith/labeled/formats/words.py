@@ -137,6 +137,18 @@ def cells_of(line: str, delimiter: str) -> list[str]:
     return [cell for cell in line.split(" ") if cell]
 
 
+def without_position(word: str, position: int) -> tuple[str, int] | None:
+    """The character and its position in its word, where it ends in one; None where it does not.
+
+    `position` is that of the character before, -1 at the beginning of a sentence.
+    """
+    for number in (position + 1, 0):
+        ending = str(number)
+        if word.endswith(ending) and len(word) > len(ending):
+            return word.removesuffix(ending), number
+    return None
+
+
 class _Sentence:
     """The current sentence; its first fault is reported when it ends."""
 
@@ -149,6 +161,7 @@ class _Sentence:
         labeled = spec.label != () and self._width > 1
         self._tag_at = _number(spec.label, self._width, self._width) - 1 if labeled else None
         self._prefix = spec.word_prefix or ""
+        self._digits = spec.word_digits == "strip"
         self._joiner = " " if spec.joiner is None else spec.joiner
         self.name: str | None = None
         self._begin()
@@ -160,6 +173,7 @@ class _Sentence:
         self._raw: list[str] = []
         self._first = 0
         self._fault: BadRowError | None = None
+        self._position = -1  # of a character in its word
 
     def __bool__(self) -> bool:
         return bool(self._first)
@@ -174,10 +188,17 @@ class _Sentence:
         if self._fault is None:
             self._fault = self._wrong(number, line, cells)
         if self._fault is None:
-            self._words.append(cells[self._word_at][len(self._prefix) :])
+            self._words.append(self._bare(cells[self._word_at]))
             self._lines.append(number)
             if self._tag_at is not None:
                 self._tags.append(cells[self._tag_at])
+
+    def _bare(self, word: str) -> str:
+        bare = word[len(self._prefix) :]
+        if not self._digits:
+            return bare
+        bare, self._position = without_position(bare, self._position) or (bare, -1)
+        return bare
 
     def spoil(self, number: int, line: UnreadableLineError) -> None:
         """A line that could not be read."""
@@ -201,6 +222,13 @@ class _Sentence:
         if "\0" in line or not word[len(self._prefix) :].strip():
             what = "the line holds a NUL character" if "\0" in line else "the word is empty"
             return BadRowError(what, "write the word", column=self._word_at + 1, line=number)
+        if self._digits and without_position(word[len(self._prefix) :], self._position) is None:
+            return BadRowError(
+                f"{shown(word)} does not end in its position in a word, as the others do",
+                "add it, or set --word-digits keep",
+                column=self._word_at + 1,
+                line=number,
+            )
         if len(self._raw) > LONGEST_SENTENCE:
             return BadRowError(
                 f"the sentence has more than {LONGEST_SENTENCE:,} words",

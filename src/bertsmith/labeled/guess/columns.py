@@ -1,4 +1,4 @@
-"""Guesses about columns by their names and cells: texts, label, id, and the task of the labels."""
+"""Guesses about columns by their names and cells: texts, label, id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertsmith.labeled.example import target_kind
 from bertsmith.labeled.guess.sample import SpecBuilder
 from bertsmith.labeled.read.targets import as_number
 from bertsmith.labeled.spec import Column
@@ -27,11 +26,13 @@ TEXT_NAMES = """
 """
 LABEL_NAMES = """
     gold_label label labels category categories class sentiment target is_duplicate quality
-    polarity score similarity similarity_score rating stars intent topic emotion stance tag tags
+    polarity score similarity similarity_score relatedness_score relatedness entailment_judgment
+    entailment_label judgment rating stars intent topic emotion stance tag tags
     genres y 标签 类别 分类 标注 情感
 """
 PAIRS = tuple(tuple(pair.split()) for pair in PAIR_NAMES.split(","))
 TEXTS, LABELS = tuple(TEXT_NAMES.split()), tuple(LABEL_NAMES.split())
+TEXT_COLUMNS = frozenset([*TEXTS, *(name for pair in PAIRS for name in pair)])
 OWN_ID = "bertsmith_id"  # the mark of a table that bertsmith wrote
 IDS = (OWN_ID, "id", "idx", "index", "guid", "uid", "pairid", "pair_id", "qid", "#id", "unnamed:_0")
 WORDS = ("tokens", "words")
@@ -83,11 +84,13 @@ def known(name: str) -> bool:
     return plain_name(name) in _KNOWN
 
 
-_KNOWN = {*TEXTS, *LABELS, *IDS, *(name for pair in PAIRS for name in pair)}
+_KNOWN = {*TEXT_COLUMNS, *LABELS, *IDS}
 
 
 SHORT = 40  # characters that a label hardly exceeds
 FEW_WORDS = 4
+SENTENCE = 8  # characters of a short sentence without spaces
+MOST_DIGITS = 0.3  # of the visible characters of a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,8 @@ class Profile:
     length: float  # characters in a filled cell, the mean
     longest: int
     words: int  # the most in a cell
+    usual_words: float  # in a filled cell, the mean
+    digits: float  # the share of digits among the visible characters
     numeric: bool  # every filled cell is a number
     whole: bool  # and all of them are whole
 
@@ -126,6 +131,17 @@ class Profile:
         return self.filled > 0 and set(self.cells) <= {"0", "1", "0.0", "1.0"}
 
     @property
+    def sentences(self) -> bool:
+        """Whether the cells hold sentences rather than names or keywords."""
+        chinese = self.length >= SENTENCE and not any(cell.isascii() for cell in self.cells[:20])
+        return self.usual_words > FEW_WORDS or chinese
+
+    @property
+    def coded(self) -> bool:
+        """Whether the cells are dates, times, phone numbers and the like."""
+        return self.digits > MOST_DIGITS
+
+    @property
     def number_or_id(self) -> bool:
         """Whether the cells are numbers, or single words of a code: no texts."""
         coded = self.words == 1 and self.longest <= SHORT and all(c.isascii() for c in self.cells)
@@ -136,6 +152,8 @@ def profile(cells: Sequence[str]) -> Profile:
     """Count over some cells."""
     filled = [cell for cell in cells if cell.strip()]
     numbers = [as_number(cell) for cell in filled]
+    words = [len(cell.split()) for cell in filled]
+    visible = "".join("".join(cell.split()) for cell in filled[:20])
     numeric = bool(filled) and all(math.isfinite(number) for number in numbers)
     return Profile(
         cells=tuple(cells),
@@ -143,7 +161,9 @@ def profile(cells: Sequence[str]) -> Profile:
         filled=len(filled),
         length=sum(map(len, filled)) / max(1, len(filled)),
         longest=max(map(len, filled), default=0),
-        words=max((len(cell.split()) for cell in filled), default=0),
+        words=max(words, default=0),
+        usual_words=sum(words) / max(1, len(words)),
+        digits=sum(map(str.isdigit, visible)) / max(1, len(visible)),
         numeric=numeric,
         whole=numeric and all(number.is_integer() for number in numbers),
     )
@@ -174,7 +194,9 @@ def guess_named(profiles: Profiles, builder: SpecBuilder) -> None:
         builder.put("text", (single,), "a column is usually called so")
     taken = {*(builder.get("text") or ()), builder.get("id")}
     if builder.get("label") is None and label is not None and label not in taken:
-        builder.put("label", (label,), "a column is usually called so")
+        others = [n for n in names if n not in {*taken, label} and plain_name(n) in LABELS]
+        also = f"; --label {others[0]!r} takes another one" if others else ""
+        builder.put("label", (label,), f"a column is usually called so{also}")
     taken |= set(builder.get("label") or ())
     rest = {name: column for name, column in profiles.items() if name not in taken}
     if builder.get("text") is None:
@@ -280,7 +302,7 @@ def _why_label(column: Profile) -> str:
 
 
 def guess_texts(rest: Profiles, builder: SpecBuilder) -> None:
-    """The longest column, and a second one of comparable length: a pair."""
+    """The longest column, and a second one of comparable length or of sentences: a pair."""
     texts = {name: column for name, column in rest.items() if not column.number_or_id}
     candidates = texts or dict(rest)
     if not candidates:
@@ -289,79 +311,11 @@ def guess_texts(rest: Profiles, builder: SpecBuilder) -> None:
     pair = [
         name
         for name, column in candidates.items()
-        if column.length * COMPARABLE >= candidates[longest].length and not column.category
+        if (column.length * COMPARABLE >= candidates[longest].length or column.sentences)
+        and not (column.category and column.short)
+        and not column.coded
     ]
     if len(pair) == 2:
-        builder.put("text", tuple(pair), "two columns hold texts of comparable length")
+        builder.put("text", tuple(pair), "two columns hold texts")
     else:
         builder.put("text", (longest,), "the column with the longest texts")
-
-
-SEPARATORS = ("|", ";", ", ", ",")
-INFERENCE = {"entailment", "neutral", "contradiction"}
-NO_LABEL = "-"  # what SNLI, MNLI and CMNLI write where the annotators did not agree
-MANY_SCORES = 10
-
-
-def guess_task(cells: Sequence[str], builder: SpecBuilder) -> None:
-    """Decide the task from the cells of the one label column."""
-    filled = [cell for cell in cells if cell]
-    column = profile(filled)
-    labels = set(filled)
-    if NO_LABEL in labels and labels & INFERENCE:
-        builder.put("no_label", (NO_LABEL,), "its annotators did not agree on these rows")
-    if builder.get("task") is not None or not filled:
-        if _many_stated(builder):
-            _separator(filled, builder)
-        return
-    decimals = sum("." in cell for cell in filled)
-    if column.score or (column.numeric and decimals and column.distinct > MANY_SCORES):
-        builder.put("task", "regress", "the label is a number with decimals")
-    elif _separator(filled, builder):
-        builder.put("task", "multilabel", "a cell holds several labels")
-    else:
-        shown = ", ".join(repr(label) for label in sorted(labels)[:5])
-        more = ", ..." if len(labels) > 5 else ""
-        builder.put("task", "classify", f"labels in the sample: {shown}{more}{_doubt(filled)}")
-
-
-def _separator(cells: Sequence[str], builder: SpecBuilder) -> bool:
-    """Whether labels are joined in one cell: the parts repeat more than the cells do.
-
-    Where the user declared that they are, what joins them is the first that parts any cell.
-    """
-    if builder.is_set("label_separator"):
-        return True
-    stated = _many_stated(builder)
-    wholes = set(cells)
-    for separator in SEPARATORS:
-        joined = [cell for cell in cells if separator in cell]
-        parts = {part for cell in wholes for part in cell.split(separator)}
-        if not joined or "" in parts:
-            continue
-        if not stated and (_rare(joined, cells) or len(parts) >= len(wholes)):
-            continue
-        if all(len(part) <= 40 for part in parts) and not profile(joined).numeric:
-            why = f"{len(parts)} labels make {len(wholes)} different cells"
-            builder.put("label_separator", separator, why)
-            return True
-    return False
-
-
-def _many_stated(builder: SpecBuilder) -> bool:
-    """Whether it is decided that a row may have several labels."""
-    kind = target_kind(builder.get("target"), builder.get("task"))
-    return kind is not None and kind.many
-
-
-def _doubt(cells: Sequence[str]) -> str:
-    """How to say that labels are joined, where they look so but do not repeat enough to tell."""
-    for separator in SEPARATORS[:2]:  # commas stand in the names of labels, too
-        joined = [cell for cell in cells if separator in cell]
-        if not _rare(joined, cells):
-            return f"; if {joined[0]!r} is several: --label-separator '{separator}'"
-    return ""
-
-
-def _rare(joined: Sequence[str], cells: Sequence[str]) -> bool:
-    return len(joined) * 10 < len(cells)

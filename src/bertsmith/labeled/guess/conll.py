@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from bertsmith.labeled.formats.words import COMMENT, DOCUMENT, cells_of, joined
+from bertsmith.labeled.formats.words import COMMENT, DOCUMENT, cells_of, joined, without_position
 from bertsmith.labeled.guess.json_rows import put_joiner
 from bertsmith.labeled.guess.sample import Sample, SpecBuilder
 from bertsmith.labeled.read.tag_schemes import TAG, guess_scheme
 
 ENDINGS = (".conll", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".conll03", ".ner")
+FEWEST_WORDS = 4  # that positions are guessed from
 PREFIX = re.compile(r"([a-z]{2,3}(?:-[a-z]+)?:)\S")
 
 
@@ -58,11 +59,17 @@ def guess_conll(sample: Sample, builder: SpecBuilder) -> list[str]:
     if prefix is not None:
         builder.put("word_prefix", prefix, "every word begins with it; it is not part of the word")
     cut = len(builder.get("word_prefix") or "")
-    put_joiner([word[cut:] for word in words], builder)
-    return [
-        joined([cells[word_at][cut:] for cells in one], builder.get("joiner"))[0]
-        for one in sentences
-    ]
+    bare = [[cells[word_at][cut:] for cells in one] for one in sentences]
+    if (stripped := _without_positions(bare)) is not None:
+        first = bare[0][0]
+        builder.put(
+            "word_digits",
+            "strip",
+            f"each character ends in its position in a word, {first!r}: not part of the text",
+        )
+        bare = stripped if builder.get("word_digits") == "strip" else bare
+    put_joiner([word for one in bare for word in one], builder)
+    return [joined(one, builder.get("joiner"))[0] for one in bare]
 
 
 def _place(columns: object, usual: int, width: int) -> int:
@@ -100,6 +107,25 @@ def _sentences(lines: Sequence[str], delimiter: str, width: int) -> list[list[li
             if len(cells) == width:
                 sentences[-1].append(cells)
     return [sentence for sentence in sentences if sentence]
+
+
+def _without_positions(sentences: Sequence[Sequence[str]]) -> list[list[str]] | None:
+    """The words without the positions that end them (Weibo NER); None if they have none."""
+    stripped: list[list[str]] = []
+    count = later = missing = 0
+    for sentence in sentences:
+        stripped.append([])
+        position = -1
+        for word in sentence:
+            count += 1
+            if (parts := without_position(word, position)) is None:
+                missing += 1
+                stripped[-1].append(word)
+                continue
+            position = parts[1]
+            later += position > 0
+            stripped[-1].append(parts[0])
+    return stripped if later and count >= FEWEST_WORDS and 20 * missing <= count else None
 
 
 def _prefix(words: Sequence[str]) -> str | None:

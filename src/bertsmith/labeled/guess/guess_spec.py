@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from bertsmith.errors import InputFileError
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.delimited import SWAG_COLUMNS
-from bertsmith.labeled.guess.columns import called, guess_named, guess_numbered, guess_task, profile
+from bertsmith.labeled.guess.columns import called, guess_named, guess_numbered, profile
+from bertsmith.labeled.guess.conll import ENDINGS as CONLL_ENDINGS
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
 from bertsmith.labeled.guess.json_rows import (
     document_format,
@@ -17,34 +19,54 @@ from bertsmith.labeled.guess.json_rows import (
     row_format,
     sample_rows,
 )
-from bertsmith.labeled.guess.sample import Sample, SpecBuilder, take_sample
-from bertsmith.labeled.guess.table import guess_table
+from bertsmith.labeled.guess.plain_lines import (
+    guess_labeled_lines,
+    is_named_table,
+    looks_labeled,
+)
+from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder, take_sample
+from bertsmith.labeled.guess.table import TableReading, best_reading, guess_table
+from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.language import guess_language
 from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.spec import OBJECTS, DataSpec
 
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')  # with a colon after it, a key
+TABLE_ENDINGS = (".csv", ".tsv")
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+ABOUT_TABLES = {"delimiter", "quoting", "header", "columns", "text", "label"}
+EVEN = 0.9  # share of the rows that have the usual number of columns
 QUESTIONS = {"squad": "answer", "c3": "choose"}
 
 
-def guess_spec(path: Path, *, given: DataSpec | None = None) -> DataSpec:
-    """Decide all that `given` leaves open, from the first records of the file."""
+def guess_spec(path: Path, *, given: DataSpec | None = None, labeled: bool = True) -> DataSpec:
+    """Decide all that `given` leaves open, from the first records of the file.
+
+    Without `labeled`, only texts are wanted: files that do not end as tables or JSON do are read
+    line by line, unless their content leaves no doubt, and labels are not read.
+    """
     builder = SpecBuilder(given or DataSpec())
     sample = take_sample(path, builder.get("encoding"))
     why = "its byte order mark" if sample.marked else "the bytes are valid"
     builder.put("encoding", sample.encoding, why)
-    if not sample.filled:
-        raise InputFileError(f"{path}, line 1, column 1: the file is blank; give one with rows")
+    if labeled and not sample.filled:
+        what = "blank" if sample.lines else "empty"
+        raise InputFileError(f"{path}, line 1, column 1: the file is {what}; give one with rows")
+    if not labeled:
+        builder.put("label", (), "not read, as only texts are wanted")
+        builder.put("empty", "keep", "each row is one text")
     if not builder.is_set("format"):
-        builder.put("format", *_format(sample))
+        builder.put("format", *_format(sample, builder, labeled=labeled))
     texts = _fill(sample, builder)
     if language := guess_language(texts):
         builder.put("language", *language)
     return builder.spec()
 
 
-def _format(sample: Sample) -> tuple[str, str]:
-    first = sample.filled[0].lstrip()[:1]
+def _format(sample: Sample, builder: SpecBuilder, *, labeled: bool) -> tuple[str, str]:
+    if not labeled and not ABOUT_TABLES & builder.given and _is_plain(sample):
+        return "lines", "one text per line, as in most files of this kind"
+    first = sample.filled[0].lstrip()[:1] if sample.filled else ""
     if first in ("{", "["):
         if document := document_format(sample):
             return document
@@ -53,9 +75,43 @@ def _format(sample: Sample) -> tuple[str, str]:
             return row_format(rows)
         if first == "{":
             raise InputFileError(str(_first_fault(sample)))
+    if not labeled and first == '"' and sample.ending in JSON_ENDINGS:
+        return "jsonl", "rows are JSON strings"
     if why := looks_like_conll(sample):
         return "conll", why
+    if ABOUT_TABLES & builder.given - {"delimiter"} or builder.get("delimiter") not in (None, " "):
+        return "delimited", "rows are lines with delimiters"
+    reading = best_reading(sample, builder)
+    if not _is_table(reading) and (why := looks_labeled(sample.filled)):
+        return "labeled-lines", why
+    if reading.ragged and sample.ending not in TABLE_ENDINGS:
+        return "lines", "no delimiter divides the lines evenly"
     return "delimited", "rows are lines with delimiters"
+
+
+def _is_plain(sample: Sample) -> bool:
+    """Whether a file of texts is to be read by lines: by its name, if its content is no table."""
+    if sample.ending in (*TABLE_ENDINGS, *JSON_ENDINGS, *CONLL_ENDINGS):
+        return False
+    if not sample.filled:
+        return True
+    if sample.filled[0].startswith("{"):
+        try:
+            parse_row(sample.filled[0])
+        except BadRowError:
+            return '"data"' not in sample.filled[0]
+        return False
+    return not is_named_table(sample.filled) and looks_like_conll(sample) is None
+
+
+def _is_table(reading: TableReading) -> bool:
+    """Whether nearly all rows have the same columns, and one of them could hold labels."""
+    if reading.share < EVEN or reading.delimiter == "\t":
+        return reading.share >= EVEN
+    columns = (
+        [row[i] for row in reading.rows if len(row) == reading.width] for i in range(reading.width)
+    )
+    return any((one.category and one.short) or one.score for one in map(profile, columns))
 
 
 def _first_fault(sample: Sample) -> Reject:
@@ -77,12 +133,26 @@ def _fill(sample: Sample, builder: SpecBuilder) -> list[str]:
             builder.put("text", ("question", "context"), "as SQuAD was published")
             builder.put("group", "title", "questions of one article stay together")
         start = "\n".join(sample.lines[:500])[:100_000]
-        return [text for text, colon in STRING.findall(start) if not colon]
+        return [_unescaped(text) for text, colon in STRING.findall(start) if not colon]
+    if form == "lines":
+        builder.put("text", (1,), "the whole line")
+        builder.put("label", (), "lines of text have no labels")
+        return list(sample.lines[:ROWS])
+    if form == "labeled-lines":
+        return guess_labeled_lines(sample, builder)
     if form in OBJECTS:
         return guess_fields(sample_rows(sample), builder)
     if form == "conll":
         return guess_conll(sample, builder)
     return _table(sample, builder)
+
+
+def _unescaped(text: str) -> str:
+    """The characters of a JSON string, which may be spelled as escapes."""
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return text
 
 
 def _table(sample: Sample, builder: SpecBuilder) -> list[str]:

@@ -6,16 +6,11 @@ from pathlib import Path
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.faults import counted
-from bertsmith.files.streams import format_suffix
 from bertsmith.labeled.example import TargetKind, target_kind, target_setting
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.spec import DataSpec
-
-WHOLE_LINES = {"format": "delimited", "delimiter": "\n", "quoting": "none", "header": False}
-WHOLE_LINES |= {"columns": 1, "text": (1,), "label": (), "empty": "keep"}
-ABOUT_TABLES = {"format", "delimiter", "quoting", "header", "columns", "text"}
 
 
 def infer_spec(
@@ -44,22 +39,22 @@ def infer_spec(
         why = dict.fromkeys(trained.given - given.given, "as in training")
         reasons = {name: own.why[name] for name in ("encoding", "task") if name in own.why}
         own = trained.model_copy(
-            update={**own_settings, "encoding": own.encoding, "why": {**why, **reasons}}
+            update={
+                **own_settings,
+                "encoding": own.encoding,
+                "keys": own.keys,
+                "why": {**why, **reasons},
+            }
         )
-    elif trained is not None and _is_plain_text(path, given, own, trained, labeled=labeled):
-        own = whole_lines(own, "its name ends in .txt, and it is no table as in training")
+    elif not labeled and (trained is None or len(trained.text or ()) == 1):
+        as_texts = guess_spec(path, given=open_task, labeled=False)
+        own = as_texts if as_texts.format == "lines" else own
     if not labeled:
         why = {**own.why, "label": "not read, as labels are what is predicted"}
         own = own.model_copy(update={"label": (), "labels": None, "why": why})
     if trained is not None:
         _check_width(path, own, trained, target_kind(target, task))
     return own
-
-
-def whole_lines(spec: DataSpec, why: str) -> DataSpec:
-    """The spec that takes each line as one text, whatever stands in it."""
-    reasons = {**spec.why, **dict.fromkeys(WHOLE_LINES, why)}
-    return spec.model_copy(update={**WHOLE_LINES, "why": reasons})
 
 
 def _has(path: Path, given: DataSpec, trained: DataSpec) -> bool:
@@ -99,17 +94,14 @@ def _same_table(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSp
     )
 
 
-def _is_plain_text(
-    path: Path, given: DataSpec, own: DataSpec, trained: DataSpec, *, labeled: bool
-) -> bool:
-    table = own.format == "delimited" and not own.header and not ABOUT_TABLES & given.given
-    return format_suffix(path) == "txt" and table and not labeled and len(trained.text or ()) == 1
-
-
 def _check_width(path: Path, own: DataSpec, trained: DataSpec, kind: TargetKind | None) -> None:
     count, wanted = len(own.text or ()), len(trained.text or ())
-    if kind is not None and kind.fixed_texts and count != wanted:
+    if kind is None or not kind.fixed_texts or count == wanted:
+        return
+    reads = f"{path}: the model reads {counted(wanted, 'text')} of each row"
+    if own.format == "lines":
         raise InputFileError(
-            f"{path}: the model reads {counted(wanted, 'text')} of each row, but {count} columns "
-            "fit; name the columns with --text, once for each"
+            f"{reads}, but a line is one text; give a table or JSON, and set --format if it is one"
         )
+    fit = "1 column fits" if count == 1 else f"{count} columns fit"
+    raise InputFileError(f"{reads}, but {fit}; name the columns with --text, once for each")

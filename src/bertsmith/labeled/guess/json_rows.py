@@ -11,13 +11,15 @@ from bertsmith.files.strict_json import JsonDocument, parse_row
 from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
 from bertsmith.labeled.guess import columns as usual
-from bertsmith.labeled.guess.columns import called, guess_named, guess_task, profile
+from bertsmith.labeled.guess.columns import called, guess_named, profile
 from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder
+from bertsmith.labeled.guess.task import guess_task
 from bertsmith.labeled.read.tag_schemes import guess_scheme
 from bertsmith.text.segment import is_chinese
 
 ARTICLES = re.compile(r'"(paragraphs|context_text)"\s*:')
 NESTED_LISTS = re.compile(r"\[\s*\[\s*\[")
+MOST_KEYS = 100  # that are named as not read
 Rows = Sequence[Mapping[str, object]]
 
 
@@ -102,6 +104,7 @@ def _span_list(value: object) -> bool:
 def guess_fields(rows: Rows, builder: SpecBuilder) -> list[str]:
     """Decide the keys of a format's rows; gives texts of the sample."""
     form = builder.get("format")
+    builder.put("keys", tuple(_keys(rows)[:MOST_KEYS]), "")
     if form == "jsonl":
         _columns(rows, builder)
     else:

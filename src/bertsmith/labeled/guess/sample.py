@@ -61,8 +61,6 @@ def take_sample(path: Path, encoding: str | None) -> Sample:
     if len(bad) > len(good):  # a few rows are for the reader to reject; this is the file
         number, first = bad[0]
         raise first.error(str(path), number)
-    if not good:
-        raise InputFileError(f"{path}, line 1, column 1: the file is empty; give one with rows")
     return Sample(path, lines.encoding, lines.encoding != declared, tuple(good), whole)
 
 
@@ -103,6 +101,11 @@ class SpecBuilder:
         self._values: dict[str, Any] = {}
         self._why: dict[str, str] = {}
 
+    @property
+    def given(self) -> set[str]:
+        """The settings that the user decided."""
+        return self._set
+
     def is_set(self, name: str) -> bool:
         """Whether the user decided this setting."""
         return name in self._set
@@ -120,4 +123,5 @@ class SpecBuilder:
     def spec(self) -> DataSpec:
         """The finished spec."""
         given = {name: getattr(self._given, name) for name in self._set}
-        return DataSpec(**given, **self._values, why={**self._given.why, **self._why})
+        why = {name: reason for name, reason in self._why.items() if reason}
+        return DataSpec(**given, **self._values, why={**self._given.why, **why})

@@ -16,6 +16,7 @@ from bertsmith.labeled.read.write import unguarded
 DELIMITERS = ("\t", ",", ";", "|")
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 USUAL = {".tsv": "\t", ".csv": ",", ".txt": "\t"}
+MOST = 0.6  # of the rows have the same number of columns, or it is no table
 UNTIDY = 0.25  # what halves of quoted cells take away from it
 LIKELY = 0.3  # how much evener rows must be for the unlikely kind of quoting
 NAME = re.compile(r"[^.!?。！？]{1,30}")
@@ -23,7 +24,7 @@ Table = list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class TableReading:
     """The sample read in one way: how many rows, how wide they are, how many of that width."""
 
     delimiter: str
@@ -33,11 +34,13 @@ class _Reading:
 
     @property
     def width(self) -> int:
+        """How many columns most rows have."""
         widths = Counter(len(row) for row in self.rows)
         return max(widths, key=lambda width: (widths[width], width), default=0)
 
     @property
     def even(self) -> int:
+        """How many rows have so many."""
         return sum(len(row) == self.width for row in self.rows)
 
     @property
@@ -48,6 +51,12 @@ class _Reading:
         return self.even / max(1, len(self.rows) + self.broken)
 
     @property
+    def ragged(self) -> bool:
+        """Whether there are several columns, and most rows have another number of them."""
+        named = bool(self.rows) and any(map(known, self.rows[0]))
+        return self.width > 1 and self.share < MOST and not named
+
+    @property
     def torn(self) -> float:
         """The part of the rows with a cell that holds half of a pair of quotes."""
         torn = sum(any(cell.count('"') % 2 for cell in row) for row in self.rows)
@@ -56,7 +65,7 @@ class _Reading:
 
 def guess_table(sample: Sample, builder: SpecBuilder) -> tuple[list[str] | None, Table]:
     """Decide how the table is written; gives its header, if any, and rows of the sample."""
-    reading = _best(sample, builder)
+    reading = best_reading(sample, builder)
     name = NAMES.get(reading.delimiter, repr(reading.delimiter))
     counted = f"{reading.even:,} of {len(reading.rows) + reading.broken:,} rows"
     builder.put("delimiter", reading.delimiter, f"{counted} have {reading.width} columns by {name}")
@@ -78,7 +87,8 @@ def guess_table(sample: Sample, builder: SpecBuilder) -> tuple[list[str] | None,
     return names, [row for row in reading.rows[1:] if len(row) == len(names)]
 
 
-def _best(sample: Sample, builder: SpecBuilder) -> _Reading:
+def best_reading(sample: Sample, builder: SpecBuilder) -> TableReading:
+    """The sample read with the delimiter and the quoting that fit best."""
     usual = USUAL.get(sample.ending, "\t")
     wanted = [builder.get("delimiter")] if builder.is_set("delimiter") else DELIMITERS
     readings = [
@@ -91,7 +101,7 @@ def _best(sample: Sample, builder: SpecBuilder) -> _Reading:
     if not builder.is_set("delimiter") and not any(reading.share for reading in readings):
         readings = [reading for reading in readings if reading.delimiter == usual]
 
-    def rank(reading: _Reading) -> tuple[float, bool, bool]:
+    def rank(reading: TableReading) -> tuple[float, bool, bool]:
         # Quotes are the rule in CSV and the exception in TSV: the other way must be much better,
         # or one broken quote would decide how all the rest is read.
         expected = "none" if reading.delimiter == "\t" else "double"
@@ -103,7 +113,7 @@ def _best(sample: Sample, builder: SpecBuilder) -> _Reading:
     return max(readings, key=rank)
 
 
-def _reading(sample: Sample, delimiter: str, quoting: str) -> _Reading:
+def _reading(sample: Sample, delimiter: str, quoting: str) -> TableReading:
     lines = Lines.of_text("", "\n".join(sample.lines), 1)
     rows: Table = []
     broken = 0
@@ -114,7 +124,7 @@ def _reading(sample: Sample, delimiter: str, quoting: str) -> _Reading:
             rows.append(cells)
         if len(rows) > ROWS:
             break
-    return _Reading(delimiter, quoting, rows, broken)
+    return TableReading(delimiter, quoting, rows, broken)
 
 
 def _wrapped(rows: Table, sample: Sample) -> bool:
@@ -124,7 +134,7 @@ def _wrapped(rows: Table, sample: Sample) -> bool:
     return bool(looked) and quoted > 0.9 * len(looked)
 
 
-def _why_quoting(reading: _Reading) -> str:
+def _why_quoting(reading: TableReading) -> str:
     if reading.quoting == "double":
         return "a cell in double quotes may hold the delimiter and line breaks"
     inside = sum(

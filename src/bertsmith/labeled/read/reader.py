@@ -280,7 +280,7 @@ class SourceRows(Iterator[tuple[Example, SourceRow]]):
 
     def __next__(self) -> tuple[Example, SourceRow]:
         example = next(self.rows)
-        if self.spec.delimiter == "\n":  # whole lines: a column without a name
+        if self.spec.format == "lines":
             return example, SourceRow({"text": example.texts[0]})
         if self.spec.format in TABLES:
             return example, SourceRow(example.extra)

@@ -26,10 +26,11 @@ from bertsmith.labeled.split.stratify import SPLITS, Shares, assign, check_share
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train": ("train", "training"),
-    "dev": ("dev", "valid", "validation", "val", "development"),
-    "test": ("test", "testing"),
+    "dev": ("dev", "valid", "validation", "val", "development", "testa"),
+    "test": ("test", "testing", "testb"),
 }
-ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", *CONLL)
+ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".ndjson", ".json", *CONLL)
+SPLIT_ENDINGS = ("all", *(word for words in SPELLINGS.values() for word in words))
 SPLIT_RECORD = ".split.json"
 PARTS = re.compile(r"[-_. ]+")
 
@@ -46,7 +47,7 @@ def split_files(folder: Path) -> tuple[dict[str, Path], list[str]]:
     if "train" not in splits:
         names = ", ".join(path.name for path in files[:10]) or "none"
         raise InputFileError(
-            f"{folder}: no file is called train (with .tsv, .csv, .jsonl, .json, .txt, .conll); "
+            f"{folder}: no file is called train (train.tsv, .csv, .jsonl, .txt ..., or x.train); "
             f"files that could hold rows: {names}; rename one, or give the file itself"
         )
     return splits, [path.name for path in files if path not in splits.values()]
@@ -56,7 +57,8 @@ def _is_data(path: Path) -> bool:
     name = path.name.lower()
     if name.startswith(".") or name.endswith((REJECTED, SPLIT_RECORD)) or not path.is_file():
         return False
-    return _stem(name) != name
+    bare = name.removesuffix(packing_of(path))
+    return _stem(name) != name or ("." in bare and bare.rpartition(".")[2] in SPLIT_ENDINGS)
 
 
 def _stem(name: str) -> str:
@@ -246,13 +248,23 @@ def _read(splits: Splits, name: str, path: Path, spec: DataSpec, on_error: OnErr
             splits.notes.append(f"{path.name}: {left:,} rows without a label left out")
         examples = labeled
     if name != "test" and not any(example.target is not None for example in examples):
-        raise InputFileError(f"{path}, line 1: no row has a label; name its column with --label")
+        raise InputFileError(f"{path}, line 1: {_why_unlabeled(spec)}")
     getattr(splits, name).extend(examples)
     splits.specs[name] = spec
     splits.accounts[name] = rows.account
     splits.notes += [f"{path.name}: {note}" for note in rows.account.notes()]
     if rows.account.rows_rejected:
         splits.notes.append(f"{path.name}: {rows.account.rows_rejected:,} rows rejected")
+
+
+def _why_unlabeled(spec: DataSpec) -> str:
+    if spec.format != "lines":
+        return "no row has a label; name its column with --label"
+    return (
+        f"each line is read as one text without a label ({spec.why.get('format', 'as set')}); put "
+        "a tab between label and text, or set --format labeled-lines for a label, a space and a "
+        "text, or --delimiter"
+    )
 
 
 def _spec_of(path: Path, given: DataSpec, splits: Splits) -> DataSpec:
