@@ -120,10 +120,12 @@ def build(
     options: argparse.Namespace,
 ) -> None:
     from bertsmith.corpus.build import CorpusSettings, build_corpus
+    from bertsmith.labeled import DataSpec
     from bertsmith.text.tokenizer import Tokenizer
 
     shutil.rmtree(out, ignore_errors=True)
-    settings = CorpusSettings(field=field, segmenter=segmenter)
+    reading = DataSpec(text=(field,)) if field else DataSpec()
+    settings = CorpusSettings(reading=reading, segmenter=segmenter)
     build_corpus(paths, Tokenizer.from_folder(vocab), out, settings, workers=options.threads)
 
 

@@ -35,7 +35,7 @@ def main() -> int:
     work = tempfile.TemporaryDirectory(prefix="bertsmith-bench-")
     contestants, absent = assemble(options, Path(work.name))
     if options.texts:
-        from bertsmith.files.texts import read_texts
+        from bertsmith.labeled.texts import read_texts
 
         sets = {options.texts.name: list(read_texts(options.texts))}
     else:

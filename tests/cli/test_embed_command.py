@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 import signal
 import subprocess
 import time
@@ -19,6 +18,7 @@ import bertsmith
 
 MODEL = "all-MiniLM-L6-v2"
 TEXTS = ["A man is eating.", "", "他在吃面包。", "A man is eating.", "nul \0 inside"]
+CELLS = [text.replace("\0", "") for text in TEXTS]  # a NUL in a table is a fault
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +50,16 @@ FILES = {
     "bom.txt": ("\n".join(TEXTS).encode("utf-8-sig"), []),
     "utf16.txt": ("\n".join(TEXTS).encode("utf-16"), []),
     "gbk.txt": ("\n".join(TEXTS).encode("gbk"), ["--encoding", "gbk"]),
-    "a.csv": (as_csv(TEXTS).encode(), []),
-    "numbered.csv": (as_csv(TEXTS).encode().partition(b"\n")[2], ["--field", "2"]),
-    "a.csv.gz": (gzip.compress(as_csv(TEXTS).encode("utf-8-sig")), ["--field", "text"]),
-    "a.tsv": ("".join(f"x\t{text}\n" for text in ["content", *TEXTS]).encode(), []),
+    "a.csv": (as_csv(CELLS).encode(), []),
+    "numbered.csv": (as_csv(CELLS).encode().partition(b"\n")[2], ["--text", "2"]),
+    "a.csv.gz": (gzip.compress(as_csv(CELLS).encode("utf-8-sig")), ["--text", "text"]),
+    "a.tsv": ("".join(f"x\t{text}\n" for text in ["content", *CELLS]).encode(), []),
     "a.jsonl": ("".join(json.dumps(text) + "\n" for text in TEXTS).encode(), []),
     "b.jsonl": (
         "".join(json.dumps({"q": text, "n": 1}) + "\n" for text in TEXTS).encode(),
-        ["--field", "q"],
+        ["--text", "q"],
     ),
-    "strange.log": ("\n".join(TEXTS).encode(), ["--format", "txt"]),
+    "strange.log": ("\n".join(TEXTS).encode(), []),
 }
 
 
@@ -86,6 +86,36 @@ def test_the_summary_tells_cuts_repeats_and_empty_texts(tmp_path, capsys) -> Non
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("content", "guess"),
+    [
+        ("review\nA fine film.\nA bad one.\n", "table by comma; header; text 'review'"),
+        ('review\n"A fine, long film."\n"A bad, bad one."\n', "header; text 'review'"),
+        ("id;review;stars\n1;A fine film.;5\n2;A bad one.;1\n", "table by semicolon; header;"),
+        ("id,text\n1,A fine film.\n2,A bad one.\n", "text 'text'"),
+        ('stars,title,text\n5,"Go, see",A fine film.\n1,No,A bad one.\n', "not read: stars, title"),
+    ],
+)
+def test_a_table_gives_a_row_for_each_row_and_the_guess_is_printed(
+    tmp_path, capsys, content, guess
+) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    assert embed(tmp_path / "a.csv", tmp_path / "v.npy") == 0
+    assert np.load(tmp_path / "v.npy").shape == (2, 384)
+    printed = [line for line in capsys.readouterr().err.splitlines() if guess in line]
+    assert len(printed) == 1
+    assert "change with --format, --text, --delimiter, --header/--no-header" in printed[0]
+
+
+def test_bad_rows_are_skipped_on_request_and_counted(tmp_path, capsys) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n1,fine\n2\n3,good\n")
+    assert embed(tmp_path / "a.csv", tmp_path / "v.npy") == 2
+    assert "line 3, column text: 1 column, but the header has 2" in capsys.readouterr().err
+    assert embed(tmp_path / "a.csv", tmp_path / "v.npy", "--on-error", "skip") == 0
+    assert np.load(tmp_path / "v.npy").shape == (2, 384)
+    assert "note: 1 row rejected" in capsys.readouterr().err
+
+
 def test_an_empty_file_gives_a_matrix_without_rows(tmp_path) -> None:
     (tmp_path / "a.txt").write_bytes(b"")
     assert embed(tmp_path / "a.txt", tmp_path / "v.npy") == 0
@@ -104,9 +134,15 @@ def test_text_outputs_hold_the_same_numbers(tmp_path, expected) -> None:
         ("a.txt", "今天天气很好。\n".encode("gbk"), [], 2, "--encoding gb18030"),
         ("a.csv", b"left,right\n1,2\n", [], 2, "1: 'left', 2: 'right'"),
         ("a.jsonl", b'{"text": "a"}\n{"text"\n', [], 2, "line 2, column 8"),
-        ("a.docx", b"", [], 2, "--format txt"),
+        ("a.docx", b"PK\x03\x04 word/", [], 2, "Word document"),
         ("a.txt", b"a\n", ["--prompt", "query"], 2, "no prompt called 'query'"),
-        ("a.txt", b"a\n", ["--field", "text"], 2, "no field 'text'"),
+        (
+            "a.txt",
+            b"a\n",
+            ["--text", "text"],
+            2,
+            "column 'text' is a name, but the file is read without a header",
+        ),
         ("a.txt", b"a\n", ["--precision", "fp8"], 2, "fp8"),
     ],
 )
@@ -153,14 +189,14 @@ def test_standard_input_in_a_bare_environment(tmp_path, expected) -> None:
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-6)
 
 
-def holds_a_file_in(process: int, folder: Path, *, besides: Path) -> bool:
+def holds_a_file_in(process: int, folder: Path) -> bool:
     """Whether the process has its staged output open, named or not."""
     for descriptor in Path(f"/proc/{process}/fd").iterdir():
         try:
             target = str(descriptor.readlink())
         except OSError:  # closed in the meantime
             continue
-        if target.startswith(f"{folder}/") and target != str(besides):
+        if target.startswith(f"{folder}/"):
             return True
     return False
 
@@ -168,22 +204,21 @@ def holds_a_file_in(process: int, folder: Path, *, besides: Path) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks into /proc")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_without_a_trace(tmp_path, number, code) -> None:
-    pipe = tmp_path / "endless"
-    os.mkfifo(pipe)
     (tmp_path / "v.npy").write_bytes(b"old")
     child = subprocess.Popen(
-        [*COMMAND, "embed", MODEL, str(pipe), "--format", "txt", "--out", str(tmp_path / "v.npy")],
+        [*COMMAND, "embed", MODEL, "-", "--out", str(tmp_path / "v.npy")],
+        stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
     )
-    with pipe.open("wb") as feed:
+    with child.stdin as feed:
         feed.write(b"some text\n" * 100)
         feed.flush()
         deadline = time.monotonic() + 60
-        while not holds_a_file_in(child.pid, tmp_path, besides=pipe):
+        while not holds_a_file_in(child.pid, tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         child.send_signal(number)
         assert child.wait(timeout=60) == code
     assert (tmp_path / "v.npy").read_bytes() == b"old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["endless", "v.npy"]
+    assert [path.name for path in tmp_path.iterdir()] == ["v.npy"]

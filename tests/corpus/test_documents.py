@@ -12,6 +12,7 @@ from corpus_making import as_sentences, bert, make, some_documents, texts_of
 
 from bertsmith.corpus.sources import describe_sources, detect_form, find_sources
 from bertsmith.errors import InputFileError, MissingExtraError
+from bertsmith.labeled import DataSpec
 
 TWO = [["the cat sat.", "the mat sat."], ["unable."]]
 DECODED = [["the cat sat.", "the mat sat."], ["unable."]]
@@ -72,8 +73,8 @@ def test_json_lines_and_tables(tmp_path) -> None:
     table = tmp_path / "b.csv"
     table.write_text('id,review\n1,"The cat sat.\nThe mat sat."\n2,Unable.\n')
     assert texts_of(make(rows, tmp_path / "a")[0]) == DECODED
-    assert texts_of(make(table, tmp_path / "b", field="review")[0]) == DECODED
-    assert "which key holds" in refusal_of_keys(tmp_path)
+    assert texts_of(make(table, tmp_path / "b", reading=DataSpec(text=("review",)))[0]) == DECODED
+    assert "which column holds" in refusal_of_keys(tmp_path)
 
 
 def refusal_of_keys(tmp_path) -> str:
@@ -128,7 +129,7 @@ def test_declared_and_marked_encodings_are_read(tmp_path, encoding) -> None:
     path = tmp_path / "a.txt"
     path.write_text("我爱北京。\n你好。\n\n世界。\n", encoding=encoding)
     declared = encoding if encoding in ("gb18030", "utf-16-le", "gbk") else "utf-8"
-    corpus, _ = make(path, tmp_path / "out", encoding=declared)
+    corpus, _ = make(path, tmp_path / "out", reading=DataSpec(encoding=declared))
     assert texts_of(corpus) == [["我 爱 北 京 。", "你 好 。"], ["世 界 。"]]
 
 
@@ -171,13 +172,15 @@ def test_a_file_without_text_is_refused(tmp_path, content) -> None:
 def test_odd_names_missing_files_and_wrong_options_say_what_to_do(tmp_path) -> None:
     odd = tmp_path / "wiki_00"
     odd.write_text("the cat.\n")
-    assert "--format txt" in refusal(odd, tmp_path / "out")
-    assert texts_of(make(odd, tmp_path / "out", format="txt")[0]) == [["the cat."]]
+    assert texts_of(make(odd, tmp_path / "out")[0]) == [["the cat."]]
     assert "no file" in refusal(tmp_path / "none.txt", tmp_path / "x")
     rows = tmp_path / "a.jsonl"
     rows.write_text('"the cat."\n')
     assert "--form" in refusal(rows, tmp_path / "x", form="sentences")
-    assert "no field 'body'" in refusal(odd, tmp_path / "x", field="body", format="txt")
+    plain = tmp_path / "plain.txt"
+    plain.write_text("the cat.\n")
+    body = DataSpec(text=("body",))
+    assert "no column 'body'" in refusal(plain, tmp_path / "x", reading=body)
     wide = tmp_path / "wide.txt"
     wide.write_bytes("plain text of some length\n".encode("utf-16-le") * 9)
     assert "--encoding utf-16-le" in refusal(wide, tmp_path / "x")
@@ -188,7 +191,7 @@ def test_options_for_one_kind_of_file_hold_in_a_mixed_folder(tmp_path) -> None:
     place.mkdir()
     (place / "a.txt").write_text("cat.\nmat.\n")
     (place / "b.jsonl").write_text('{"id": 1, "body": "Play. Play."}\n')
-    corpus, _ = make(place, tmp_path / "out", form="sentences", field="body")
+    corpus, _ = make(place, tmp_path / "out", form="sentences", reading=DataSpec(text=("body",)))
     assert texts_of(corpus) == [["cat.", "mat."], ["play.", "play."]]
 
 

@@ -13,10 +13,11 @@ import pytest
 from bertsmith.corpus.reading import documents_of, read_blocks
 from bertsmith.corpus.sources import find_sources
 from bertsmith.errors import InputFileError
-from bertsmith.files.texts import read_texts
+from bertsmith.files.lines import text_lines
 from bertsmith.labeled import DataSpec, guess_spec, read_examples
 from bertsmith.labeled.read.reader import SourceRows
 from bertsmith.labeled.split.splits import load_splits
+from bertsmith.labeled.texts import read_texts
 
 TEXTS = [f"Das Wetter ist heute schön, sagt Nummer {n}." for n in range(40)]
 ROWS = [(text, "ab"[n % 2]) for n, text in enumerate(TEXTS)]
@@ -103,4 +104,4 @@ def test_splits_and_word_lists_may_be_packed(suffix: str, tmp_path: Path) -> Non
     assert len(load_splits(tmp_path).train) == len(TEXTS)
     words = tmp_path / f"words.txt{suffix}"  # of corpus vocab, mask, pretrain
     words.write_bytes(packed(b"New York\nPeking\n", suffix))
-    assert list(read_texts(words, format="txt")) == ["New York", "Peking"]
+    assert list(text_lines(words)) == ["New York", "Peking"]

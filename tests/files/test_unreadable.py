@@ -8,9 +8,9 @@ import pytest
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.streams import ByteStream, unreadable
-from bertsmith.files.texts import read_texts
 from bertsmith.labeled import read_examples
 from bertsmith.labeled.split.splits import load_record
+from bertsmith.labeled.texts import read_texts
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ import re, sys, time
 from pathlib import Path
 from bertsmith.errors import InputFileError
 from bertsmith.labeled import read_examples
-from bertsmith.files.texts import read_texts
+from bertsmith.labeled.texts import read_texts
 path = Path(sys.argv[1])
 begun = time.process_time()
 rows = read_examples(path, on_error="skip") if path.suffix == ".csv" else read_texts(path)

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bertsmith.corpus.sources import TABLES, CorpusSource, OnError
+from bertsmith.corpus.sources import CorpusSource, OnError
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import splits_at_line_feeds
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import LONGEST_LINE, decode_lines, transcoded
 from bertsmith.files.streams import ByteStream
-from bertsmith.files.texts import json_text, replace_surrogates
+from bertsmith.labeled.texts import json_text, replace_surrogates
 from bertsmith.text.sentences import split_sentences
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ def _update(digest: hashlib._Hash, block: TextBlock) -> int:
 
 def read_blocks(source: CorpusSource, size: int = BLOCK) -> Iterator[TextBlock]:
     """The file as blocks of about `size` bytes, in order; memory grows with the longest line."""
-    return _text_blocks(source, size) if source.kind in TABLES else _line_blocks(source, size)
+    return _line_blocks(source, size) if source.by_lines else _text_blocks(source, size)
 
 
 def _line_blocks(source: CorpusSource, size: int) -> Iterator[TextBlock]:
@@ -209,7 +209,7 @@ def documents_of(block: TextBlock, on_error: OnError) -> Documents:
     """The sentences of a block, each without surrounding space, and where documents begin."""
     source = block.source
     documents = Documents()
-    if block.texts or source.kind == "jsonl":
+    if block.texts or source.spec.format == "jsonl":
         for text in block.texts or _json_texts(block, on_error, documents):
             documents.starts.append(len(documents.sentences))
             clean, replaced = replace_surrogates(text)
@@ -250,7 +250,7 @@ def _json_texts(block: TextBlock, on_error: OnError, documents: Documents) -> It
         if not line.strip():
             continue
         try:
-            yield json_text(line, block.source.field)
+            yield json_text(line, block.source.key)
         except BadRowError as fault:
             _leave_out(fault, block, number, on_error, documents)
 

@@ -129,9 +129,9 @@ def source_entry(source: CorpusSource, digest: str, on_error: str) -> dict[str, 
     """How one file was read; `digest` is of its text, unpacked."""
     return {
         "name": source.path.name,
-        "kind": source.kind,
+        "format": source.spec.format,
         "form": source.form,
-        "field": source.field,
+        "text": None if source.spec.format == "lines" else list(source.spec.text or ()),
         "encoding": source.encoding,
         "on_error": on_error,
         "sha256": digest,

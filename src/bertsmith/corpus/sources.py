@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from bertsmith.errors import InputFileError, MissingExtraError, unknown
 from bertsmith.files.encodings import check_encoding, settle_encoding
 from bertsmith.files.streams import format_suffix, read_start
-from bertsmith.files.texts import FORMATS, Format, Texts, read_texts
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.texts import Texts, text_spec
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.sentences import split_sentences
 
 Form = Literal["sentences", "paragraphs", "documents"]
 FORMS: tuple[str, ...] = get_args(Form)
-TABLES = ("csv", "tsv")
+ENDINGS = ("txt", "tsv", "csv", "jsonl", "ndjson", "json")
+BY_LINES = ("lines", "jsonl")  # formats whose lines are read in parallel
 SAMPLE = 1 << 20
 OnError = Literal["stop", "skip"]
 SegmenterChoice = Literal["auto", "character", "jieba"]
@@ -35,9 +37,8 @@ class CorpusSettings:
     """How files are read and words segmented; None means: look at the file and decide."""
 
     form: Form | None = None
-    field: str | int | None = None
-    encoding: str = "utf-8"
-    format: Format | None = None
+    reading: DataSpec = field(default_factory=DataSpec)
+    """Format, columns, encoding ...; what is open is guessed for each file."""
     segmenter: SegmenterChoice = "auto"
     on_error: OnError = "stop"
 
@@ -48,20 +49,31 @@ class CorpusSource:
 
     `form` is what a line holds: "sentences" one sentence, blank lines between documents;
     "paragraphs" the same with lines that are split into sentences; "documents" a whole document.
-    `mark` is the length of the byte order mark.
+    `spec` says how its rows are read, `mark` is the length of the byte order mark.
     """
 
     path: Path
-    kind: Format
+    spec: DataSpec
     form: Form
-    field: str | int | None
     encoding: str
     mark: int
     size: int
 
+    @property
+    def key(self) -> str | None:
+        """The key of the text in a row of JSON; None if the row is the text."""
+        return str(self.spec.text[0]) if self.spec.text else None
+
+    @property
+    def by_lines(self) -> bool:
+        """Whether each line stands for itself, so that blocks of lines can be read in parallel."""
+        return self.spec.format in BY_LINES and not (
+            self.spec.format == "jsonl" and format_suffix(self.path) == "json"
+        )
+
     def texts(self) -> Texts:
-        """The texts of a table."""
-        return read_texts(self.path, field=self.field, encoding=self.encoding, format=self.kind)
+        """The texts of a table, or of another format whose rows are not single lines."""
+        return Texts(self.path, self.spec)
 
     @property
     def blank_lines_part(self) -> bool:
@@ -74,26 +86,29 @@ def find_sources(
     settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
 ) -> list[CorpusSource]:
     """Look into each file, or each file of a folder, and settle how it is read."""
-    form, field = settings.form, settings.field
+    form, text = settings.form, settings.reading.text
     if form is not None and form not in FORMS:
         raise unknown("form", form, FORMS)
     files = [file for path in paths for file in _files_of(path)]
     if not files:
         raise InputFileError("no files were given; name files of texts, or folders of them")
     sources = [_source(path, settings) for path in files]
-    lines = [source for source in sources if source.kind == "txt"]
+    lines = [source for source in sources if source.spec.format == "lines"]
     if form is not None and not lines:
         raise InputFileError(
-            f"--form {form} is for .txt files; of {files[0]} each row is a document"
+            f"--form {form} is for lines of text; of {files[0]} each row is a document"
         )
-    if field is not None and len(lines) == len(sources):
-        raise InputFileError(f"{files[0]} is read as lines of text, which have no field {field!r}")
+    if text is not None and len(lines) == len(sources):
+        raise InputFileError(
+            f"{files[0]} is read as lines of text, which have no column {text[0]!r}; "
+            "set --format delimited if it is a table"
+        )
     return sources
 
 
 def sample_text(source: CorpusSource) -> str:
     """The start of a file as text, faults replaced, to see what it holds."""
-    if source.kind in TABLES:
+    if not source.by_lines:
         texts = []
         length = 0
         for text in source.texts():
@@ -121,7 +136,8 @@ def describe_sources(sources: Sequence[CorpusSource]) -> list[str]:
     """How the files are read, one line for each way, with a hint where another way may fit."""
     ways: dict[str, list[CorpusSource]] = {}
     for source in sources:
-        reading = FORM_WORDS[source.form] if source.kind == "txt" else "one document per row"
+        plain = source.spec.format == "lines"
+        reading = FORM_WORDS[source.form] if plain else source.spec.summary()
         coded = "" if source.encoding == "utf-8" else f", {source.encoding}"
         ways.setdefault(reading + coded, []).append(source)
     lines = []
@@ -147,30 +163,28 @@ def _files_of(path: Path) -> list[Path]:
         if not path.exists():
             raise InputFileError(f"there is no file {path}")
         return [path]
-    files = sorted(p for p in path.rglob("*") if p.is_file() and format_suffix(p) in FORMATS)
+    files = sorted(p for p in path.rglob("*") if p.is_file() and format_suffix(p) in ENDINGS)
     if not files:
-        endings = " ".join(f".{name}" for name in FORMATS)
+        endings = " ".join(f".{name}" for name in ENDINGS)
         raise InputFileError(f"{path} holds no files that end in {endings} (or .gz, .zst)")
     return files
 
 
 def _source(path: Path, settings: CorpusSettings) -> CorpusSource:
-    kind = settings.format or format_suffix(path)
-    if kind not in FORMATS:
-        raise InputFileError(
-            f"{path}: its name does not end in .txt .jsonl .csv .tsv (each may be .gz or .zst); "
-            "set --format, for example --format txt"
-        )
+    given = settings.reading
+    if given.format is None and format_suffix(path) == "txt":
+        given = given.model_copy(update={"text": None})  # for the tables among the files
+    spec = text_spec(path, given)
     start = read_start(path, SAMPLE)
-    settled, mark = settle_encoding(str(path), start, check_encoding(settings.encoding))
+    declared = check_encoding(settings.reading.encoding or "utf-8")
+    settled, mark = settle_encoding(str(path), start, declared)
     line_form: Form = "documents"
-    if kind == "txt":
+    if spec.format == "lines":
         line_form = settings.form or detect_form(start[mark:].decode(settled, "replace"))
     return CorpusSource(
         path=path,
-        kind=cast("Format", kind),
+        spec=spec,
         form=line_form,
-        field=None if kind == "txt" else settings.field,
         encoding=settled,
         mark=mark,
         size=path.stat().st_size,

@@ -11,6 +11,7 @@ from pathlib import Path
 from bertsmith.corpus.build import build_corpus
 from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.demo.hidden_words import HiddenWord, hidden_words
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.curves import read_log
 from bertsmith.runtime.loading import load
 from bertsmith.runtime.mask_filling import Filled
@@ -42,7 +43,9 @@ def prepare(texts: Sequence[str], passages: Path, out: Path) -> Material:
     shards = out / "shards"
     shutil.rmtree(shards, ignore_errors=True)  # another Python may have other passages
     tokenizer = learn_vocabulary(texts, kind="wordpiece", size=VOCABULARY)
-    report = build_corpus([passages], tokenizer, shards, CorpusSettings(field="text"))
+    report = build_corpus(
+        [passages], tokenizer, shards, CorpusSettings(reading=DataSpec(text=("text",)))
+    )
     return Material(
         shards=shards,
         documents=report.documents,

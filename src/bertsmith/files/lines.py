@@ -6,6 +6,7 @@ import codecs
 import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.encodings import (
@@ -211,6 +212,15 @@ class Lines:
                 f"{self.name}, line 1, column 1: {last.count(13):,} carriage returns and no line "
                 "feed: lines end as on old Macs; convert them first: tr '\\r' '\\n' < FILE > NEW"
             )
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file with one entry per line; one that cannot be read is an error."""
+    lines = Lines(path)
+    for line in lines:
+        if not isinstance(line, str):
+            raise line.error(lines.name, lines.number)
+        yield line
 
 
 def stored_input() -> Iterator[bytes]:

@@ -140,6 +140,26 @@ class DataSpec(Settings):
         """The settings as one line of JSON."""
         return self.model_dump_json(exclude_none=True)
 
+    def summary(self) -> str:
+        """How the texts are read, in one line, and the options that change it."""
+        if self.format == "lines":
+            return "one text per line (change with --format, --text)"
+        parts = [f"{self.format}"]
+        if self.format == "delimited":
+            name = NAMED_CHARACTERS.get(self.delimiter or "\t", shown(self.delimiter or ""))
+            parts = [f"table by {name}", "header" if self.header else "no header"]
+        if self.text:
+            columns = ", ".join(
+                f"column {one}" if isinstance(one, int) else shown(one) for one in self.text
+            )
+            parts.append(f"text {columns} ({self.why.get('text', 'as set')})")
+        if self.unread:
+            parts.append(f"not read: {_spelled('extra', self.unread)}")
+        options = "--format, --text"
+        if self.format == "delimited":
+            options += ", --delimiter, --header/--no-header"
+        return f"{'; '.join(parts)} (change with {options})"
+
     def describe(self) -> list[str]:
         """What was guessed and why, and what was set: lines to print."""
         lines = []

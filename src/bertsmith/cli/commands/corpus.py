@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
+from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.options import (
     COMPUTE,
     DATA,
     MODEL,
     OUTPUT,
-    Field,
     Json,
     ModelArgument,
     Quiet,
-    TextEncoding,
-    TextFormat,
-    column,
     option,
     spread,
 )
@@ -83,8 +80,8 @@ WordsFile = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextReading:
-    """How files of text are read."""
+class TextReading(TextOptions):
+    """How files of text are read, and where documents end."""
 
     form: Annotated[
         Literal["sentences", "paragraphs", "documents"] | None,
@@ -96,9 +93,6 @@ class TextReading:
             "whole document. Detected and printed if unset.",
         ),
     ] = None
-    field: Field = None
-    format: TextFormat = None
-    encoding: TextEncoding = "utf-8"
     on_error: OnError = "stop"
 
 
@@ -141,7 +135,7 @@ def build(
 
         bertsmith corpus build books.txt --vocab my-vocab --out shards
 
-        bertsmith corpus build reviews.csv.gz --field review --model my-bert --out shards
+        bertsmith corpus build reviews.csv.gz --text review --model my-bert --out shards
     """
     from bertsmith.cli.views.progress import meter
     from bertsmith.corpus.build import build_corpus
@@ -254,10 +248,10 @@ def extend(
     Their embeddings, and their bias in the masked-LM head, start as the mean of the word pieces
     they were split into before; continue pre-training to train them.
     """
-    from bertsmith.files.texts import read_texts
+    from bertsmith.files.lines import text_lines
     from bertsmith.folders.vocabulary_growth import extend_model
 
-    listed = [line.strip() for line in read_texts(words, format="txt") if line.strip()]
+    listed = [line.strip() for line in text_lines(words) if line.strip()]
     if not listed:
         raise InputFileError(f"{words} holds no words; write one per line")
     growth = extend_model(model, listed, out)
@@ -274,9 +268,7 @@ def _settings(reading: TextReading) -> CorpusSettings:
 
     return CorpusSettings(
         form=reading.form,
-        field=column(reading.field),
-        encoding=reading.encoding,
-        format=reading.format,
+        reading=reading.spec(),
         on_error=reading.on_error,
     )
 

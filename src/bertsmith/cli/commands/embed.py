@@ -8,29 +8,26 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.data_options import TextOptions, open_texts
 from bertsmith.cli.shared.options import (
     MODEL,
     OUTPUT,
     Device,
-    Field,
     ModelArgument,
     Precision,
     Quiet,
-    TextEncoding,
-    TextFormat,
     Threads,
-    column,
     option,
     spread,
 )
 from bertsmith.errors import ConfigError, WriteError
 
 if TYPE_CHECKING:
-    from bertsmith.files.texts import Texts
+    from bertsmith.labeled.texts import Texts
     from bertsmith.runtime.embedder import Embedder, EncodingAccount
 
 File = Annotated[
@@ -55,15 +52,6 @@ Prompt = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextInput:
-    """How the file of texts is read."""
-
-    field: Field = None
-    format: TextFormat = None
-    encoding: TextEncoding = "utf-8"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EncodeOptions:
     """How a text becomes a vector."""
 
@@ -78,7 +66,7 @@ def embed(
     model: ModelArgument,
     file: File,
     out: Out,
-    reading: TextInput,
+    reading: TextOptions,
     computing: EncodeOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -91,17 +79,35 @@ def embed(
         bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
     """
     from bertsmith.cli.shared.console import note
-    from bertsmith.cli.views.progress import meter
     from bertsmith.files.vectors import check_target
 
     check_target(out)
-    texts = _open(file, out, reading)
-    from bertsmith.runtime.embedder import EncodingAccount  # torch: faults of files show first
+    _check_source(file, out)
+    with open_texts(file, reading, quiet=quiet) as texts:
+        from bertsmith.runtime.embedder import EncodingAccount  # torch: faults of files show first
 
-    embedder = _load(model, computing, quiet=quiet)
-    account = EncodingAccount()
-    _check_prompt(embedder, computing.prompt)
-    start = time.perf_counter()
+        embedder = _load(model, computing, quiet=quiet)
+        account = EncodingAccount()
+        _check_prompt(embedder, computing.prompt)
+        start = time.perf_counter()
+        rows = _embed(embedder, texts, out, computing.prompt, account, quiet=quiet)
+    for remark in texts.account.notes():
+        note(remark, quiet=quiet)
+    if not quiet:
+        sys.stderr.write(summary(account, out, rows, time.perf_counter() - start))
+
+
+def _embed(
+    embedder: Embedder,
+    texts: Texts,
+    out: Path,
+    prompt: str | None,
+    account: EncodingAccount,
+    *,
+    quiet: bool,
+) -> tuple[int, int]:
+    from bertsmith.cli.views.progress import meter
+
     with meter("embed", quiet=quiet) as shown:
 
         def progress(done: int) -> None:
@@ -109,11 +115,7 @@ def embed(
             ahead = texts.account.texts
             shown(done, texts.share and texts.share * min(1.0, done / max(1, ahead)))
 
-        rows = _write(embedder, texts, out, computing.prompt, progress, account)
-    for remark in texts.account.notes():
-        note(remark, quiet=quiet)
-    if not quiet:
-        sys.stderr.write(summary(account, out, rows, time.perf_counter() - start))
+        return _write(embedder, texts, out, prompt, progress, account)
 
 
 def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds: float) -> str:
@@ -137,15 +139,10 @@ def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds
     return "\n".join(lines) + "\n"
 
 
-def _open(file: str, out: Path, reading: TextInput) -> Texts:
-    from bertsmith.files.texts import read_texts
-
-    source: Path | Literal["-"] = "-" if file == "-" else Path(file)
-    if source != "-" and out.exists() and source.exists() and out.samefile(source):
+def _check_source(file: str, out: Path) -> None:
+    source = Path(file)
+    if file != "-" and out.exists() and source.exists() and out.samefile(source):
         raise WriteError(f"{out} is the input file itself; choose another --out")
-    return read_texts(
-        source, field=column(reading.field), encoding=reading.encoding, format=reading.format
-    )
 
 
 def _load(model: str, computing: EncodeOptions, *, quiet: bool) -> Embedder:

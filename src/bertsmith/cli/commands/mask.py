@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.options import OUTPUT, Field, SegmenterOption, column, option, spread
+from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
+from bertsmith.cli.shared.options import OUTPUT, SegmenterOption, option, spread
 
 if TYPE_CHECKING:
     from bertsmith.objectives.masking.masking import MaskSettings
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Preview masking schemes.", no_args_is_help=True)
 
 MASKING = "Masking"
-ENDINGS = (".txt", ".tsv", ".csv", ".jsonl", ".gz", ".zst")
 
 
 @app.callback()
@@ -91,7 +91,7 @@ def preview(
         str, typer.Argument(metavar="FILE|TEXT", help="File of texts, a text, or - for stdin.")
     ],
     scheme: Scheme,
-    field: Field = None,
+    reading: TextOptions,
     segmenter: SegmenterOption = None,
     seed: Annotated[int, option(MASKING, "--seed", "Random seed.")] = 0,
     count: Annotated[int, option(OUTPUT, "--count", "Number of texts to show.", min=0)] = 5,
@@ -120,7 +120,7 @@ def preview(
     masking = Masking.of(settings, tokenizer)
     if segmenter is not None:
         tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
-    found = preview_of(_texts(source, field), tokenizer, masking, count=count, seed=seed)
+    found = preview_of(texts_or_text(source, reading), tokenizer, masking, count=count, seed=seed)
     names = ("hidden", "mask", "random", "keep", "similar")
     requested = dict(zip(names, (scheme.rate, *masking.replacement.shares), strict=True))
     show(found, requested)
@@ -132,22 +132,3 @@ def preview(
 
 def _given(options: Mapping[str, object]) -> dict[str, object]:
     return {key: str(value) for key, value in options.items() if value is not None}
-
-
-def _texts(source: str, field: str | None) -> Iterable[str]:
-    """The lines of a file or of standard input, or the text that was given itself."""
-    from bertsmith.errors import InputFileError
-    from bertsmith.files.texts import read_texts
-
-    if source == "-":
-        return read_texts("-", field=column(field))
-    try:
-        path = Path(source)
-        there = path.exists()
-    except (OSError, ValueError):  # too long, or with a null character: no name of a file
-        there = False
-    if there:
-        return read_texts(path, field=column(field))
-    if " " not in source and Path(source).suffix in ENDINGS:
-        raise InputFileError(f"there is no file {source}")
-    return [source]

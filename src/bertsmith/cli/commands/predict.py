@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
-from bertsmith.cli.shared.data_options import DataOptions
+from bertsmith.cli.shared.data_options import DataOptions, is_data_file
 from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError, InputFileError
@@ -43,7 +41,6 @@ Out = Annotated[
         metavar="FILE",
     ),
 ]
-ENDINGS = (".tsv", ".csv", ".txt", ".jsonl", ".json", ".conll", ".bio", ".gz", ".zst")
 SHOWN_LABELS = 5
 
 
@@ -72,14 +69,16 @@ def predict(
 
         cat texts.txt | bertsmith predict my-model -
     """
+    from bertsmith.labeled.texts import spooled_input
+
     folder, given = _folder_and_input(what)
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
     path = Path(given)
     if given == "-":
         lines = reading if reading.format else replace(reading, format="lines")
-        with _spooled() as spooled:
+        with spooled_input() as spooled:
             _file(predictor, folder, spooled, lines, out, quiet=quiet)
-    elif not pair and _is_file(given):
+    elif not pair and is_data_file(given):
         _file(predictor, folder, path, reading, out, quiet=quiet)
     elif out is not None:
         raise InputFileError(f"{given}: there is no such file, and --out needs one")
@@ -94,34 +93,6 @@ def _folder_and_input(what: list[str]) -> tuple[str, str]:
             'bertsmith predict my-model "a text"'
         )
     return what[0], what[1]
-
-
-def _is_file(given: str) -> bool:
-    """Whether this names a file of rows; the name of a missing file is refused, not predicted."""
-    try:
-        if Path(given).is_file():
-            return True
-        if Path(given).is_dir():
-            raise InputFileError(f"{given} is a folder; give a file of rows, or a text")
-    except OSError:  # a text too long for a name
-        return False
-    if given.lower().endswith(ENDINGS) and " " not in given:
-        raise InputFileError(f"{given}: there is no such file")
-    return False
-
-
-@contextmanager
-def _spooled() -> Iterator[Path]:
-    """Standard input as a file: all rows are checked before the first is predicted."""
-    import tempfile
-
-    from bertsmith.files.lines import stored_input
-
-    with tempfile.TemporaryDirectory(prefix="bertsmith-") as folder:
-        path = Path(folder) / "stdin"
-        with path.open("wb") as file:
-            file.writelines(stored_input())
-        yield path
 
 
 def _file(

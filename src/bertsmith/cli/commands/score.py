@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import printable, table_lines, write_json, write_lines
+from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
 from bertsmith.cli.shared.options import (
     DATA,
     MODEL,
     OUTPUT,
-    Field,
     Json,
     MaskedModelArgument,
-    column,
     option,
     spread,
 )
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from bertsmith.runtime.mask_filling import MaskedModel
     from bertsmith.runtime.scoring import PairAccuracy
 
@@ -56,11 +53,11 @@ Tokens = Annotated[bool, option(OUTPUT, "--tokens", "Also print the score of eac
 @spread
 def score(
     model: MaskedModelArgument,
+    reading: TextOptions,
     texts: Texts = None,
     blimp: Blimp = None,
     limit: Limit = None,
     hide: HideOption = "token",
-    field: Field = None,
     tokens: Tokens = False,
     as_json: Json = False,
 ) -> None:
@@ -85,7 +82,7 @@ def score(
     total, count = 0.0, 0
     from bertsmith.runtime.scoring import score_texts
 
-    for scored in score_texts(masked, _texts(texts or "", field), hide=hide):
+    for scored in score_texts(masked, texts_or_text(texts or "", reading), hide=hide):
         total, count = total + scored.total, count + len(scored.values)
         if as_json:
             row: dict[str, object] = {"score": scored.total, "tokens": len(scored.values)}
@@ -105,16 +102,6 @@ def score(
         sys.stderr.write(
             f"pseudo-perplexity {math.exp(-total / count):,.2f} over {count:,} tokens\n"
         )
-
-
-def _texts(named: str, field: str | None) -> Iterable[str]:
-    from bertsmith.files.texts import read_texts
-
-    if named == "-":
-        return read_texts("-", field=column(field))
-    if len(named) < 4096 and "\n" not in named and Path(named).is_file():
-        return read_texts(Path(named), field=column(field))
-    return [named]
 
 
 def _compare(

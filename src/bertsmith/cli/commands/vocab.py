@@ -10,12 +10,10 @@ from typing import Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import note
+from bertsmith.cli.shared.data_options import TextOptions, open_texts
 from bertsmith.cli.shared.options import (
     OUTPUT,
     TRAINING,
-    Field,
-    TextEncoding,
-    column,
     option,
     spread,
 )
@@ -61,11 +59,10 @@ def learn(
     files: Files,
     size: Size,
     out: Out,
+    reading: TextOptions,
     kind: KindOption = "wordpiece",
     lowercase: Lowercase = None,
     min_count: MinCount = 2,
-    field: Field = None,
-    encoding: TextEncoding = "utf-8",
 ) -> None:
     """Learn a vocabulary and write it as a tokenizer folder, which transformers can load.
 
@@ -75,7 +72,7 @@ def learn(
 
         bertsmith vocab learn corpus.txt --size 8000 --out my-vocab
 
-        bertsmith vocab learn a.txt b.jsonl.gz --field body --size 32000 --cased --out my-vocab
+        bertsmith vocab learn a.txt b.jsonl.gz --text body --size 32000 --cased --out my-vocab
     """
     from bertsmith.files.atomic_folder import check_target
     from bertsmith.text.learn import learn_vocabulary
@@ -83,7 +80,7 @@ def learn(
 
     check_target(out.absolute(), overwrite=True, only=FILES)  # before the work, not after it
     tokenizer = learn_vocabulary(
-        _lines(files, field, encoding),
+        _lines(files, reading),
         kind=kind,
         size=size,
         lowercase=lowercase,
@@ -110,10 +107,9 @@ class _Progress:
         note(f"{stage}: {done:,}" + (f" of {total:,}" if total else "") if done else stage)
 
 
-def _lines(files: list[str], field: str | None, encoding: str) -> Iterator[str]:
-    from bertsmith.files.texts import read_texts
-
+def _lines(files: list[str], reading: TextOptions) -> Iterator[str]:
     for file in files:
-        yield from read_texts(
-            "-" if file == "-" else Path(file), field=column(field), encoding=encoding
-        )
+        with open_texts(file, reading) as texts:
+            yield from texts
+        for remark in texts.account.notes():
+            note(f"{file}: {remark}")

@@ -1,15 +1,20 @@
-"""How a file of labeled rows is read: options of finetune, evaluate, predict and others."""
+"""How data files are read: options for labeled rows, and for files of texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bertsmith.cli.shared.options import DATA, RARE_DATA, option
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
+    from bertsmith.files.streams import FileSource
     from bertsmith.labeled.spec import DataSpec
+    from bertsmith.labeled.texts import Texts
 
 Names = list[str] | None
 
@@ -48,6 +53,10 @@ Delimiter = Annotated[
 ]
 Encoding = Annotated[
     str | None, option(DATA, "--encoding", "Encoding of the files; utf-8 if unset.")
+]
+OneText = Annotated[
+    str | None,
+    option(DATA, "--text", "Column or key of the texts, by name or number.", metavar="COLUMN"),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
@@ -124,6 +133,10 @@ SINGLE = ("id", "group")
 LISTS = ("labels", "no_label")
 CHARACTERS = ("delimiter", "joiner", "label_separator")
 LINES = "lines"
+FILE_ENDINGS = (
+    *(".tsv", ".csv", ".txt", ".jsonl", ".ndjson", ".json", ".conll", ".bio"),
+    *(".gz", ".zst"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +189,75 @@ class DataOptions:
 
             given |= target_setting(self.task, task_kind(self.task).target)
         return validated(DataSpec, given, "the options of the data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions:
+    """How a file of texts is read; what is unset is detected and printed."""
+
+    text: OneText = None
+    format: Form = None
+    header: Header = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    on_error: OnError = "stop"
+    quoting: Quoting = None
+
+    def spec(self) -> DataSpec:
+        """The options that were given, as a data spec."""
+        return DataOptions(
+            text=None if self.text is None else [self.text],
+            format=self.format,
+            header=self.header,
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            quoting=self.quoting,
+        ).spec()
+
+
+@contextmanager
+def open_texts(source: str, reading: TextOptions, *, quiet: bool = False) -> Iterator[Texts]:
+    """The texts of a file, or of standard input for "-"; how they are read is printed."""
+    from bertsmith.cli.shared.console import note
+    from bertsmith.labeled.texts import read_texts, spooled_input
+
+    spec = reading.spec()
+    with ExitStack() as stack:
+        place: FileSource = "-" if source == "-" else Path(source)
+        if source == "-" and (spec.format or spec.given & {"text", "header", "delimiter"}):
+            place = stack.enter_context(spooled_input())
+        texts = read_texts(place, spec, on_error=reading.on_error)
+        name = "standard input" if source == "-" else source
+        note(f"{name}: {texts.spec.summary()}", quiet=quiet)
+        yield texts
+    if texts.account.rejected and source != "-" and texts.spec.format not in ("lines", "jsonl"):
+        note(f"rejected rows are in {source}.rejected.jsonl", quiet=quiet)
+
+
+def texts_or_text(given: str, reading: TextOptions) -> Iterator[str]:
+    """The texts of a file or of standard input, or the text itself if it names no file."""
+    if given == "-" or is_data_file(given):
+        with open_texts(given, reading) as texts:
+            yield from texts
+    else:
+        yield given
+
+
+def is_data_file(given: str) -> bool:
+    """Whether this names a file; the name of a missing file is refused and not read as a text."""
+    from bertsmith.errors import InputFileError
+
+    try:
+        path = Path(given)
+        if path.is_dir():
+            raise InputFileError(f"{given} is a folder; give a file, or a text")
+        if path.exists():
+            return True
+    except (OSError, ValueError):  # too long, or with a null character: no name of a file
+        return False
+    if given.lower().endswith(FILE_ENDINGS) and " " not in given:
+        raise InputFileError(f"{given}: there is no such file")
+    return False
 
 
 def _value(name: str, value: Any) -> Any:

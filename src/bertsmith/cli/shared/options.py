@@ -54,23 +54,6 @@ DataArgument = Annotated[
 ]
 DevFile = Annotated[Path | None, option(DATA, "--dev", "File with dev (validation) rows.")]
 TestFile = Annotated[Path | None, option(DATA, "--test", "File with test rows.")]
-Field = Annotated[
-    str | None,
-    option(
-        DATA,
-        "--field",
-        "Column with the texts: a name (the first row is a header), a number from 1 (no "
-        "header), or the key in .jsonl.",
-        metavar="COLUMN",
-    ),
-]
-TextFormat = Annotated[
-    Literal["txt", "tsv", "csv", "jsonl"] | None,
-    option(DATA, "--format", "File format; by file name if unset."),
-]
-TextEncoding = Annotated[
-    str, option(DATA, "--encoding", "Encoding of the files; a byte order mark takes precedence.")
-]
 SegmenterOption = Annotated[
     str | None, option(DATA, "--segmenter", "Chinese word boundaries: jieba or character.")
 ]
@@ -158,11 +141,6 @@ StudyFolder = Annotated[
 ]
 Json = Annotated[bool, option(OUTPUT, "--json", "Print JSON.")]
 Quiet = Annotated[bool, option(OUTPUT, "--quiet", "Print errors and the result only.")]
-
-
-def column(field: str | None) -> str | int | None:
-    """A column as readers take it: a number counts columns, anything else is a name."""
-    return int(field) if field is not None and field.isdecimal() else field
 
 
 def overrides(settings: Mapping[str, object]) -> list[str]:

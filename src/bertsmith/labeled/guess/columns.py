@@ -170,6 +170,7 @@ def profile(cells: Sequence[str]) -> Profile:
 
 
 Profiles = Mapping[Any, Profile]  # by name, or by number
+NO_TEXTS = "no column looks like text; this is the longest one"
 COMPARABLE = 4  # a second text is no shorter than a quarter of the first
 MOST_CATEGORIES = 30  # label columns beyond it are not guessed
 
@@ -308,6 +309,9 @@ def guess_texts(rest: Profiles, builder: SpecBuilder) -> None:
     if not candidates:
         return
     longest = max(candidates, key=lambda name: candidates[name].length)
+    if not texts and len(rest) > 1:
+        builder.put("text", (longest,), NO_TEXTS)
+        return
     pair = [
         name
         for name, column in candidates.items()

@@ -64,6 +64,8 @@ def guess_spec(path: Path, *, given: DataSpec | None = None, labeled: bool = Tru
 
 
 def _format(sample: Sample, builder: SpecBuilder, *, labeled: bool) -> tuple[str, str]:
+    if not labeled and not sample.filled:
+        return "lines", "there is no record in it"
     if not labeled and not ABOUT_TABLES & builder.given and _is_plain(sample):
         return "lines", "one text per line, as in most files of this kind"
     first = sample.filled[0].lstrip()[:1] if sample.filled else ""
@@ -75,8 +77,8 @@ def _format(sample: Sample, builder: SpecBuilder, *, labeled: bool) -> tuple[str
             return row_format(rows)
         if first == "{":
             raise InputFileError(str(_first_fault(sample)))
-    if not labeled and first == '"' and sample.ending in JSON_ENDINGS:
-        return "jsonl", "rows are JSON strings"
+    if first in ('"', "[") and sample.ending in JSON_ENDINGS:
+        return "jsonl", f"its name ends in {sample.ending}"
     if why := looks_like_conll(sample):
         return "conll", why
     if ABOUT_TABLES & builder.given - {"delimiter"} or builder.get("delimiter") not in (None, " "):
@@ -163,8 +165,9 @@ def _table(sample: Sample, builder: SpecBuilder) -> list[str]:
         builder.put("task", "choose", "the columns of SWAG")
     width = len(names) if names is not None else builder.get("columns")
     cells = [[row[i] for row in rows if len(row) == width] for i in range(width)]
-    if names is not None and len(set(names)) == len(names):
-        guess_named({name: profile(cells[i]) for i, name in enumerate(names)}, builder)
+    if names is not None:
+        keys = [name if names.count(name) == 1 else i + 1 for i, name in enumerate(names)]
+        guess_named({key: profile(cells[i]) for i, key in enumerate(keys)}, builder)
     else:
         guess_numbered({i + 1: profile(cells[i]) for i in range(width)}, builder)
     label: tuple[str | int, ...] = builder.get("label") or ()

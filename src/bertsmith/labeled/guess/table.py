@@ -45,9 +45,13 @@ class TableReading:
 
     @property
     def share(self) -> float:
-        """The part of the rows that have the usual number of columns, if there are several."""
+        """The part of the rows that have the usual number of columns, if there are several.
+
+        One column is as sure as several if quoted cells hold the delimiter.
+        """
         if self.width < 2:
-            return 0.0
+            held = any(self.delimiter in cell for row in self.rows for cell in row)
+            return float(held and self.even == len(self.rows) + self.broken)
         return self.even / max(1, len(self.rows) + self.broken)
 
     @property
@@ -101,16 +105,20 @@ def best_reading(sample: Sample, builder: SpecBuilder) -> TableReading:
     if not builder.is_set("delimiter") and not any(reading.share for reading in readings):
         readings = [reading for reading in readings if reading.delimiter == usual]
 
-    def rank(reading: TableReading) -> tuple[float, bool, bool]:
+    def rank(reading: TableReading) -> tuple[float, bool, bool, bool]:
         # Quotes are the rule in CSV and the exception in TSV: the other way must be much better,
         # or one broken quote would decide how all the rest is read.
         expected = "none" if reading.delimiter == "\t" else "double"
         wrapped = reading.quoting == "double" and _wrapped(reading.rows, sample)
         likely = reading.quoting == expected or wrapped
         share = round(reading.share - UNTIDY * reading.torn, 2)
-        return (share + LIKELY * (likely and share > 0), reading.delimiter == usual, wrapped)
+        score = share + LIKELY * (likely and share > 0)
+        return (score, reading.delimiter == usual, wrapped, reading.quoting == expected)
 
-    return max(readings, key=rank)
+    best = max(readings, key=rank)
+    if best.ragged and best.delimiter != usual and not builder.is_set("delimiter"):
+        return max((one for one in readings if one.delimiter == usual), key=rank, default=best)
+    return best
 
 
 def _reading(sample: Sample, delimiter: str, quoting: str) -> TableReading:

@@ -115,12 +115,21 @@ NAMED_FAULTS = 20
 class Examples(Iterator[Example]):
     """The examples of one file; `account` counts its rows, `spec` is how it is read."""
 
-    def __init__(self, path: Path, spec: DataSpec, on_error: OnError, rejects: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        spec: DataSpec,
+        on_error: OnError,
+        rejects: Path,
+        *,
+        may_be_empty: bool = False,
+    ) -> None:
         self.account = RowAccount()
         self.spec = spec
         self.faults: list[Reject] = []
         """The first rejected rows, without what they hold."""
         self._path = path
+        self._may_be_empty = may_be_empty
         self._rejects = RejectsFile(rejects)
         self._lines: Lines | None = None
         self._examples = self._run(skip=on_error == "skip")
@@ -180,7 +189,7 @@ class Examples(Iterator[Example]):
 
     def _judge(self, *, skip: bool) -> None:
         account = self.account
-        if account.rows_in == 0:
+        if account.rows_in == 0 and not self._may_be_empty:
             raise InputFileError(
                 f"{self._path}, line 1, column 1: the file holds no rows; give one that does"
             )
@@ -210,12 +219,14 @@ def read_examples(
     *,
     on_error: OnError = "stop",
     rejects: Path | None = None,
+    may_be_empty: bool = False,
 ) -> Examples:
     """Give the examples of a file one by one, in memory that does not grow with it.
 
     What `spec` leaves open is guessed. "stop" reads to the end and raises RowsError with the
     first faults and their number; "skip" leaves bad rows out and writes them to `rejects`, by
-    default PATH.rejected.jsonl. Such a file, repaired, is read as the original is.
+    default PATH.rejected.jsonl. Such a file, repaired, is read as the original is. A file without
+    rows is an error unless it `may_be_empty`.
     """
     if on_error not in get_args(OnError):
         raise unknown("way to handle errors", on_error, get_args(OnError))
@@ -223,7 +234,8 @@ def read_examples(
     if given.format is None or not given.why:
         given = guess_spec(original(path) or path, given=given)
     _check_task(path, given)
-    return Examples(path, given, on_error, rejects or rejects_path(path))
+    place = rejects or rejects_path(path)
+    return Examples(path, given, on_error, place, may_be_empty=may_be_empty)
 
 
 def _check_task(path: Path, spec: DataSpec) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins
 from bertsmith.errors import InputFileError
-from bertsmith.files.texts import read_texts
+from bertsmith.files.lines import text_lines
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -27,7 +27,7 @@ class Lexicon:
     @classmethod
     def read(cls, path: Path, tokenizer: Tokenizer) -> Lexicon:
         """One phrase per line; what follows a tab (a part of speech, a count) is ignored."""
-        lines = (line.partition("\t")[0].strip() for line in read_texts(path, format="txt"))
+        lines = (line.partition("\t")[0].strip() for line in text_lines(path))
         phrases = list(dict.fromkeys(line for line in lines if line))
         if not phrases:
             raise InputFileError(f"{path} holds no phrase; write one per line")

@@ -11,7 +11,7 @@ import numpy as np
 
 from bertsmith.corpus.rows import Ints, Longs
 from bertsmith.errors import InputFileError
-from bertsmith.files.texts import read_texts
+from bertsmith.files.lines import text_lines
 from bertsmith.objectives.masking.lexicon import Trie, forms
 from bertsmith.random_keys import Floats
 from bertsmith.text.tokenizer import Tokenizer
@@ -70,7 +70,7 @@ def read_synonyms(path: Path) -> dict[str, list[str]]:
     if path.suffix == ".json":
         return _json_synonyms(path)
     found: dict[str, list[str]] = {}
-    for line in read_texts(path, format="txt"):
+    for line in text_lines(path):
         words = line.split("\t") if "\t" in line else line.split()
         words = [word.strip() for word in words if word.strip()]
         if words and _CODE.fullmatch(words[0]):
@@ -121,7 +121,7 @@ def _vectors(
     names: dict[str, None] = {}
     rows: list[np.ndarray[tuple[int], np.dtype[np.float32]]] = []
     width = 0
-    for number, line in enumerate(read_texts(path, format="txt"), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         fields = line.split(" ")
         fields = [field for field in fields if field]
         if number == 1 and len(fields) == 2:

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertsmith.errors import InputFileError
-from bertsmith.files.texts import read_text_rows, read_texts
+from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled import DataSpec
+from bertsmith.labeled.texts import read_text_rows, read_texts
 
 CHINESE = "今天的天气很好,我们去公园散步。中国的首都是北京,那里有很多历史悠久的建筑。"
 TRADITIONAL = "今天的天氣很好,我們去公園散步。臺灣的首都是臺北,那裡有很多歷史悠久的建築。"
@@ -28,7 +29,7 @@ def write(path: Path, content: str | bytes, encoding: str = "utf-8") -> Path:
 
 
 def texts(path: Path, **options: object) -> list[str]:
-    return list(read_texts(path, **options))  # type: ignore[arg-type]
+    return list(read_texts(path, DataSpec(**options)))
 
 
 @pytest.mark.parametrize(
@@ -137,14 +138,13 @@ def test_an_unknown_encoding_is_an_error(tmp_path, name) -> None:
         texts(write(tmp_path / "a.txt", "a"), encoding=name)
 
 
-def test_missing_files_folders_and_strange_endings_are_errors(tmp_path) -> None:
+def test_missing_files_and_folders_are_errors_and_other_endings_are_lines(tmp_path) -> None:
     with pytest.raises(InputFileError, match="No such file"):
         texts(tmp_path / "none.txt")
     with pytest.raises(InputFileError, match="is a folder"):
-        texts(tmp_path, format="txt")
-    with pytest.raises(InputFileError, match="--format txt"):
-        texts(write(tmp_path / "a.docx", "a"))
-    assert texts(write(tmp_path / "a.log", "a\nb"), format="txt") == ["a", "b"]
+        texts(tmp_path, format="lines")
+    assert texts(write(tmp_path / "a.log", "a\nb")) == ["a", "b"]
+    assert texts(write(tmp_path / "a", "a, b\nb")) == ["a, b", "b"]
 
 
 def test_a_damaged_gzip_file_is_an_error_not_a_short_file(tmp_path) -> None:
@@ -163,40 +163,38 @@ TABLE = 'id,text,score\n1,"a, ""b""\r\nc",x\n2,plain "quotes" kept,y\n\n3,,z\n'
 def test_a_csv_column_is_found_by_name_by_number_or_by_its_usual_name(tmp_path) -> None:
     path = write(tmp_path / "a.csv", TABLE)
     assert texts(path) == ['a, "b"\r\nc', 'plain "quotes" kept', ""]
-    assert texts(path, field="score") == ["x", "y", "z"]
-    assert texts(path, field=1) == ["id", "1", "2", "3"]
+    assert texts(path, text=("score",)) == ["x", "y", "z"]
+    assert texts(path, text=(1,), header=False) == ["id", "1", "2", "3"]
     reader = read_texts(path)
     assert len(list(reader)) == 3
-    assert reader.account.blank_rows == 1
+    assert reader.account.blank == 1
     assert reader.account.empty == 1
     assert len(reader.account.notes()) == 2
 
 
 def test_an_unclear_column_lists_what_there_is(tmp_path) -> None:
     path = write(tmp_path / "a.tsv", "left\tright\n1\t2\n")
-    with pytest.raises(InputFileError, match=r"1: 'left', 2: 'right'.*--field"):
+    with pytest.raises(InputFileError, match=r"1: 'left', 2: 'right'.*--text"):
         texts(path)
     with pytest.raises(InputFileError, match="no column is called 'lft'"):
-        texts(path, field="lft")
+        texts(path, text=("lft",))
     with pytest.raises(InputFileError, match="column 3: there is no such column"):
-        texts(path, field=3)
+        texts(path, text=(3,))
     with pytest.raises(InputFileError, match="2 columns are called 'a'"):
-        texts(write(tmp_path / "b.csv", "a,a\n1,2\n"), field="a")
-    with pytest.raises(InputFileError, match="no field"):
-        texts(write(tmp_path / "b.txt", "a,a\n1,2\n"), field="a")
+        texts(write(tmp_path / "b.csv", "a,a\n1,2\n"), text=("a",))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("text,b\n1,2\n1,2,3\n", "line 3: 3 columns, but the first row has 2"),
+        ("text,b\n1,2\n1,2,3\n", "line 3, column 3: 3 columns, but the header has 2"),
         ('text,b\n1,"2\n3,4\n', "line 2, column 2: the quote that opens here is never closed"),
         ('text,b\n"1"2,3\n', "line 2, column 1: '2' stands after the quote that closes the cell"),
     ],
 )
 def test_a_malformed_table_is_named_by_line_and_column(tmp_path, content, message) -> None:
     with pytest.raises(InputFileError, match=message):
-        texts(write(tmp_path / "a.csv", content))
+        texts(write(tmp_path / "a.csv", content), quoting="double")
 
 
 @pytest.mark.parametrize(
@@ -205,8 +203,7 @@ def test_a_malformed_table_is_named_by_line_and_column(tmp_path, content, messag
         ('"a"\n"b\\n"\n', {}, ["a", "b\n"]),
         ('{"text": "a", "n": 1}\n\n{"n": 2, "text": ""}', {}, ["a", ""]),
         ('{"body": "a"}\n', {}, ["a"]),
-        ('{"q": "a", "r": "b"}\n', {"field": "r"}, ["b"]),
-        ('["a", "b"]\n', {"field": 2}, ["b"]),
+        ('{"q": "a", "r": "b"}\n', {"text": ("r",)}, ["b"]),
     ],
 )
 def test_json_rows_are_strings_or_objects(tmp_path, content, options, expected) -> None:
@@ -217,8 +214,8 @@ def test_json_rows_are_strings_or_objects(tmp_path, content, options, expected) 
     ("row", "message"),
     [
         ('{"text": 1}', "line 1: 'text' is a number, not a string"),
-        ('{"a": "1", "b": "2"}', "which key holds the text"),
-        ("[1]", "the row is a list, not a string or an object"),
+        ('{"a": "1", "b": "2"}', "which column holds the texts. 1: 'a', 2: 'b'"),
+        ("[1]", "the row is a number, not an object"),
         ('{"text": "a", "text": "b"}', "'text' stands twice"),
         ("[" * 100_000, "line 1, column 1: the value is nested too deeply"),
         ('{"text": ' + "9" * 5000 + "}", "line 1"),
@@ -286,8 +283,10 @@ def test_the_share_grows_from_line_to_line(tmp_path) -> None:
     assert shares == pytest.approx([i / 10 for i in range(1, 11)])
 
 
-CELL = st.text(st.characters(codec="utf-8", exclude_characters=""), max_size=20) | st.sampled_from(
-    ['"', '""', ",", "\t", "\r", "\n", "\r\n", "\u2028", "\x1c", "\ufeff", "\0", "=1+1", " NA "]
+CELL = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), max_size=20
+) | st.sampled_from(
+    ['"', '""', ",", "\t", "\r", "\n", "\r\n", "\u2028", "\x1c", "\ufeff", "=1+1", " NA "]
 )
 
 
@@ -300,7 +299,7 @@ def test_a_csv_comes_back_byte_for_byte(tmp_path, rows, mark) -> None:
     csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([("id", "text"), *rows])
     path = write(tmp_path / "a.csv", buffer.getvalue(), "utf-8-sig" if mark else "utf-8")
     assert texts(path) == [text for _, text in rows]
-    assert texts(path, field="id") == [identity for identity, _ in rows]
+    assert texts(path, text=("id",)) == [identity for identity, _ in rows]
 
 
 @settings(
@@ -310,7 +309,7 @@ def test_a_csv_comes_back_byte_for_byte(tmp_path, rows, mark) -> None:
 def test_a_tsv_and_a_jsonl_come_back_byte_for_byte(tmp_path, rows) -> None:
     clean = [tuple(c.translate({9: None, 10: None, 13: None}) for c in row) for row in rows]
     table = "".join("\t".join(row) + "\n" for row in [("id", "text"), *clean])
-    assert texts(write(tmp_path / "a.tsv", table)) == [text for _, text in clean]
+    assert texts(write(tmp_path / "a.tsv", table), quoting="none") == [text for _, text in clean]
     objects = "".join(json.dumps({"id": a, "text": b}) + "\n" for a, b in rows)
     assert texts(write(tmp_path / "a.jsonl", objects)) == [text for _, text in rows]
 
@@ -338,13 +337,16 @@ def test_rows_with_their_other_columns(
 
 def test_a_table_without_a_header_numbers_its_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
-    path.write_text("q\ta\nq2\ta2\n", encoding="utf-8")
-    assert list(read_text_rows(path, field=1)) == [("q", {"2": "a"}), ("q2", {"2": "a2"})]
+    path.write_text("a q\ta\na q2\ta2\n", encoding="utf-8")
+    assert list(read_text_rows(path, DataSpec(text=(1,), header=False))) == [
+        ("a q", {"column 2": "a"}),
+        ("a q2", {"column 2": "a2"}),
+    ]
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("text\tlabel\tlabel\none\t1\t2\n", encoding="utf-8")
-    with pytest.raises(InputFileError, match="line 1, column 3: two columns are called 'label'"):
+    with pytest.raises(ConfigError, match="two columns are called 'label'"):
         list(read_text_rows(path))
     assert list(read_texts(path)) == ["one"]
