@@ -132,7 +132,7 @@ def test_text_outputs_hold_the_same_numbers(tmp_path, expected) -> None:
     ("name", "content", "options", "code", "message"),
     [
         ("a.txt", "今天天气很好。\n".encode("gbk"), [], 2, "--encoding gb18030"),
-        ("a.csv", b"left,right\n1,2\n", [], 2, "1: 'left', 2: 'right'"),
+        ("a.csv", b"left,right\n1,2\n", [], 2, "the first row is 'left,right'"),
         ("a.jsonl", b'{"text": "a"}\n{"text"\n', [], 2, "line 2, column 8"),
         ("a.docx", b"PK\x03\x04 word/", [], 2, "Word document"),
         ("a.txt", b"a\n", ["--prompt", "query"], 2, "no prompt called 'query'"),
@@ -141,7 +141,7 @@ def test_text_outputs_hold_the_same_numbers(tmp_path, expected) -> None:
             b"a\n",
             ["--text", "text"],
             2,
-            "column 'text' is a name, but the file is read without a header",
+            "no column is called 'text'; the columns are 1: 'a'",
         ),
         ("a.txt", b"a\n", ["--precision", "fp8"], 2, "fp8"),
     ],

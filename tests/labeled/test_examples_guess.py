@@ -248,7 +248,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path) -> None:
     with pytest.raises(ConfigError, match="needs the column of a context, then one for each"):
         list(read_examples(path, DataSpec(task="choose")))
     with pytest.raises(InputFileError, match="column 'x' is a name"):
-        list(read_examples(path, DataSpec(text=("x",))))
+        list(read_examples(path, DataSpec(text=("x",), header=False)))
 
 
 def test_a_guess_says_what_and_why(tmp_path) -> None:

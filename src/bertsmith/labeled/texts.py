@@ -15,9 +15,10 @@ from bertsmith.files.csv_records import columns_there
 from bertsmith.files.faults import BadRowError, counted, shown
 from bertsmith.files.lines import Lines, stored_input
 from bertsmith.files.streams import FileSource
-from bertsmith.files.strict_json import parse_row, parse_value, type_name
+from bertsmith.files.strict_json import AS_WRITTEN, parse_value, type_name
 from bertsmith.labeled.guess.columns import NO_TEXTS, plain_name
 from bertsmith.labeled.guess.guess_spec import guess_spec
+from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.read.reader import Examples, OnError, read_examples
 from bertsmith.labeled.spec import DataSpec
 
@@ -46,6 +47,8 @@ def _unclear(path: Path, spec: DataSpec) -> InputFileError:
     columns = spec.columns if spec.keys is None else spec.keys
     names = None if isinstance(columns, int) else columns or tuple(map(str, spec.text or ()))
     there = columns_there(names, columns if isinstance(columns, int) else len(names or ()))
+    if names is None:
+        there += f" (the first row is {shown(take_sample(path, spec.encoding).filled[0])})"
     what = "which column holds the texts?"
     if len(spec.text or ()) > 1:
         several = ", ".join(
@@ -236,19 +239,21 @@ def with_other_columns(spec: DataSpec) -> DataSpec:
 
 
 def _json_columns(line: str, key: str | None) -> Mapping[str, str]:
-    """The other values of a JSON row as the file writes them; null is no value."""
-    row = parse_row(line) if line.lstrip().startswith("{") else {}
+    """The other values of a row that was parsed before, numbers as the file writes them."""
+    row = AS_WRITTEN.decode(line)
+    if not isinstance(row, dict):
+        return NO_COLUMNS
     return {
-        name: _written(value) for name, value in row.items() if name != key and value is not None
+        replace_surrogates(name)[0]: replace_surrogates(_as_text(value))[0]
+        for name, value in row.items()
+        if name != key and value is not None
     }
 
 
-def _written(value: object) -> str:
-    if isinstance(value, str):
+def _as_text(value: object) -> str:
+    if isinstance(value, str):  # also a number with a point, as written
         return str(value)
-    if isinstance(value, bool | dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    return str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 @contextmanager

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import BadRowError
-from bertsmith.files.strict_json import JsonDocument, parse_row
+from bertsmith.files.strict_json import AS_WRITTEN, JsonDocument
 from bertsmith.labeled.formats.objects import plain
 from bertsmith.labeled.formats.spans import ENDS, KINDS, PIECES, STARTS
 from bertsmith.labeled.guess import columns as usual
@@ -40,9 +39,11 @@ def sample_rows(sample: Sample) -> Rows:
     rows: list[Mapping[str, object]] = []
     for line in sample.filled:
         try:
-            rows.append(parse_row(line))
-        except BadRowError:
+            row = AS_WRITTEN.decode(line)
+        except (ValueError, RecursionError):
             continue
+        if isinstance(row, dict):
+            rows.append(row)
         if len(rows) >= ROWS:
             break
     return rows

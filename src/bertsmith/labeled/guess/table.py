@@ -77,6 +77,9 @@ def guess_table(sample: Sample, builder: SpecBuilder) -> tuple[list[str] | None,
     first = reading.rows[0] if reading.rows else []
     rows = [row for row in reading.rows if len(row) == reading.width]
     header, why = _header(first, [row for row in reading.rows[1:] if len(row) == len(first)])
+    given = [builder.get(name) or () for name in ("text", "label") if builder.is_set(name)]
+    if any(isinstance(column, str) for columns in given for column in columns):
+        header, why = True, "columns are given by their names"
     builder.put("header", header, why)
     if not builder.get("header"):
         builder.put("columns", reading.width, f"{counted} have so many")
