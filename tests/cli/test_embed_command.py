@@ -107,6 +107,12 @@ def test_a_table_gives_a_row_for_each_row_and_the_guess_is_printed(
     assert "change with --format, --text, --delimiter, --header/--no-header" in printed[0]
 
 
+def test_only_the_first_rows_are_embedded(tmp_path) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{n},a text\n" for n in range(9)))
+    assert embed(tmp_path / "a.csv", tmp_path / "v.npy", "--rows", "4") == 0
+    assert np.load(tmp_path / "v.npy").shape == (4, 384)
+
+
 def test_bad_rows_are_skipped_on_request_and_counted(tmp_path, capsys) -> None:
     (tmp_path / "a.csv").write_text("id,text\n1,fine\n2\n3,good\n")
     assert embed(tmp_path / "a.csv", tmp_path / "v.npy") == 2

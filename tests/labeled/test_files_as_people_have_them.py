@@ -11,6 +11,7 @@ import pytest
 from bertsmith.errors import InputFileError
 from bertsmith.labeled import DataSpec, Label, LabelSet, ScoreTarget, guess_spec, load_splits
 from bertsmith.labeled.read.reader import read_examples
+from bertsmith.labeled.texts import read_texts
 
 FILM = "the film was good and bad , but slow and long in parts with some fine acting"
 WORDS = FILM.split()
@@ -212,3 +213,42 @@ def test_the_language_of_escaped_json_is_that_of_its_characters(tmp_path) -> Non
     path.write_text(json.dumps({"data": [{"title": "标题", "paragraphs": [paragraph]}]}))
     assert "\\u" in path.read_text()
     assert guess_spec(path).language == "zh"
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("a.csv", "{},x{}"), ("a.txt", "{} x{}"), ("a.jsonl", '{{"label": "{}", "text": "t{}"}}')],
+)
+def test_only_the_first_rows_are_read_and_counted(tmp_path, name, row) -> None:
+    head = ["label,text"] if name.endswith(".csv") else []
+    path = write(tmp_path / name, [*head, *(row.format("ab"[n % 2], n) for n in range(50))])
+    rows = read_examples(path, DataSpec(rows=10))
+    assert len(list(rows)) == rows.account.rows_in == 10
+    assert "rows: 10 (as set)" in rows.spec.describe()
+    assert "rows" not in rows.spec.to_values()  # a model does not learn how much to read
+    assert len(list(read_texts(path, DataSpec(rows=7)))) == 7
+
+
+def test_bad_rows_are_among_the_first_rows(tmp_path) -> None:
+    path = write(tmp_path / "a.tsv", ["text\tlabel", "a b\tx", "alone", *["c d\ty"] * 9])
+    rows = read_examples(path, DataSpec(rows=4), on_error="skip")
+    assert (len(list(rows)), rows.account.rows_in, rows.account.rows_rejected) == (3, 4, 1)
+
+
+def test_a_split_takes_the_first_rows_of_each_file(tmp_path) -> None:
+    for name in ("train", "dev", "test"):
+        write(tmp_path / f"{name}.tsv", ["text\tlabel", *(f"a {n}\t{n % 2}" for n in range(40))])
+    splits = load_splits(tmp_path, DataSpec(rows=12))
+    assert (len(splits.train), len(splits.dev), len(splits.test)) == (12, 12, 12)
+
+
+def test_a_column_of_texts_is_no_label_and_the_message_shows_it_as_written(tmp_path) -> None:
+    texts = [sentence(n).replace(",", "") for n in range(40)]
+    rows = [f"{text} {n},{['pos', 'neg'][n % 2]}" for n, text in enumerate(texts)]
+    path = write(tmp_path / "a.csv", ["text,label", *rows])
+    with pytest.raises(
+        InputFileError, match=r"column text holds 40 different labels .*--label"
+    ) as e:
+        load_splits(path, DataSpec(label=("text",)))
+    assert "Label(" not in str(e.value)
+    assert guess_spec(path, given=DataSpec(label=("text",))).text != ("text",)

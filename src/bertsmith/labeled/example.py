@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bertsmith.errors import unknown
+from bertsmith.files.faults import counted, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,23 @@ class Example:
     def place(self) -> str:
         """Where it stands, for messages."""
         return f"{self.source}, line {self.line}"
+
+
+def shown_target(target: Target | None) -> str:
+    """A target as messages show it."""
+    if isinstance(target, Label):
+        return shown(target.name)
+    if isinstance(target, LabelSet):
+        return ", ".join(map(shown, target.names)) or "no label"
+    if isinstance(target, ScoreTarget):
+        return f"the number {target.value:g}"
+    if isinstance(target, ChoiceIndex):
+        return f"choice {target.index}"
+    if isinstance(target, Tagged):
+        return counted(len(target.tags), "tag")
+    if isinstance(target, Answers):
+        return counted(len(target.placed) + len(target.unplaced), "answer")
+    return "missing"
 
 
 def label_names(target: Target | None) -> tuple[str, ...]:

@@ -86,6 +86,8 @@ class DataSpec(Settings):
     overlap: Literal["longest", "reject"] | None = None
     """Spans inside others: the longest is taken, or the row is rejected."""
 
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """Only the first so many records of the file are read; None reads all."""
     keys: tuple[str, ...] | None = None
     """JSON: the keys of the sampled rows, to name those that are not read."""
 
@@ -129,7 +131,7 @@ class DataSpec(Settings):
 
     def to_values(self) -> dict[str, Any]:
         """The settings as JSON values that `from_values` reads back."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={"keys"})
+        return self.model_dump(mode="json", exclude_none=True, exclude={"keys", "rows"})
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> DataSpec:
@@ -183,6 +185,6 @@ def _spelled(name: str, value: object) -> str:
         return ", ".join(_spelled(name, item) for item in value[:12]) + more
     if isinstance(value, str) and name in ("delimiter", "joiner", "label_separator"):
         return NAMED_CHARACTERS.get(value, shown(value))
-    if isinstance(value, int) and name not in ("columns", "first_choice"):
+    if isinstance(value, int) and name not in ("columns", "first_choice", "rows"):
         return f"column {value}"
     return str(value)

@@ -138,6 +138,9 @@ class TextRows(Iterator[TextRow]):
     def _by_lines(self, lines: Lines) -> Iterator[TextRow]:
         key = str(self.spec.text[0]) if self.spec.text else None
         for line in lines:
+            if self.account.texts + self.account.rejected == self.spec.rows:
+                lines.close()
+                return
             try:
                 if not isinstance(line, str):
                     raise line

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import ChoiceIndex, Example
+from bertsmith.labeled.example import ChoiceIndex, Example, shown_target
 from bertsmith.metrics import CHOICES
 from bertsmith.metrics.baselines import majority, words
 from bertsmith.nn.loss import LossSum
@@ -116,7 +116,8 @@ def _index(example: Example) -> int:
     target, choices = example.target, len(example.texts) - 1
     if not isinstance(target, ChoiceIndex) or not 0 <= target.index < choices:
         raise TextError(
-            f"{example.place}: {target!r} is none of the {choices} choices, which count from 0"
+            f"{example.place}: {shown_target(target)} is none of the {choices} choices, "
+            "which count from 0"
         )
     return target.index
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, Label
+from bertsmith.labeled.example import Example, Label, shown_target
 from bertsmith.metrics import CLASSIFICATION
 from bertsmith.metrics.baselines import majority, words
 from bertsmith.nn.loss import LossSum
@@ -95,7 +95,9 @@ def _class_number(example: Example, numbers: Mapping[str, int]) -> int:
     target = example.target
     if not isinstance(target, Label) or target.name not in numbers:
         known = ", ".join(list(numbers)[:20])
-        raise TextError(f"{example.place}: the label is {target!r}; known labels: {known}")
+        raise TextError(
+            f"{example.place}: the label is {shown_target(target)}; known labels: {known}"
+        )
     return numbers[target.name]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, LabelSet
+from bertsmith.labeled.example import Example, LabelSet, shown_target
 from bertsmith.metrics import MULTILABEL, Decisions
 from bertsmith.metrics.arrays import Bools, Floats
 from bertsmith.metrics.baselines import majority, words
@@ -115,7 +115,7 @@ class Multilabel(WholeText):
         target = example.target
         if not isinstance(target, LabelSet) or not set(target.names) <= set(self.labels):
             raise TextError(
-                f"{example.place}: the labels are {target!r}; known labels: "
+                f"{example.place}: the labels are {shown_target(target)}; known labels: "
                 f"{', '.join(self.labels[:20])}"
             )
         chosen = set(target.names)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, ScoreTarget
+from bertsmith.labeled.example import Example, ScoreTarget, shown_target
 from bertsmith.metrics import REGRESSION
 from bertsmith.metrics.arrays import Floats
 from bertsmith.metrics.baselines import majority, words
@@ -113,7 +113,9 @@ def regress_from(examples: Sequence[Example], options: TaskOptions) -> Regress:
 
 def _value(example: Example) -> float:
     if not isinstance(example.target, ScoreTarget):
-        raise TextError(f"{example.place}: {example.target!r} is no number to learn")
+        raise TextError(
+            f"{example.place}: the target is {shown_target(example.target)}, not a number"
+        )
     return example.target.value
 
 

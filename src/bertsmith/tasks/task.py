@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
-from bertsmith.labeled.example import Example, Label
+from bertsmith.labeled.example import Example, Label, shown_target
 from bertsmith.metrics.arrays import Bools, Floats, Ints
 from bertsmith.metrics.baselines import Baseline
 from bertsmith.metrics.metric import Metric
@@ -231,7 +231,7 @@ def confident_errors(rows: ScoredRows) -> Floats:
 def label_and_value(example: Example, prediction: Prediction, task: Task) -> tuple[str, str]:
     """The label of the example and the predicted value."""
     target = example.target
-    return target.name if isinstance(target, Label) else str(target), str(prediction.value)
+    return target.name if isinstance(target, Label) else shown_target(target), str(prediction.value)
 
 
 def first_task(tasks: Sequence[Task]) -> Task:

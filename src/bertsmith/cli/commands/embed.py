@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.data_options import TextOptions, open_texts
+from bertsmith.cli.shared.data_options import FirstRows, TextOptions, open_texts
 from bertsmith.cli.shared.options import (
     MODEL,
     OUTPUT,
@@ -68,6 +68,7 @@ def embed(
     out: Out,
     reading: TextOptions,
     computing: EncodeOptions,
+    rows: FirstRows = None,
     quiet: Quiet = False,
 ) -> None:
     """Turn a file of texts into a matrix of vectors, one row per text, in the order of the file.
@@ -83,18 +84,18 @@ def embed(
 
     check_target(out)
     _check_source(file, out)
-    with open_texts(file, reading, quiet=quiet) as texts:
+    with open_texts(file, reading, rows=rows, quiet=quiet) as texts:
         from bertsmith.runtime.embedder import EncodingAccount  # torch: faults of files show first
 
         embedder = _load(model, computing, quiet=quiet)
         account = EncodingAccount()
         _check_prompt(embedder, computing.prompt)
         start = time.perf_counter()
-        rows = _embed(embedder, texts, out, computing.prompt, account, quiet=quiet)
+        shape = _embed(embedder, texts, out, computing.prompt, account, quiet=quiet)
     for remark in texts.account.notes():
         note(remark, quiet=quiet)
     if not quiet:
-        sys.stderr.write(summary(account, out, rows, time.perf_counter() - start))
+        sys.stderr.write(summary(account, out, shape, time.perf_counter() - start))
 
 
 def _embed(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.data_options import DataOptions
+from bertsmith.cli.shared.data_options import DataOptions, FirstRows
 from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bertsmith.labeled.read.reader import OnError
+    from bertsmith.labeled.spec import DataSpec
 
 What = Annotated[
     list[str], typer.Argument(metavar="DIR FILE", help="Fine-tuned model folder, labeled file.")
@@ -38,6 +42,7 @@ def evaluate(
     reading: DataOptions,
     computing: EvaluationOptions,
     answers: AnswersFile = None,
+    rows: FirstRows = None,
     out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -53,9 +58,9 @@ def evaluate(
         bertsmith evaluate --answers predictions.json dev-v1.1.json
     """
     if answers is not None:
-        record = _published(what, answers, reading, quiet=quiet)
+        record = _published(what, answers, reading.labeled(rows), reading.on_error, quiet=quiet)
     else:
-        record = _model(what, reading, computing, out, quiet=quiet)
+        record = _model(what, reading.labeled(rows), reading.on_error, computing, out, quiet=quiet)
     if as_json:
         write_json(record)
     else:
@@ -65,7 +70,7 @@ def evaluate(
 
 
 def _published(
-    what: list[str], answers: Path, reading: DataOptions, *, quiet: bool
+    what: list[str], answers: Path, spec: DataSpec, on_error: OnError, *, quiet: bool
 ) -> dict[str, Any]:
     from bertsmith.cli.shared.published_answers import score_answers
 
@@ -74,14 +79,13 @@ def _published(
             "with --answers, give one file of questions: "
             "bertsmith evaluate --answers predictions.json dev.json"
         )
-    return score_answers(
-        answers, Path(what[0]), reading.labeled(), on_error=reading.on_error, quiet=quiet
-    )
+    return score_answers(answers, Path(what[0]), spec, on_error=on_error, quiet=quiet)
 
 
 def _model(
     what: list[str],
-    reading: DataOptions,
+    spec: DataSpec,
+    on_error: OnError,
     computing: EvaluationOptions,
     out: Path | None,
     *,
@@ -98,7 +102,5 @@ def _model(
     folder, path = what[0], Path(what[1])
     observer = ConsoleObserver(quiet=quiet)
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
-    examples = labeled_rows(
-        folder, predictor, path, reading.labeled(), on_error=reading.on_error, observer=observer
-    )
+    examples = labeled_rows(folder, predictor, path, spec, on_error=on_error, observer=observer)
     return run_evaluate(folder, predictor, path, examples, out=out, observer=observer)

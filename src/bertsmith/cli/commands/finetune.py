@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import write_lines
-from bertsmith.cli.shared.data_options import DataOptions
+from bertsmith.cli.shared.data_options import DataOptions, FirstRows
 from bertsmith.cli.shared.options import (
     DATA,
     TRAINING,
@@ -55,6 +55,7 @@ class SplitOptions:
     test: TestFile = None
     split: SplitShares = "80/10/10"
     split_seed: SplitSeed = 0
+    rows: FirstRows = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def finetune(
     model: ModelOption,
     out: RunFolder,
     reading: DataOptions,
-    rows: SplitOptions,
+    parts: SplitOptions,
     plan: FinetuneOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -104,11 +105,11 @@ def finetune(
         recipe=plan.recipe,
         overrides=plan.settings(),
         accept=plan.accept or [],
-        spec=reading.labeled(),
+        spec=reading.labeled(parts.rows),
         on_error=reading.on_error,
-        files={n: p for n, p in (("dev", rows.dev), ("test", rows.test)) if p is not None},
-        shares=_shares(rows.split),
-        split_seed=rows.split_seed,
+        files={n: p for n, p in (("dev", parts.dev), ("test", parts.test)) if p is not None},
+        shares=_shares(parts.split),
+        split_seed=parts.split_seed,
         seeds=plan.seeds,
         folds=plan.folds,
         device=plan.device,

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
-from bertsmith.cli.shared.data_options import DataOptions, is_data_file
+from bertsmith.cli.shared.data_options import DataOptions, FirstRows, is_data_file
 from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
+    from bertsmith.labeled.read.reader import OnError
+    from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.predict_files import PredictionSource
     from bertsmith.runtime.predictor import Predictor
 
@@ -50,6 +52,7 @@ def predict(
     computing: InferenceOptions,
     reading: DataOptions,
     pair: Pair = None,
+    rows: FirstRows = None,
     out: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -77,9 +80,9 @@ def predict(
     if given == "-":
         lines = reading if reading.format else replace(reading, format="lines")
         with spooled_input() as spooled:
-            _file(predictor, folder, spooled, lines, out, quiet=quiet)
+            _file(predictor, folder, spooled, lines.spec(rows), lines.on_error, out, quiet=quiet)
     elif not pair and is_data_file(given):
-        _file(predictor, folder, path, reading, out, quiet=quiet)
+        _file(predictor, folder, path, reading.spec(rows), reading.on_error, out, quiet=quiet)
     elif out is not None:
         raise InputFileError(f"{given}: there is no such file, and --out needs one")
     else:
@@ -99,7 +102,8 @@ def _file(
     predictor: Predictor,
     folder: str,
     path: Path,
-    reading: DataOptions,
+    given: DataSpec,
+    on_error: OnError,
     out: Path | None,
     *,
     quiet: bool,
@@ -111,7 +115,7 @@ def _file(
     kind = kind_of(out) if out is not None else "jsonl"  # refuses a wrong name before the work
     spec = infer_spec(
         path,
-        reading.spec(),
+        given,
         trained_spec(Path(folder)),
         predictor.task.name,
         labeled=False,
@@ -119,9 +123,7 @@ def _file(
     )
     observer = ConsoleObserver(quiet=quiet)
     observer.data(path, spec)
-    source = check_source(
-        path, spec, predictor, on_error=reading.on_error, every_column=kind != "jsonl"
-    )
+    source = check_source(path, spec, predictor, on_error=on_error, every_column=kind != "jsonl")
     for remark in source.account.notes():
         observer.note(f"{path.name}: {remark}")
     if out is None:

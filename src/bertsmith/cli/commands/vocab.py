@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import note
-from bertsmith.cli.shared.data_options import TextOptions, open_texts
+from bertsmith.cli.shared.data_options import FirstRows, TextOptions, open_texts
 from bertsmith.cli.shared.options import (
     OUTPUT,
     TRAINING,
@@ -63,6 +63,7 @@ def learn(
     kind: KindOption = "wordpiece",
     lowercase: Lowercase = None,
     min_count: MinCount = 2,
+    rows: FirstRows = None,
 ) -> None:
     """Learn a vocabulary and write it as a tokenizer folder, which transformers can load.
 
@@ -80,7 +81,7 @@ def learn(
 
     check_target(out.absolute(), overwrite=True, only=FILES)  # before the work, not after it
     tokenizer = learn_vocabulary(
-        _lines(files, reading),
+        _lines(files, reading, rows),
         kind=kind,
         size=size,
         lowercase=lowercase,
@@ -107,9 +108,9 @@ class _Progress:
         note(f"{stage}: {done:,}" + (f" of {total:,}" if total else "") if done else stage)
 
 
-def _lines(files: list[str], reading: TextOptions) -> Iterator[str]:
+def _lines(files: list[str], reading: TextOptions, rows: int | None) -> Iterator[str]:
     for file in files:
-        with open_texts(file, reading) as texts:
+        with open_texts(file, reading, rows=rows) as texts:
             yield from texts
         for remark in texts.account.notes():
             note(f"{file}: {remark}")

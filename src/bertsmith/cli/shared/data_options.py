@@ -58,6 +58,10 @@ OneText = Annotated[
     str | None,
     option(DATA, "--text", "Column or key of the texts, by name or number.", metavar="COLUMN"),
 ]
+FirstRows = Annotated[
+    int | None,
+    option(DATA, "--rows", "Read only the first N rows of each file.", metavar="N", min=1),
+]
 OnError = Annotated[
     Literal["stop", "skip"],
     option(
@@ -169,18 +173,19 @@ class DataOptions:
     overlap: Overlap = None
     language: Language = None
 
-    def labeled(self) -> DataSpec:
+    def labeled(self, rows: int | None = None) -> DataSpec:
         """The options that were given, for rows that must have labels."""
         if self.format == LINES:
             raise ConfigError("--format lines reads texts without labels; only predict supports it")
-        return self.spec()
+        return self.spec(rows)
 
-    def spec(self) -> DataSpec:
-        """The options that were given, as a data spec."""
+    def spec(self, rows: int | None = None) -> DataSpec:
+        """The options that were given, as a data spec; of the first `rows` if that is set."""
         from bertsmith.config import validated
         from bertsmith.labeled.spec import DataSpec
 
         values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values["rows"] = rows
         values.pop("on_error")
         given = {name: _value(name, value) for name, value in values.items() if value is not None}
         if self.task is not None:
@@ -203,8 +208,8 @@ class TextOptions:
     on_error: OnError = "stop"
     quoting: Quoting = None
 
-    def spec(self) -> DataSpec:
-        """The options that were given, as a data spec."""
+    def spec(self, rows: int | None = None) -> DataSpec:
+        """The options that were given, as a data spec; of the first `rows` if that is set."""
         return DataOptions(
             text=None if self.text is None else [self.text],
             format=self.format,
@@ -212,16 +217,18 @@ class TextOptions:
             delimiter=self.delimiter,
             encoding=self.encoding,
             quoting=self.quoting,
-        ).spec()
+        ).spec(rows)
 
 
 @contextmanager
-def open_texts(source: str, reading: TextOptions, *, quiet: bool = False) -> Iterator[Texts]:
+def open_texts(
+    source: str, reading: TextOptions, *, rows: int | None = None, quiet: bool = False
+) -> Iterator[Texts]:
     """The texts of a file, or of standard input for "-"; how they are read is printed."""
     from bertsmith.cli.shared.console import note
     from bertsmith.labeled.texts import read_texts, spooled_input
 
-    spec = reading.spec()
+    spec = reading.spec(rows)
     with ExitStack() as stack:
         place: FileSource = "-" if source == "-" else Path(source)
         if source == "-" and (spec.format or spec.given & {"text", "header", "delimiter"}):

@@ -30,7 +30,8 @@ class ConsoleObserver(Observer):
     def data(self, path: Path, spec: DataSpec) -> None:
         """How a file is read and why."""
         if path.name != "stdin":
-            self.lines([f"{path}, read as:", *(f"  {line}" for line in spec.describe())])
+            head = f"{path}, read as (every line has its option, such as --delimiter or --label):"
+            self.lines([head, *(f"  {line}" for line in spec.describe())])
 
     def lines(self, lines: Sequence[str]) -> None:
         """Lines as they are."""

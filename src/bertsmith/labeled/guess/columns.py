@@ -178,6 +178,8 @@ MOST_CATEGORIES = 30  # label columns beyond it are not guessed
 def guess_named(profiles: Profiles, builder: SpecBuilder) -> None:
     """Decide by the names of columns or keys, and where they say nothing by what stands there."""
     names = [str(name) for name in profiles]
+    given = set(builder.get("label") or ()) if builder.is_set("label") else set()
+    free = [name for name in names if name not in given]
     choices = choices_called(names)
     label = called(names, LABELS)
     if choices:
@@ -189,9 +191,9 @@ def guess_named(profiles: Profiles, builder: SpecBuilder) -> None:
     _id(names, profiles, builder)
     if builder.get("text") is not None:
         pass
-    elif pair := pair_called(names):
+    elif pair := pair_called(free):
         builder.put("text", pair, "columns are usually called so")
-    elif single := called(names, TEXTS):
+    elif single := called(free, TEXTS):
         builder.put("text", (single,), "a column is usually called so")
     taken = {*(builder.get("text") or ()), builder.get("id")}
     if builder.get("label") is None and label is not None and label not in taken:

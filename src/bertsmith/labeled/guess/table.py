@@ -16,6 +16,7 @@ from bertsmith.labeled.read.write import unguarded
 DELIMITERS = ("\t", ",", ";", "|")
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 USUAL = {".tsv": "\t", ".csv": ",", ".txt": "\t"}
+DECLARED = (".tsv", ".csv")  # endings that name a delimiter
 MOST = 0.6  # of the rows have the same number of columns, or it is no table
 UNTIDY = 0.25  # what halves of quoted cells take away from it
 LIKELY = 0.3  # how much evener rows must be for the unlikely kind of quoting
@@ -119,7 +120,8 @@ def best_reading(sample: Sample, builder: SpecBuilder) -> TableReading:
         return (score, reading.delimiter == usual, wrapped, reading.quoting == expected)
 
     best = max(readings, key=rank)
-    if best.ragged and best.delimiter != usual and not builder.is_set("delimiter"):
+    declared = sample.ending in DECLARED and not builder.is_set("delimiter")
+    if best.ragged and best.delimiter != usual and declared:
         return max((one for one in readings if one.delimiter == usual), key=rank, default=best)
     return best
 

@@ -167,6 +167,8 @@ class Examples(Iterator[Example]):
                     account.rows_rejected += 1
                     giving = skip  # the rest is read all the same: every fault is to be named
                     self._keep(row, write=skip)
+                if account.rows_in == self.spec.rows:
+                    break
             self._judge(skip=skip)
             self._rejects.commit()
         except InputFileError as error:

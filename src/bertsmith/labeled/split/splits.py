@@ -14,6 +14,7 @@ from bertsmith.config import Settings
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import file_digest
+from bertsmith.files.faults import shown
 from bertsmith.files.streams import packing_of, unreadable
 from bertsmith.labeled.example import Example, Label, LabelSet, Tagged
 from bertsmith.labeled.guess.conll import ENDINGS as CONLL
@@ -94,6 +95,8 @@ def _names(path: Path) -> set[str]:
     return {split for split, words in SPELLINGS.items() if parts & set(words)}
 
 
+MANY_ROWS = 20  # from so many rows on, labels must repeat
+OWN_LABELS = 0.9  # the part of them that may differ
 LARGEST = 200_000_000  # bytes
 
 
@@ -249,12 +252,27 @@ def _read(splits: Splits, name: str, path: Path, spec: DataSpec, on_error: OnErr
         examples = labeled
     if name != "test" and not any(example.target is not None for example in examples):
         raise InputFileError(f"{path}, line 1: {_why_unlabeled(spec)}")
+    if name == "train":
+        _refuse_own_labels(path, spec, examples)
     getattr(splits, name).extend(examples)
     splits.specs[name] = spec
     splits.accounts[name] = rows.account
     splits.notes += [f"{path.name}: {note}" for note in rows.account.notes()]
     if rows.account.rows_rejected:
         splits.notes.append(f"{path.name}: {rows.account.rows_rejected:,} rows rejected")
+
+
+def _refuse_own_labels(path: Path, spec: DataSpec, examples: Sequence[Example]) -> None:
+    """Refuse a label column that can be none: nearly every row has another label."""
+    names = [e.target.name for e in examples if isinstance(e.target, Label)]
+    different = len(set(names))
+    if len(names) >= MANY_ROWS and different > OWN_LABELS * len(names):
+        column = ", ".join(map(str, spec.label or ()))
+        raise InputFileError(
+            f"{path}: column {column} holds {different:,} different labels in {len(names):,} rows, "
+            f"such as {shown(names[0])}; is it the label column? name it with --label, or set "
+            "--task regress if it holds scores"
+        )
 
 
 def _why_unlabeled(spec: DataSpec) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bertsmith.errors import ConfigError, TextError, TooLongError
-from bertsmith.labeled.example import Answers, Example
+from bertsmith.labeled.example import Answers, Example, shown_target
 from bertsmith.tasks.feature import Feature, Numbers
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.text.encoding import Encoding, Ints
@@ -233,7 +233,9 @@ def _is_mark(character: str) -> bool:
 def answers_of(example: Example) -> Answers:
     """The answers of a labeled example."""
     if not isinstance(example.target, Answers):
-        raise TextError(f"{_place(example)}: {example.target!r} holds no answers to a question")
+        raise TextError(
+            f"{_place(example)}: the target is {shown_target(example.target)}, not answers"
+        )
     return example.target
 
 

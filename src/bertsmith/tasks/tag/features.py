@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import TextError
-from bertsmith.labeled.example import Example, Tagged
+from bertsmith.labeled.example import Example, Tagged, shown_target
 from bertsmith.labeled.formats.spans import units_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
@@ -134,7 +134,9 @@ def _target(example: Example, units: int, place: Mapping[str, int]) -> NDArray[n
     if target is None or (isinstance(target, Tagged) and units and not target.tags):
         return None
     if not isinstance(target, Tagged) or len(target.tags) != units:
-        raise TextError(f"{example.place}: {target!r} is not one tag per unit")
+        raise TextError(
+            f"{example.place}: the target is {shown_target(target)}, not one tag per unit ({units})"
+        )
     odd = next((tag for tag in target.tags if tag not in place), None)
     if odd is not None:
         raise TextError(

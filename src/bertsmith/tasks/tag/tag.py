@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, TextError
-from bertsmith.labeled.example import Example, Tagged
+from bertsmith.labeled.example import Example, Tagged, shown_target
 from bertsmith.metrics import TAGS
 from bertsmith.metrics.baselines import majority
 from bertsmith.nn.crf import Crf
@@ -186,7 +186,9 @@ def _in_order(
 def _tags(example: Example) -> tuple[str, ...]:
     target = example.target
     if not isinstance(target, Tagged) or len(target.tags) != len(target.units):
-        raise TextError(f"{example.place}: {target!r} is not one tag per unit")
+        raise TextError(
+            f"{example.place}: the target is {shown_target(target)}, not one tag per unit"
+        )
     return target.tags
 
 
