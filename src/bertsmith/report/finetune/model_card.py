@@ -242,7 +242,7 @@ def _elsewhere(record: dict[str, Any]) -> str:
     elsewhere = only_here(record)
     if elsewhere:
         return (
-            f"{words(elsewhere)} On purpose: it would draw a random head in place of the one in "
+            f"{words(elsewhere)} Otherwise it would draw a random head in place of the one in "
             "`task_head.safetensors`. As an encoder (`AutoModel`), the folder loads there."
         )
     return (

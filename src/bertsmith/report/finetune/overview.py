@@ -71,10 +71,10 @@ def only_here(record: dict[str, Any]) -> str:
     if head.get("kind") != "own":
         return ""
     gaps = ", ".join(map(str, as_list(head.get("gaps")))) or "its own shape"
-    way_out = " `--set vector.pooling=published` trains one that it has." if "pool" in gaps else ""
+    way_out = " --set vector.pooling=published trains one that it has." if "pool" in gaps else ""
     return (
-        f"Only bertsmith runs this head ({gaps}): transformers' AutoModelFor... classes refuse the "
-        f"folder.{way_out}"
+        f"transformers has no class for this head ({gaps}) and refuses the folder as a classifier."
+        f"{way_out}"
     )
 
 
