@@ -85,6 +85,7 @@ def write_record(making: RecordSource, *, device: str = "cpu") -> dict[str, Any]
 
 def _making(making: RecordSource, predictor: ModelPredictor) -> dict[str, Any]:
     job = making.job
+    gaps = head_gaps(predictor.model, predictor.lengths)
     return {
         "bertsmith": __version__,
         "task": job.task,
@@ -92,7 +93,7 @@ def _making(making: RecordSource, predictor: ModelPredictor) -> dict[str, Any]:
         "labels": list(predictor.task.labels),
         "data": _data(job, making.splits),
         "recipe": job.recipe.model_dump(mode="json"),
-        "head": {**head(predictor.model), "gaps": head_gaps(predictor.model, predictor.lengths)},
+        "head": head(predictor.model) | ({"gaps": gaps} if gaps else {}),
         "regularization": regularization(predictor, job.recipe),
         "training": _training(making),
         "curves": curves(making.run / "log.jsonl"),
@@ -134,7 +135,7 @@ def _training(making: RecordSource) -> dict[str, Any]:
     }
 
 
-def head(model: TaskModel) -> dict[str, str]:
+def head(model: TaskModel) -> dict[str, Any]:
     """Whose head it is, and what it reads of a text, in words."""
     if model.published is not None:
         return {"kind": "published", "reads": "the input of the published head"}
