@@ -91,7 +91,10 @@ def test_the_summary_tells_cuts_repeats_and_empty_texts(tmp_path, capsys) -> Non
     [
         ("review\nA fine film.\nA bad one.\n", "table by comma; header; text 'review'"),
         ('review\n"A fine, long film."\n"A bad, bad one."\n', "header; text 'review'"),
-        ("id;review;stars\n1;A fine film.;5\n2;A bad one.;1\n", "table by semicolon; header;"),
+        (
+            "id;review;stars\n1;A fine film.;5\n2;A bad one.;1\n",
+            "text 'review' (a column is usually called so); not read: id, stars",
+        ),
         ("id,text\n1,A fine film.\n2,A bad one.\n", "text 'text'"),
         ('stars,title,text\n5,"Go, see",A fine film.\n1,No,A bad one.\n', "not read: stars, title"),
     ],

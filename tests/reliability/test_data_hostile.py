@@ -15,9 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from bertsmith.cli.shared.published_answers import score_answers
 from bertsmith.errors import InputFileError
+from bertsmith.files.lines import Lines, whole_input
 from bertsmith.files.streams import ByteStream
-from bertsmith.labeled import guess_spec, read_examples
+from bertsmith.labeled import DataSpec, guess_spec, read_examples
+from bertsmith.labeled.split.splits import load_record
 
 pytestmark = pytest.mark.reliability
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -86,8 +89,14 @@ def test_a_line_beyond_the_limit_is_refused_in_little_memory(tmp_path: Path) -> 
     assert peak < 200e6
 
 
+def score_answers_of(path: Path) -> None:
+    score_answers(path, Path("dev.json"), DataSpec(), on_error="stop", quiet=True)
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
-@pytest.mark.parametrize("read", [guess_spec, lambda path: next(ByteStream(path))])
+@pytest.mark.parametrize(
+    "read", [guess_spec, load_record, score_answers_of, lambda path: next(ByteStream(path))]
+)
 def test_a_device_is_refused_at_once(read) -> None:
     with pytest.raises(InputFileError, match="/dev/zero is a device, not a regular file; save"):
         read(Path("/dev/zero"))
@@ -114,11 +123,19 @@ def test_commands_refuse_a_device_as_standard_input(tmp_path: Path, command: lis
     assert "standard input is a device, which may never end" in run.stderr
 
 
+def test_one_text_from_a_pipe_is_bounded(monkeypatch) -> None:
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(b"a" * 5_000))  # type: ignore[arg-type]
+
+    monkeypatch.setattr("bertsmith.files.lines.LONGEST_LINE", 1_000)
+    monkeypatch.setattr(sys, "stdin", Stdin())
+    with pytest.raises(InputFileError, match="standard input has more than 1,000 bytes, the lim"):
+        whole_input()
+
+
 def test_a_pipe_without_a_line_feed_ends(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr("bertsmith.files.lines.LONGEST_LINE", 1_000_000)
     (tmp_path / "a.txt").write_bytes(b"a\n" + b"\0" * 20_000_000)
-    from bertsmith.files.lines import Lines
-
     with pytest.raises(InputFileError, match=r"bytes without a line feed from byte 2 on"):
         list(Lines(tmp_path / "a.txt"))
 

@@ -223,6 +223,19 @@ def text_lines(path: Path) -> Iterator[str]:
         yield line
 
 
+def whole_input() -> bytes:
+    """All bytes of standard input as one text, if they are no more than a line may have."""
+    held = bytearray()
+    for chunk in ByteStream("-"):
+        held += chunk
+        if len(held) > LONGEST_LINE:
+            raise InputFileError(
+                f"standard input has more than {LONGEST_LINE:,} bytes, the limit of one text; "
+                "give a part of it"
+            )
+    return bytes(held)
+
+
 def stored_input() -> Iterator[bytes]:
     """The bytes of standard input, to be stored in a file; refused if no line of it ends."""
     waiting = offset = 0

@@ -29,7 +29,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 def text_spec(path: Path, given: DataSpec | None = None) -> DataSpec:
     """How a file is read for one text per row; what `given` leaves open is guessed."""
     given = given or DataSpec()
-    spec = guess_spec(path, given=given, labeled=False)
+    spec = guess_spec(path, given=given, labeled=False).model_copy(update={"id": given.id})
     text = spec.text or ()
     if given.text and len(given.text) > 1:
         raise ConfigError(f"{len(given.text)} text columns are given, but one text is read per row")

@@ -83,7 +83,9 @@ def _keep(name: str) -> Keep:
 
 def _read_stdin() -> str:
     """Standard input as UTF-8, whatever the locale; bad bytes become U+FFFD, with a note."""
-    data = sys.stdin.buffer.read()
+    from bertsmith.files.lines import whole_input
+
+    data = whole_input()
     text = data.decode("utf-8-sig", errors="replace")
     if bad := text.count("\ufffd") - data.count("\ufffd".encode()):
         note(f"standard input is not valid UTF-8: {bad} characters were replaced")

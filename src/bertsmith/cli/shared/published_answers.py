@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.not_text import check_regular
 from bertsmith.files.streams import unreadable
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def score_answers(
 
 def _read(path: Path) -> dict[str, str]:
     try:
+        check_regular(path)
         if path.stat().st_size > LARGEST:
             raise InputFileError(f"{path} has more than {LARGEST:,} bytes; it holds no answers")
         content = json.loads(path.read_bytes())

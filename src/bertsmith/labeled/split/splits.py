@@ -15,6 +15,7 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import file_digest
 from bertsmith.files.faults import shown
+from bertsmith.files.not_text import check_regular
 from bertsmith.files.streams import packing_of, unreadable
 from bertsmith.labeled.example import Example, Label, LabelSet, Tagged
 from bertsmith.labeled.guess.conll import ENDINGS as CONLL
@@ -156,6 +157,7 @@ def names_of(examples: Sequence[Example], key: str) -> list[int | str]:
 def load_record(path: Path) -> SplitRecord:
     """A saved split."""
     try:
+        check_regular(path)
         if path.stat().st_size > LARGEST:
             raise InputFileError(f"{path} is no saved split: it has {path.stat().st_size:,} bytes")
         return SplitRecord.model_validate_json(path.read_bytes())

@@ -12,6 +12,7 @@ import numpy as np
 from bertsmith.corpus.rows import Ints, Longs
 from bertsmith.errors import InputFileError
 from bertsmith.files.lines import text_lines
+from bertsmith.files.not_text import check_regular
 from bertsmith.objectives.masking.lexicon import Trie, forms
 from bertsmith.random_keys import Floats
 from bertsmith.text.tokenizer import Tokenizer
@@ -86,6 +87,7 @@ def read_synonyms(path: Path) -> dict[str, list[str]]:
 
 def _json_synonyms(path: Path) -> dict[str, list[str]]:
     try:
+        check_regular(path)
         tree = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise InputFileError(f"{path} cannot be read as JSON: {error}") from error
