@@ -211,6 +211,8 @@ def result_folder(out: Path) -> Iterator[Path]:
     yield staging
     try:
         for path in sorted(staging.iterdir(), key=lambda path: path.name == "config.json"):
+            if path.is_dir() and (out / path.name).is_dir():  # of the same run, finished before
+                shutil.rmtree(out / path.name)
             path.replace(out / path.name)
         staging.rmdir()
         sync(out)

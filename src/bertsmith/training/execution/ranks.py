@@ -56,6 +56,10 @@ class Ranks:
     def sum_gradients(self, model: nn.Module) -> None:
         """Replace each gradient by its sum (not its mean) over all ranks."""
 
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        """The rows of all ranks in the order of ranks, without gradients: (n, ...) -> (N, ...)."""
+        return rows.detach()
+
     def passes(self, own: int) -> int:
         """How many micro-batches this rank must run in a step, given how many it has."""
         return own
@@ -144,6 +148,17 @@ class DataParallel(Ranks):
             if parameter.grad is not None:
                 gradients.append(parameter.grad)
         self._meet("summing gradients", lambda: _sum_all(gradients))
+
+    def gather_rows(self, rows: Tensor) -> Tensor:
+        """The rows of all ranks in the order of ranks, without gradients: (n, ...) -> (N, ...)."""
+        own = {str(r): float(len(rows) if r == self.rank else 0) for r in range(self.world)}
+        counts = self.sum_counts(own)
+        sizes = [int(counts[str(rank)]) for rank in range(self.world)]
+        padded = rows.detach().new_zeros(max(sizes), *rows.shape[1:])  # a gather needs equal shapes
+        padded[: len(rows)] = rows.detach()
+        parts = [torch.empty_like(padded) for _ in sizes]
+        self._meet("gathering rows", lambda: dist.all_gather(parts, padded))
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
     def close(self) -> None:
         """Leave the group."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertsmith.models.build import Model
-from bertsmith.tasks.feature import Feature
+from bertsmith.text.encoding import Ints
 
 
 class EmbeddingSubset(nn.Embedding):
@@ -46,10 +46,8 @@ class EmbeddingSubset(nn.Embedding):
         return whole
 
 
-def use_embedding_subset(
-    model: Model, features: Iterable[Feature], also: Sequence[int] = ()
-) -> None:
-    """Leave the rows of other tokens out of a model that is about to be trained on `features`.
+def use_embedding_subset(model: Model, texts: Iterable[Ints], also: Sequence[int] = ()) -> None:
+    """Leave the rows of other tokens out of a model that is about to be trained on `texts` of ids.
 
     `also` are tokens that training will put into them.
     """
@@ -58,8 +56,8 @@ def use_embedding_subset(
         return
     seen = np.zeros(table.num_embeddings, dtype=bool)
     seen[list(also)] = True
-    for feature in features:
-        seen[feature.encoding.ids] = True
+    for ids in texts:
+        seen[ids] = True
     if not seen.all():
         model.encoder.embeddings.tokens = EmbeddingSubset(table, np.flatnonzero(seen).tolist())
 

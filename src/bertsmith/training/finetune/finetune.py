@@ -251,7 +251,7 @@ def _features(
     dropout = regularizers.token_dropout
     use_embedding_subset(
         model.model,
-        [*rows["train"], *rows["dev"]],
+        (feature.encoding.ids for feature in [*rows["train"], *rows["dev"]]),
         also=() if dropout is None else (dropout.mask,),
     )
     return rows

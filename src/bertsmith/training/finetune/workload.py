@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from bertsmith.errors import ConfigError
@@ -21,9 +20,9 @@ from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.loop.epochs import Draw, Epochs, Numbers
 from bertsmith.training.loop.workload import Losses, Workload
 
-Numbers = NDArray[np.int64]
 PART = "task"
 
 
@@ -71,10 +70,10 @@ class FinetuneWorkload(Workload):
         self._dropout = regularizers.token_dropout
         self._batch = plan.batch
         self._micro_tokens = plan.micro_tokens
-        self._seed = seed
         self._rank, self._world = ranks.rank, ranks.world
-        self._classes = _classes(self._examples) if plan.sampler == "balanced" else None
-        self._order: tuple[int, Numbers] | None = None
+        size = len(self._examples)
+        draw = _drawn(_classes(self._examples), size) if plan.sampler == "balanced" else None
+        self._epochs = Epochs(size, seed, draw)
 
     @property
     def steps_per_epoch(self) -> float:
@@ -124,7 +123,7 @@ class FinetuneWorkload(Workload):
 
     def examples(self, step: int) -> str:
         """Which examples a step reads, in words."""
-        numbers = [self._number(reading) for reading in self._readings(step)]
+        numbers = [self._epochs.row(reading) for reading in self._readings(step)]
         more = " ..." if len(numbers) > 8 else ""
         return f"training rows {numbers[:8]}{more} (rank {self._rank})"
 
@@ -138,29 +137,20 @@ class FinetuneWorkload(Workload):
         mine: list[int] = np.array_split(readings, self._world)[self._rank].tolist()
         return mine
 
-    def _number(self, reading: int) -> int:
-        """Which example a reading is of."""
-        size = len(self._examples)
-        return int(self._in_epoch(reading // size)[reading % size])
-
     def _read(self, reading: int) -> list[Feature]:
         """The passages of an example as training sees them this time."""
-        passages = self._examples[self._number(reading)]
+        passages = self._examples[self._epochs.row(reading)]
         return passages if self._dropout is None else self._dropout.hide(passages, reading)
 
-    def _in_epoch(self, epoch: int) -> Numbers:
-        """The examples of an epoch in the order they are read."""
-        if self._order is None or self._order[0] != epoch:
-            key = np.array([self._seed, epoch], dtype=np.uint64)
-            random = np.random.Generator(np.random.Philox(key=key))
-            size = len(self._examples)
-            if self._classes is None:
-                order = random.permutation(size)
-            else:
-                drawn = random.integers(len(self._classes), size=size)
-                order = np.array([random.choice(self._classes[c]) for c in drawn])
-            self._order = (epoch, order.astype(np.int64))
-        return self._order[1]
+
+def _drawn(classes: Sequence[Numbers], size: int) -> Draw:
+    """Rows of classes that are drawn equally often."""
+
+    def draw(random: np.random.Generator) -> Numbers:
+        drawn = random.integers(len(classes), size=size)
+        return np.array([random.choice(classes[c]) for c in drawn])
+
+    return draw
 
 
 def _classes(examples: Sequence[Sequence[Feature]]) -> list[Numbers]:

@@ -67,7 +67,8 @@ class _Loop:
     def run_to_end(self) -> Outcome:
         """All steps that are left, then the last evaluation."""
         state = self._state
-        if state.step == 0 and self._run.schedule.budget is not None:
+        by_clock = self._run.schedule.budget is not None
+        if state.step == 0 and (by_clock or self._run.evaluate_start):
             self._evaluate()  # shows where training begins, and how long an evaluation takes
         with Prefetch(self._run.workload) as ahead:
             for step in range(state.step, state.step + DEPTH):

@@ -55,6 +55,7 @@ class Run:
     spent: float = 0.0  # seconds of preparation that count as time of the run
     evaluate: Callable[[], Evaluation] | None = None  # None: held-out losses of the workload
     best: BestSettings | None = None  # keep the best weights by a metric of `evaluate`
+    evaluate_start: bool = False  # the weights of the start compete for the best, too
     better: Better = larger  # how two values of that metric are compared
 
 

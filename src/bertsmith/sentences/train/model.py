@@ -1,0 +1,178 @@
+"""The model that is trained: an encoder, the layers after it, and the objective's own weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from bertsmith.errors import ConfigError
+from bertsmith.folders.read import LoadedFolder
+from bertsmith.models.build import Model, build
+from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
+from bertsmith.models.surgery import copy_weights
+from bertsmith.nn.inputs import Inputs
+from bertsmith.sentences.train.objectives import (
+    SimCSESettings,
+    TripletSettings,
+    VectorObjective,
+    build_matryoshka,
+    build_objective,
+)
+from bertsmith.sentences.train.recipe import SentenceRecipe
+
+USUAL_DROPOUT = 0.1
+
+
+class TrainedDense(nn.Module):
+    """A dense layer after the pooling, as `SentenceHead` reads it, with weights that learn."""
+
+    bias: nn.Parameter | None
+
+    def __init__(self, layer: DenseLayer) -> None:
+        super().__init__()
+        if layer.weight is None:
+            raise ConfigError("the dense layer was read without its weights")
+        self.settings = layer
+        self.activation = layer.activation
+        self.weight = nn.Parameter(layer.weight.detach().float().clone())
+        bias = None if layer.bias is None else nn.Parameter(layer.bias.detach().float().clone())
+        self.register_parameter("bias", bias)
+
+    def learned(self) -> DenseLayer:
+        """The layer with its weights as they are now."""
+        bias = None if self.bias is None else self.bias.detach().float().cpu()
+        return replace(self.settings, weight=self.weight.detach().float().cpu(), bias=bias)
+
+
+class SentenceModel(nn.Module):
+    """Texts in, vectors out; `objective` compares them."""
+
+    def __init__(
+        self,
+        model: Model,
+        settings: SentenceSettings,
+        objective: VectorObjective,
+        *,
+        extra: DenseLayer | None = None,
+    ) -> None:
+        """`extra` is a layer that is used in training only."""
+        super().__init__()
+        self.model = model
+        self.settings = settings
+        self.dense = nn.ModuleList(TrainedDense(layer) for layer in settings.dense)
+        self.extra = None if extra is None else TrainedDense(extra)
+        self.objective = objective
+        self.prompt_rows = 0  # leading rows of each text that are not pooled
+
+    @property
+    def width(self) -> int:
+        """The width of a vector."""
+        return self.settings.width(self.model.spec.hidden)
+
+    def forward(self, inputs: Inputs) -> Tensor:
+        """T rows of B texts -> (B, W)."""
+        lengths = list(inputs.layout.lengths)
+        rows = None
+        if (
+            self.settings.pooling == ("first",) and not self.prompt_rows
+        ):  # the last block computes no other row then
+            sizes = torch.tensor(lengths, device=inputs.ids.device)
+            rows, lengths = sizes.cumsum(0) - sizes, [1] * len(lengths)
+        hidden = self.model(inputs, rows=rows).hidden
+        layers = [*self.dense]
+        if self.extra is not None and self.training:
+            layers.append(self.extra)
+        head = replace(self.settings, dense=()).head()
+        return replace(head, dense=layers)(hidden, lengths, self.prompt_rows)
+
+    def learned_settings(self) -> SentenceSettings:
+        """The settings with the dense layers as they are now."""
+        layers = tuple(layer.learned() for layer in self.dense if isinstance(layer, TrainedDense))
+        return replace(self.settings, dense=layers)
+
+
+def sentence_settings(recipe: SentenceRecipe, loaded: LoadedFolder) -> SentenceSettings:
+    """How the trained model pools: as its folder says, or as the recipe does."""
+    own = loaded.sentence or SentenceSettings()
+    wanted = recipe.vector
+    if wanted.pooling != "auto":
+        if own.dense and own.pooling != (wanted.pooling,):
+            raise ConfigError(
+                f"vector.pooling = {wanted.pooling}: the dense layers of this model were made for "
+                f"{'+'.join(own.pooling)}; leave the setting out"
+            )
+        own = replace(own, pooling=(wanted.pooling,))
+    if wanted.normalize is not None:
+        own = replace(own, normalize=wanted.normalize)
+    return own
+
+
+def build_sentence_model(
+    recipe: SentenceRecipe, loaded: LoadedFolder, *, classes: int = 0, device: str = "cpu"
+) -> SentenceModel:
+    """The module to train, on the CPU still."""
+    if recipe.objective is None:
+        raise ConfigError("the objective is not decided; set objective.kind")
+    random = torch.Generator().manual_seed(recipe.run.seed)
+    settings = sentence_settings(recipe, loaded)
+    model = _encoder(recipe, loaded.model, device)
+    width = settings.width(model.spec.hidden)
+    extra = None
+    if isinstance(recipe.objective, SimCSESettings) and recipe.objective.head != "none":
+        extra = _tanh_layer(width, random)
+        if recipe.objective.head == "kept":
+            settings, extra = replace(settings, dense=(*settings.dense, extra)), None
+    _check_margin(recipe, normalized=settings.normalize or bool(recipe.matryoshka.dims))
+    if recipe.matryoshka.dims:
+        objective: VectorObjective = build_matryoshka(
+            recipe.objective,
+            recipe.matryoshka.dims,
+            recipe.matryoshka.weights,
+            width=width,
+            classes=classes,
+            generator=random,
+        )
+    else:
+        objective = build_objective(
+            recipe.objective, width=width, classes=classes, generator=random
+        )
+    return SentenceModel(model, settings, objective, extra=extra)
+
+
+def _encoder(recipe: SentenceRecipe, source: Model, device: str) -> Model:
+    """The encoder without heads, with the dropout of training."""
+    wanted = recipe.encoder
+    attention = wanted.attention_dropout
+    if attention is None:
+        attention = 0.0 if device == "cpu" else source.spec.attention_dropout
+    dropout = wanted.dropout if wanted.dropout is not None else source.spec.dropout or USUAL_DROPOUT
+    spec = replace(source.spec, dropout=dropout, attention_dropout=attention)
+    model = build(source.variant, spec, empty=True)
+    copied = copy_weights(source, model)
+    missing = [name for name, _ in model.named_parameters() if name not in copied]
+    if missing:
+        raise ConfigError(f"the model has no {missing[0]}; it cannot be trained")
+    return model
+
+
+def _tanh_layer(width: int, random: torch.Generator) -> DenseLayer:
+    """A square layer with tanh, at random (BERT's pooler)."""
+    weight = torch.empty(width, width).normal_(0.0, 0.02, generator=random)
+    return DenseLayer(
+        inputs=width, outputs=width, activation="tanh", weight=weight, bias=torch.zeros(width)
+    )
+
+
+def _check_margin(recipe: SentenceRecipe, *, normalized: bool) -> None:
+    """Refuse a margin that no vectors can reach."""
+    objective = recipe.objective
+    if not isinstance(objective, TripletSettings) or objective.margin < 2:
+        return
+    if objective.distance == "cosine" or (objective.distance == "euclidean" and normalized):
+        what = "cosine distances" if objective.distance == "cosine" else "distances of unit vectors"
+        raise ConfigError(
+            f"objective.margin = {objective.margin:g}: {what} lie between 0 and 2, so no triplet "
+            "could ever satisfy it; give a margin below 2"
+        )
