@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
+    from bertsmith.api.sentences import SentenceEvaluation as SentenceEvaluation
+    from bertsmith.api.sentences import TrainedSentences as TrainedSentences
+    from bertsmith.api.sentences import evaluate_sentences as evaluate_sentences
+    from bertsmith.api.sentences import train_sentences as train_sentences
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
@@ -34,6 +38,12 @@ _MODULES = {
     "bertsmith.api.evaluate": ("evaluate",),
     "bertsmith.api.finetune": ("FinetunedModel", "finetune"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
+    "bertsmith.api.sentences": (
+        "SentenceEvaluation",
+        "TrainedSentences",
+        "evaluate_sentences",
+        "train_sentences",
+    ),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
@@ -49,17 +59,21 @@ __all__ = [
     "FinetunedModel",
     "LoadedModel",
     "PretrainedModel",
+    "SentenceEvaluation",
     "TextClassifier",
     "TextRegressor",
     "TextTagger",
     "Tokenizer",
+    "TrainedSentences",
     "__version__",
     "evaluate",
+    "evaluate_sentences",
     "finetune",
     "load",
     "load_model",
     "predict",
     "pretrain",
+    "train_sentences",
 ]
 
 

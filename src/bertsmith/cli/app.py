@@ -65,6 +65,9 @@ COMMANDS = {
         "bertsmith.cli.commands.vectors:vectors",
         "Compare poolings and layers on labeled rows.",
     ),
+    "sentences": Entry(
+        "bertsmith.cli.commands.sentences.app:app", "Train and evaluate sentence vectors."
+    ),
     "glue": Entry(
         "bertsmith.cli.commands.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
     ),

@@ -93,7 +93,9 @@ class SentenceData:
     def describe(self) -> list[str]:
         """What the file holds and why, and how it is read: lines to print."""
         count = f"{len(self.rows):,} {'texts' if self.kind == 'texts' else 'rows'}"
-        columns = [] if self.spec is None else self.spec.describe()
+        read = [] if self.spec is None else self.spec.describe()
+        # The task is one of fine-tuning; here the kind says what rows are.
+        columns = [line for line in read if not line.startswith("task:")]
         return [f"kind: {self.kind} ({self.why}); {count}", *columns]
 
 
@@ -103,16 +105,20 @@ def read_sentences(
     kind: Kind | None = None,
     spec: DataSpec | None = None,
     on_error: OnError = "stop",
+    by_lines: bool = False,
 ) -> SentenceData:
-    """The rows of a file; what `kind` and `spec` leave open is guessed from the content."""
+    """The rows of a file; what `kind` and `spec` leave open is guessed from the content.
+
+    With `by_lines` each line is one text, whatever it contains.
+    """
     if kind is not None and kind not in get_args(Kind):
         raise unknown("kind of sentence data", kind, get_args(Kind))
     given = spec or DataSpec()
     sample = take_sample(path, given.encoding)
     if not sample.filled:
         raise InputFileError(f"{path}, line 1, column 1: the file is blank; give one with rows")
-    if _is_plain(sample, kind, given):
-        return _read_lines(path, sample.encoding, stated=kind is not None)
+    if by_lines or _is_plain(sample, kind, given):
+        return _read_lines(path, sample.encoding, stated=by_lines or kind is not None)
     decided, guess = _decide(sample, kind, given)
     examples = read_examples(path, decided, on_error=on_error)
     rows = list(examples)
@@ -205,9 +211,13 @@ def _decide(sample: Sample, kind: Kind | None, given: DataSpec) -> tuple[DataSpe
     if texts is not None:
         spec = spec.model_copy(update={"why": {**spec.why, "text": why}})
     guess = _kind(spec, columns, kind, why)
-    if guess.kind == "scores" and spec.task != "regress":
+    if guess.kind == "scores" and not _holds_numbers(spec):
         spec = guess_spec(sample.path, given=_set(given.model_copy(update={"task": "regress"})))
     return spec, guess
+
+
+def _holds_numbers(spec: DataSpec) -> bool:
+    return spec.target_kind is not None and spec.target_kind.type is ScoreTarget
 
 
 def _set(given: DataSpec) -> DataSpec:
@@ -280,7 +290,7 @@ def _kind(
         return _Guess(kind, why or f"{texts} text column{'s' * (texts > 1)}, no label")
     if texts < 2:
         return _Guess("texts", "one text column; labels of single texts are not used")
-    if spec.task == "regress":
+    if _holds_numbers(spec):
         return _Guess("scores", "two texts and a number")
     label = columns.get(spec.label[0])
     if label is not None and label.numeric and label.distinct > 2:

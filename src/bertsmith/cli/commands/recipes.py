@@ -42,8 +42,9 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
 
 
 def _text(name: str, *, whole: bool) -> str:
-    """A recipe of either kind, or a file, as TOML."""
+    """A recipe of any kind, or a file, as TOML."""
     from bertsmith.config import to_toml
+    from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
@@ -51,29 +52,35 @@ def _text(name: str, *, whole: bool) -> str:
         return to_toml(load_finetune_recipe(name)) if whole else FINETUNE_RECIPES.text(name)
     if name in PRETRAIN_RECIPES.shipped():
         return to_toml(load_recipe(name)) if whole else PRETRAIN_RECIPES.text(name)
+    if name in SENTENCE_RECIPES.shipped():
+        return to_toml(load_sentence_recipe(name)) if whole else SENTENCE_RECIPES.text(name)
     if "." not in name and "/" not in name:
-        raise unknown("recipe", name, {**PRETRAIN_RECIPES.shipped(), **FINETUNE_RECIPES.shipped()})
+        shelves = (PRETRAIN_RECIPES, FINETUNE_RECIPES, SENTENCE_RECIPES)
+        raise unknown("recipe", name, [one for shelf in shelves for one in shelf.shipped()])
     text = PRETRAIN_RECIPES.text(name)  # a missing file is refused here
     return to_toml(_of_a_file(name)) if whole else text
 
 
 def _of_a_file(path: str) -> Settings:
     """A file of the user's is of the kind that takes its settings."""
+    from bertsmith.sentences.train.recipe import load_sentence_recipe
     from bertsmith.training.finetune.recipe import load_finetune_recipe
     from bertsmith.training.pretrain.recipe import load_recipe
 
-    try:
-        return load_recipe(path)
-    except ConfigError as first:
+    faults = []
+    for read in (load_recipe, load_finetune_recipe, load_sentence_recipe):
         try:
-            return load_finetune_recipe(path)
-        except ConfigError as second:
-            raise ConfigError(
-                f"{path} is neither a pre-training nor a fine-tuning recipe\n{first}\n{second}"
-            ) from second
+            return read(path)
+        except ConfigError as fault:
+            faults.append(str(fault))
+    raise ConfigError(
+        f"{path} is no recipe of pre-training, fine-tuning or sentence training\n"
+        + "\n".join(faults)
+    )
 
 
 def _list() -> None:
+    from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
@@ -83,8 +90,11 @@ def _list() -> None:
     lines += [_line(name, about.summary, about.paper) for name, about in pretrain.items()]
     lines += ["", "Fine-tuning: bertsmith finetune DATA --model DIR --out DIR --recipe RECIPE"]
     lines += [_line(name, about.summary, about.source) for name, about in finetune.items()]
+    lines += ["", "Sentence vectors: bertsmith sentences train DATA ... --recipe RECIPE"]
+    sentences = {name: load_sentence_recipe(name).about for name in SENTENCE_RECIPES.shipped()}
+    lines += [_line(name, about.summary, about.source) for name, about in sentences.items()]
     write_lines(lines)
 
 
 def _line(name: str, summary: str, source: str) -> str:
-    return f"  {name:<16}{summary}" + (f" ({source})" if source else "")
+    return f"  {name:<18}{summary}" + (f" ({source})" if source else "")

@@ -1,0 +1,1 @@
+"""`bertsmith sentences`: one file per command of the group."""

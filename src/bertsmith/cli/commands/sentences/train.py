@@ -1,0 +1,224 @@
+"""`bertsmith sentences train`: rows of texts in, a model of sentence vectors out; resumes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bertsmith.cli.shared.console import write_lines
+from bertsmith.cli.shared.options import (
+    TRAINING,
+    Accept,
+    BatchSize,
+    DataArgument,
+    DevFile,
+    Epochs,
+    LearningRate,
+    MaxLength,
+    ModelOption,
+    Quiet,
+    RecipeOption,
+    RunFolder,
+    Seed,
+    Set,
+    TestFile,
+    Threads,
+    TrainingDevice,
+    TrainingPrecision,
+    option,
+    overrides,
+    spread,
+)
+from bertsmith.cli.shared.sentence_options import SentenceRowOptions
+from bertsmith.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bertsmith.api.sentences import SentenceRequest
+
+ObjectiveOption = Annotated[
+    Literal["softmax", "cosine", "cosent", "triplet", "contrastive", "simcse"] | None,
+    option(
+        TRAINING,
+        "--objective",
+        "What is minimized; by the kind of data if unset: cosent for scores, softmax for labels, "
+        "contrastive for pairs and triplets, simcse for texts.",
+    ),
+]
+Dims = Annotated[
+    str | None,
+    option(
+        TRAINING,
+        "--dims",
+        "Matryoshka: dimensions that vectors may be cut to later, the full width first.",
+        metavar="384,128,64",
+    ),
+]
+Margin = Annotated[
+    float | None, option(TRAINING, "--margin", "Margin of the triplet objective; 1 if unset.")
+]
+DistanceOption = Annotated[
+    Literal["euclidean", "cosine", "manhattan"] | None,
+    option(TRAINING, "--distance", "Distance of the triplet objective; euclidean if unset."),
+]
+Temperature = Annotated[
+    float | None,
+    option(TRAINING, "--temperature", "Of contrastive, simcse and cosent; 0.05 if unset."),
+]
+Steps = Annotated[int | None, option(TRAINING, "--steps", "Number of training steps.", min=1)]
+Budget = Annotated[
+    str | None, option(TRAINING, "--budget", "Training time: 20m, 1h30m.", metavar="TIME")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceFiles:
+    """Rows that choose the best weights, and rows that are evaluated at the end."""
+
+    dev: DevFile = None
+    test: TestFile = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceTraining:
+    """The recipe, short names for its settings, and what it is computed on."""
+
+    objective: ObjectiveOption = None
+    dims: Dims = None
+    margin: Margin = None
+    distance: DistanceOption = None
+    temperature: Temperature = None
+    recipe: RecipeOption = None
+    epochs: Epochs = None
+    steps: Steps = None
+    budget: Budget = None
+    lr: LearningRate = None
+    batch: BatchSize = None
+    max_length: MaxLength = None
+    seed: Seed = None
+    set: Set = None
+    accept: Accept = None
+    device: TrainingDevice = None
+    precision: TrainingPrecision = None
+    threads: Threads = None
+
+    def settings(self, positive: str | None) -> list[str]:
+        """The settings that were given, as --set would take them."""
+        short = {
+            "vector.max_length": self.max_length,
+            "plan.epochs": self.epochs,
+            "plan.steps": self.steps,
+            "plan.budget": None if self.budget is None else json.dumps(self.budget),
+            "optimizer.lr": self.lr,
+            "plan.batch": self.batch,
+            "run.seed": self.seed,
+            "run.precision": self.precision,
+            "run.threads": self.threads,
+            "data.positive": None if positive is None else json.dumps(positive),
+            "matryoshka.dims": None if self.dims is None else f"[{self.dims}]",
+        }
+        inside = {
+            "objective.margin": self.margin,
+            "objective.distance": self.distance,
+            "objective.temperature": self.temperature,
+        }
+        kind = {}
+        if any(value is not None for value in inside.values()):
+            kind = {"objective.kind": self._named_objective()}
+        return [*(self.set or []), *overrides({**kind, **inside, **short})]
+
+    def _named_objective(self) -> str:
+        """The objective whose settings were given."""
+        if self.objective is not None:
+            return self.objective
+        if self.temperature is not None:
+            raise ConfigError("--temperature is a setting of an objective: give --objective, too")
+        return "triplet"
+
+
+@spread
+def train(
+    data: DataArgument,
+    model: ModelOption,
+    out: RunFolder,
+    rows: SentenceRowOptions,
+    files: SentenceFiles,
+    plan: SentenceTraining,
+    quiet: Quiet = False,
+) -> None:
+    """Train sentence vectors on your own rows; the same command resumes.
+
+    DATA is a file, or a folder with train, dev and test files: pairs with scores or labels,
+    triplets, question-answer pairs, or plain texts. What it holds is detected, printed, and can be
+    set. The best weights by the dev rows are saved, as a folder that sentence-transformers reads.
+
+    Examples:
+
+        bertsmith sentences train pairs.tsv --model all-MiniLM-L6-v2 --out mine
+
+        bertsmith sentences train faq.tsv --batch 1024 --model m --out mine
+
+        bertsmith sentences train texts.txt --dev sts.tsv --model m --out mine
+    """
+    from bertsmith.api.sentences import SentenceRequest
+
+    request = SentenceRequest(
+        data=data,
+        model=model,
+        out=out,
+        recipe=plan.recipe,
+        overrides=plan.settings(rows.positive),
+        objective=plan.objective,
+        kind=rows.kind,
+        spec=rows.spec(),
+        by_lines=rows.by_lines,
+        on_error=rows.on_error,
+        dev=files.dev,
+        test=files.test,
+        accept=plan.accept or [],
+        device=plan.device,
+    )
+    code = _run(request, quiet=quiet)
+    if code:
+        raise typer.Exit(code)
+
+
+def _run(request: SentenceRequest, *, quiet: bool) -> int:
+    """Train, print what came out, and give the exit code."""
+    from bertsmith.api.sentences import run_train_sentences
+    from bertsmith.cli.shared.training_process import training_process
+    from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.cli.views.progress import watch_training
+    from bertsmith.cli.views.results import stopped_line
+
+    observer = ConsoleObserver(
+        quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
+    )
+    with training_process(request.read_recipe().run) as stop:
+        result = run_train_sentences(request, observer, stop=stop)
+    if result.record is not None:
+        write_lines([f"sentence model: {result.folder}", *trained_lines(result.record)])
+    elif result.is_first:
+        write_lines([stopped_line(result.outcome)])
+    return result.outcome.exit_code
+
+
+def trained_lines(record: dict[str, Any]) -> list[str]:
+    """The figures before and after."""
+    from bertsmith.cli.commands.sentences.evaluate import figure_lines
+
+    lines = []
+    best, steps = record["best_step"], record["steps"]
+    if best == 0:
+        lines.append(
+            "no step was better on the dev rows than the start: the folder holds its weights; try "
+            "other texts, a lower --lr or more steps"
+        )
+    elif best is not None:
+        lines.append(f"best weights: step {best:,} of {steps:,}, by the dev rows")
+    for name in ("dev", "test"):
+        if record[name] is not None:
+            lines += [f"{name}: {line}" for line in figure_lines(record[name])]
+    return lines

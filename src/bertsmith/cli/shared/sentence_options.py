@@ -1,0 +1,77 @@
+"""How a file of sentence rows is read: options of the commands on sentence vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bertsmith.cli.shared.data_options import (
+    DataOptions,
+    Delimiter,
+    Encoding,
+    Header,
+    OnError,
+    Quoting,
+    Text,
+)
+from bertsmith.cli.shared.options import DATA, option
+
+if TYPE_CHECKING:
+    from bertsmith.labeled.spec import DataSpec
+
+KindOption = Annotated[
+    Literal["scores", "labels", "triplets", "pairs", "texts"] | None,
+    option(
+        DATA,
+        "--kind",
+        "What a row is: scores or labels (of pairs), triplets, pairs (question and answer), texts. "
+        "Detected if unset.",
+    ),
+]
+ScoreColumn = Annotated[
+    list[str] | None,
+    option(DATA, "--label", "Column with the score or label, by name or number.", metavar="COLUMN"),
+]
+RowFormat = Annotated[
+    Literal["delimited", "jsonl", "lines"] | None,
+    option(
+        DATA, "--format", "File format; lines: one text per line, tabs and all. Detected if unset."
+    ),
+]
+PositiveOption = Annotated[
+    str | None,
+    option(DATA, "--positive", "Label of pairs that mean the same; 1, yes, entailment are known."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceRowOptions:
+    """What rows are and how they are read; what is unset is detected and printed."""
+
+    kind: KindOption = None
+    text: Text = None
+    label: ScoreColumn = None
+    positive: PositiveOption = None
+    format: RowFormat = None
+    header: Header = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    on_error: OnError = "stop"
+    quoting: Quoting = None
+
+    @property
+    def by_lines(self) -> bool:
+        """Whether each line is one text."""
+        return self.format == "lines"
+
+    def spec(self) -> DataSpec:
+        """The options that were given, as a data spec."""
+        return DataOptions(
+            text=self.text,
+            label=self.label,
+            format=self.format,
+            header=self.header,
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            quoting=self.quoting,
+        ).spec()
