@@ -15,10 +15,15 @@ from tiny_sentences import sentence_rows, tiny_job, tiny_recipe, tiny_sentence_f
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.folders.read import load_model
+from bertsmith.metrics.correlation import spearman
+from bertsmith.models.sentence_spec import DenseLayer
+from bertsmith.nn.pooling import first as first_rows
 from bertsmith.runtime.loading import load
+from bertsmith.sentences.compare import paired_similarity
 from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
 from bertsmith.sentences.train.rows import KINDS, training_rows, unit_scores, usual_objective
 from bertsmith.sentences.train.train import train_sentences
+from bertsmith.sentences.train.workload import packed_texts
 
 CASES = [(objective, kind) for objective, kinds in KINDS.items() for kind in kinds]
 LONGER = {"plan": {"steps": 30, "batch": 16, "evaluations": 3}, "encoder": {"dropout": 0.1}}
@@ -61,9 +66,6 @@ def test_the_folder_holds_the_best_weights_by_dev(tiny: str, tmp_path: Path) -> 
     dev = sentence_rows("scores", 20, seed=5)
     with load(out, precision="fp32") as model:
         first, second = (model.encode([row[side] for row in dev.rows]) for side in (0, 1))
-    from bertsmith.metrics.correlation import spearman
-    from bertsmith.sentences.compare import paired_similarity
-
     near = paired_similarity("cosine", first, second)
     assert spearman(dev.targets, near) == pytest.approx(best.figures["spearman"], abs=1e-6)
 
@@ -104,21 +106,16 @@ def test_first_token_pooling_trains_as_if_all_rows_were_computed(tiny: str) -> N
     job = tiny_job(tiny, "contrastive", "pairs", sections={"vector": {"pooling": "first"}})
     result = train_sentences(replace(job, dev=None))
     assert result.model is not None
-    from bertsmith.nn.pooling import first
-    from bertsmith.sentences.train.workload import packed_texts
-
     assert result.tokenizer is not None
     ids, _ = result.tokenizer.fast_ids(["red bird", "small round stone tree"], 32)
     inputs = packed_texts(ids)
     with torch.no_grad():
         short = result.model(inputs)
         hidden = result.model.model(inputs).hidden
-    torch.testing.assert_close(short, first(hidden, torch.tensor([len(one) for one in ids])))
+    torch.testing.assert_close(short, first_rows(hidden, torch.tensor([len(one) for one in ids])))
 
 
 def test_dense_layers_of_a_model_are_trained_and_saved(tmp_path: Path) -> None:
-    from bertsmith.models.sentence_spec import DenseLayer
-
     layer = DenseLayer(
         inputs=32, outputs=8, activation="tanh", weight=torch.eye(32)[:8], bias=torch.zeros(8)
     )
@@ -128,6 +125,22 @@ def test_dense_layers_of_a_model_are_trained_and_saved(tmp_path: Path) -> None:
     assert saved.weight is not None
     assert saved.weight.shape == (8, 32)
     assert not torch.equal(saved.weight, torch.eye(32)[:8])
+
+
+def test_a_mix_of_layers_is_trained_as_it_is_used(tmp_path: Path) -> None:
+    folder = tiny_sentence_folder(tmp_path / "model", layer_mix=(0.0, 1.0, 1.0))
+    result = train_sentences(
+        tiny_job(folder, "contrastive", "pairs", out=tmp_path / "run", dev=None)
+    )
+    assert load_model(tmp_path / "run").sentence.layer_mix == (0.0, 1.0, 1.0)
+    assert result.model is not None
+    assert result.tokenizer is not None
+    texts = ["red bird", "small round stone tree"]
+    with load(tmp_path / "run", precision="fp32") as model, torch.no_grad():
+        ids, _ = result.tokenizer.fast_ids(texts, 32)
+        torch.testing.assert_close(
+            result.model(packed_texts(ids)), torch.from_numpy(model.encode(texts))
+        )
 
 
 def test_matryoshka_trains_the_first_dimensions(tiny: str, tmp_path: Path) -> None:

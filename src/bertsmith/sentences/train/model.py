@@ -11,8 +11,10 @@ from bertsmith.errors import ConfigError
 from bertsmith.folders.read import LoadedFolder
 from bertsmith.models.build import Model, build
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
-from bertsmith.models.surgery import copy_weights
+from bertsmith.models.surgery import copy_weights, whole_tensor
+from bertsmith.nn.encoder import Want
 from bertsmith.nn.inputs import Inputs
+from bertsmith.nn.sentence_head import mix_layers
 from bertsmith.sentences.train.objectives import (
     SimCSESettings,
     TripletSettings,
@@ -29,6 +31,7 @@ class TrainedDense(nn.Module):
     """A dense layer after the pooling, as `SentenceHead` reads it, with weights that learn."""
 
     bias: nn.Parameter | None
+    residual_weight: nn.Parameter | None
 
     def __init__(self, layer: DenseLayer) -> None:
         super().__init__()
@@ -36,14 +39,22 @@ class TrainedDense(nn.Module):
             raise ConfigError("the dense layer was read without its weights")
         self.settings = layer
         self.activation = layer.activation
+        self.residual = layer.residual
         self.weight = nn.Parameter(layer.weight.detach().float().clone())
-        bias = None if layer.bias is None else nn.Parameter(layer.bias.detach().float().clone())
-        self.register_parameter("bias", bias)
+        for name, tensor in (("bias", layer.bias), ("residual_weight", layer.residual_weight)):
+            learned = None if tensor is None else nn.Parameter(tensor.detach().float().clone())
+            self.register_parameter(name, learned)
 
     def learned(self) -> DenseLayer:
         """The layer with its weights as they are now."""
-        bias = None if self.bias is None else self.bias.detach().float().cpu()
-        return replace(self.settings, weight=self.weight.detach().float().cpu(), bias=bias)
+        return replace(
+            self.settings,
+            weight=whole_tensor(self.weight),
+            bias=None if self.bias is None else whole_tensor(self.bias),
+            residual_weight=(
+                None if self.residual_weight is None else whole_tensor(self.residual_weight)
+            ),
+        )
 
 
 class SentenceModel(nn.Module):
@@ -74,13 +85,15 @@ class SentenceModel(nn.Module):
     def forward(self, inputs: Inputs) -> Tensor:
         """T rows of B texts -> (B, W)."""
         lengths = list(inputs.layout.lengths)
-        rows = None
-        if (
-            self.settings.pooling == ("first",) and not self.prompt_rows
-        ):  # the last block computes no other row then
+        mix = self.settings.layer_mix
+        if mix is not None:
+            hidden = mix_layers(self.model(inputs, want=Want(layers=True)).layers, mix)
+        elif self.settings.pooling == ("first",) and not self.prompt_rows:
             sizes = torch.tensor(lengths, device=inputs.ids.device)
-            rows, lengths = sizes.cumsum(0) - sizes, [1] * len(lengths)
-        hidden = self.model(inputs, rows=rows).hidden
+            starts = sizes.cumsum(0) - sizes  # the last block computes no other row then
+            hidden, lengths = self.model(inputs, rows=starts).hidden, [1] * len(lengths)
+        else:
+            hidden = self.model(inputs).hidden
         layers = [*self.dense]
         if self.extra is not None and self.training:
             layers.append(self.extra)
