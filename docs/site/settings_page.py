@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from bertsmith.sentences.train.recipe import SentenceRecipe
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
@@ -23,11 +24,17 @@ Every setting of a recipe with its type and default, made from the source when t
 `--set KEY=VALUE` sets one on the command line; a `.toml` file sets many ([recipes](recipes.md)).
 """
 
+RECIPES = (
+    ("Pre-training", PretrainRecipe),
+    ("Fine-tuning", FinetuneRecipe),
+    ("Sentence vectors", SentenceRecipe),
+)
+
 
 def settings_page() -> str:
     """The whole page."""
     parts = [HEAD]
-    for title, recipe in (("Pre-training", PretrainRecipe), ("Fine-tuning", FinetuneRecipe)):
+    for title, recipe in RECIPES:
         parts.append(f"## {title}\n")
         for name, field in recipe.model_fields.items():
             if name != "about":

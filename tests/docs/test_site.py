@@ -49,11 +49,12 @@ def test_every_public_name_is_documented(name) -> None:
 
 
 def test_the_settings_page_names_every_setting() -> None:
+    from bertsmith.sentences.train.recipe import SentenceRecipe
     from bertsmith.training.finetune.recipe import FinetuneRecipe
     from bertsmith.training.pretrain.recipe import PretrainRecipe
 
     page = script("settings_page").settings_page()
-    for recipe in (PretrainRecipe, FinetuneRecipe):
+    for recipe in (PretrainRecipe, FinetuneRecipe, SentenceRecipe):
         for section in set(recipe.model_fields) - {"about"}:
             assert f"### `{section}`" in page
     assert "| `optimizer.weight_decay` | float | `0.01` |" in page

@@ -74,7 +74,7 @@ Budget = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceFiles:
+class HeldOutFiles:
     """Rows that choose the best weights, and rows that are evaluated at the end."""
 
     dev: DevFile = None
@@ -144,7 +144,7 @@ def train(
     model: ModelOption,
     out: RunFolder,
     rows: SentenceRowOptions,
-    files: SentenceFiles,
+    files: HeldOutFiles,
     plan: SentenceTraining,
     quiet: Quiet = False,
 ) -> None:
