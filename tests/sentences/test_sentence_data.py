@@ -88,6 +88,13 @@ def test_objects_are_guessed_by_their_keys(tmp_path: Path) -> None:
     assert data.rows[0] == (A[0], B[0], C[0])
 
 
+def test_sentences_that_come_often_are_texts_still(tmp_path: Path) -> None:
+    first, second = [*A] * 4, [B[number // 4] for number in range(12)]
+    scores = [f"{number / 3:.2f}" for number in range(12)]
+    data = read_sentences(written(tmp_path, "t.tsv", table([first, second, scores])))
+    assert (data.kind, len(data.rows[0])) == ("scores", 2)
+
+
 def test_the_kind_can_be_set(tmp_path: Path) -> None:
     path = written(tmp_path, "scores.tsv", table([A, B, ["1", "0", "1"]]))
     assert read_sentences(path).kind == "labels"

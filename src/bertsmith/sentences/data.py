@@ -19,7 +19,7 @@ from bertsmith.errors import ConfigError, InputFileError, unknown
 from bertsmith.files.lines import Lines
 from bertsmith.files.streams import format_suffix
 from bertsmith.labeled.example import Example, Label, ScoreTarget
-from bertsmith.labeled.guess.columns import Profile, plain_name, profile
+from bertsmith.labeled.guess.columns import COMPARABLE, Profile, plain_name, profile
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import Sample, SpecBuilder, take_sample
@@ -208,6 +208,11 @@ def _decide(sample: Sample, kind: Kind | None, given: DataSpec) -> tuple[DataSpe
     if kind in ("scores", "labels"):
         given = given.model_copy(update={"task": "regress" if kind == "scores" else "classify"})
     spec = guess_spec(sample.path, given=_set(given))
+    if texts is None and given.text is None and len(spec.text or ()) == 1 and kind != "texts":
+        texts, why = _second_text(columns, spec), "two columns hold texts of comparable length"
+        if texts is not None:
+            given = given.model_copy(update={"text": texts})
+            spec = guess_spec(sample.path, given=_set(given))
     if texts is not None:
         spec = spec.model_copy(update={"why": {**spec.why, "text": why}})
     guess = _kind(spec, columns, kind, why)
@@ -268,6 +273,15 @@ def _text_columns(
     if kind == "triplets" or (kind is None and len(columns) == len(texts) == 3):
         return (tuple(texts), f"{len(texts)} columns of texts") if len(texts) > 2 else (None, "")
     return None, ""
+
+
+def _second_text(columns: Mapping[Column, Profile], spec: DataSpec) -> tuple[Column, ...] | None:
+    """Two columns of texts where one was guessed: in pairs, the same sentence may come often."""
+    taken = {*(spec.label or ()), spec.id}
+    texts = {n: one for n, one in columns.items() if n not in taken and not one.number_or_id}
+    longest = max((one.length for one in texts.values()), default=0.0)
+    pair = tuple(name for name, one in texts.items() if one.length * COMPARABLE >= longest)
+    return pair if len(pair) == 2 else None
 
 
 def _kind(

@@ -45,7 +45,7 @@ Dim = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorOptions:
+class ComparisonOptions:
     """Which vectors are compared and how they are computed."""
 
     similarity: SimilarityOption = None
@@ -61,7 +61,7 @@ def evaluate(
     model: ModelArgument,
     files: Files,
     rows: SentenceRowOptions,
-    vectors: VectorOptions,
+    vectors: ComparisonOptions,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
