@@ -234,7 +234,6 @@ def theirs(job: dict[str, Any], loaded: dict[str, Any], folder: str) -> float:
         SentenceTransformerTrainingArguments,
         losses,
     )
-
     from transformers import TrainerCallback
 
     model = SentenceTransformer(job["start"], device="cpu")
