@@ -147,6 +147,8 @@ def _value(text: str, override: str) -> Any:
 
 def validated(kind: type[S], tree: Mapping[str, Any], source: str) -> S:
     """Settings from a tree; every fault is named with its place, value and what is expected."""
+    if not isinstance(tree, Mapping):
+        raise ConfigError(f"{source} is {_shown(tree)}; it must be a table of settings")
     for path, value in _leaves(tree):
         if isinstance(value, date | datetime | time):
             raise ConfigError(f"{source}: {path} is the date {value}; no setting is one")

@@ -63,6 +63,8 @@ LONG = os.environ.get("BERTSMITH_LONG") == "1"
         ({"architectures": "BertModel"}, "architectures"),
         ({"id2label": {"0": "a", "2": "b"}}, "1 is missing"),
         ({"id2label": {"0": None}}, "id2label"),
+        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "id2label calls two classes 'a'"),
+        ({"id2label": {"0": "0", "1": 0}}, "id2label calls two classes '0'"),
         ({"num_labels": 3, "id2label": {"0": "a"}}, "num_labels is 3"),
         ({"problem_type": "clustering"}, "problem_type"),
         ({"architectures": ["BertForMaskedLM"], "tie_word_embeddings": False}, "tie_word"),

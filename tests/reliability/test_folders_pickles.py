@@ -221,10 +221,27 @@ def test_a_hostile_pickle_is_refused_by_convert_too(tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     hostile = hostile_pickles(tmp_path / "executed")["torch zip"]
     (folder / "pytorch_model.bin").write_bytes(hostile)
-    with pytest.raises(UnsafeFileError, match=r"pytorch_model\.bin is not a plain file of tensors"):
+    with pytest.raises(
+        UnsafeFileError, match=r"pytorch_model\.bin is not a plain file of tensors"
+    ) as caught:
         convert(folder, tmp_path / "out", from_pickle=True)
+    assert "it would load " in str(caught.value)
+    assert "weights_only" not in str(caught.value)  # torch's own advice is to load it unchecked
     assert not (tmp_path / "executed").exists()
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x80\x04.", b"\x80\x02K\x01.", b"PK\x03\x04" + b"\0" * 99, b"x" * 99]
+)
+def test_a_damaged_pickle_is_refused_in_our_words(tmp_path: Path, data: bytes) -> None:
+    folder = tiny_folder(tmp_path / "m")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(data)
+    with pytest.raises(UnsafeFileError, match="not a plain file of tensors") as caught:
+        convert(folder, tmp_path / "out", from_pickle=True)
+    assert "weights_only" not in str(caught.value)
+    assert "torch.load" not in str(caught.value)
 
 
 @pytest.mark.slow

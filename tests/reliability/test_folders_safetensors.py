@@ -130,6 +130,23 @@ def test_a_value_that_is_not_finite_is_refused_naming_the_tensor(
         weights.read("layer.weight", dtype=torch.float32)
 
 
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "float32"), ("float16", "float16")])
+def test_a_value_beyond_the_range_of_the_model_is_refused_naming_the_tensor(
+    tmp_path: Path, dtype: str, kind: str
+) -> None:
+    """Finite as it is stored, infinite as it would be used."""
+    import torch
+
+    data = struct.pack("<2d", 1.0, -1e300)
+    content = safetensors_bytes({"layer.weight": entry([2], 0, 16, "F64")}, data)
+    (tmp_path / "model.safetensors").write_bytes(content)
+    message = rf"layer\.weight holds values beyond the range of {kind}"
+    with open_weights(Folder.at(tmp_path)) as weights:
+        with pytest.raises(TensorMismatchError, match=message):
+            weights.read("layer.weight", dtype=getattr(torch, dtype))
+        assert weights.read("layer.weight", dtype=torch.float64)[1] == -1e300
+
+
 def test_large_finite_values_whose_sum_overflows_are_kept(tmp_path: Path) -> None:
     import torch
 

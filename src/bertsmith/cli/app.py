@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from bertsmith.cli.shared.console import printable
+from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -144,16 +145,16 @@ def _leave(code: int) -> NoReturn:
 
 def _run(rest: list[str], *, debug: bool) -> int:
     if not rest or rest[0] in ("--help", "-h", "help"):
-        sys.stdout.write(usage())
+        write_lines(usage().splitlines())
         return 0
     if rest[0] == "--version":
         from bertsmith import __version__
 
-        sys.stdout.write(f"bertsmith {__version__}\n")
+        write_lines([f"bertsmith {__version__}"])
         return 0
     name, *after = rest
     if name not in COMMANDS:
-        sys.stderr.write(_not_a_command(name))
+        write_remarks([_not_a_command(name)])
         return 2
     _show_warnings(debug=debug)
     try:
@@ -175,8 +176,24 @@ class Command:
         """Run the command; it ends by raising SystemExit."""
         import typer.main
 
-        # An empty list would make older releases read sys.argv again; a list never does.
-        typer.main.get_command(self.app)(args=list(arguments), prog_name=f"bertsmith {self.name}")
+        command = typer.main.get_command(self.app)
+        try:
+            # Standalone, typer would write its messages itself, control characters included.
+            code = command(
+                # An empty list would make older releases read sys.argv again; a list never does.
+                args=list(arguments),
+                prog_name=f"bertsmith {self.name}",
+                standalone_mode=False,
+            )
+        except Exception as error:
+            show = getattr(error, "show", None)  # click's, which typer carries under its own name
+            if show is None:
+                raise
+            usage = io.StringIO()
+            show(file=usage)
+            write_remarks([usage.getvalue().rstrip("\n")])
+            code = getattr(error, "exit_code", 2)
+        raise SystemExit(code if isinstance(code, int) else 0)
 
 
 def load_command(name: str) -> Command:
@@ -220,18 +237,18 @@ def _not_a_command(name: str) -> str:
     known = ["--debug", "--version", "--help"] if kind == "option" else list(COMMANDS)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-    return f"error: no {kind} is called {name!r}; {hint}\n"
+    return f"error: no {kind} is called {name!r}; {hint}"
 
 
 def _report(message: str, error: Exception, *, debug: bool, exit_code: int) -> int:
     if debug:
-        traceback.print_exception(error, file=sys.stderr)
-    sys.stderr.write(f"error: {printable(message)}\n")
+        write_remarks(["".join(traceback.format_exception(error)).rstrip()])
+    write_remarks([f"error: {message}"])
     return exit_code
 
 
 def _interrupted() -> int:
-    sys.stderr.write("interrupted\n")
+    write_remarks(["interrupted"])
     return 130
 
 
@@ -244,7 +261,13 @@ def _show_warnings(*, debug: bool) -> None:
     """What the library logs: warnings as notes for people, everything with --debug."""
     import logging
 
-    handler = logging.StreamHandler()
+    class Remarks(logging.Handler):
+        """Log records as remarks."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            write_remarks([self.format(record)])
+
+    handler = Remarks()
     prefix = "%(name)s" if debug else "note"
     handler.setFormatter(logging.Formatter(f"{prefix}: %(message)s"))
     logger = logging.getLogger("bertsmith")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +85,47 @@ def read_task(folder: Folder) -> dict[str, Any] | None:
         return None
     if not isinstance(section, dict) or not isinstance(section.get("name"), str):
         raise FolderError(f"{folder.path / OWN}: {TASK_KEY} must be a table with a name")
+    _check_labels(section.get("labels", []), f"{folder.path / OWN}: labels of the task")
+    _check_columns(section, str(folder.path / OWN))
     return section
+
+
+def _check_labels(labels: object, where: str) -> None:
+    """Labels are different strings: equal ones would merge in every prediction."""
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise FolderError(f"{where} must be a list of strings, one per class")
+    repeated = [label for label, count in Counter(labels).items() if count > 1]
+    if repeated:
+        raise FolderError(
+            f"{where} has {repeated[0]!r} twice, so predictions of two classes would merge; give "
+            "every class a name of its own"
+        )
+
+
+def _check_columns(section: Mapping[str, Any], where: str) -> None:
+    """`meta` has a table of numbers for each column, `auxiliary` labels or a mean and a spread."""
+    for key in ("meta", "auxiliary"):
+        tables = section.get(key, {})
+        if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+            raise FolderError(f"{where}: {key} of the task must hold a table for each column")
+    for column, table in section.get("meta", {}).items():
+        if not all(type(number) is int for number in table.values()) or sorted(
+            table.values()
+        ) != list(range(1, len(table) + 1)):
+            raise FolderError(
+                f"{where}: meta of the task must number the values of {column!r} from 1 to "
+                f"{len(table)}"
+            )
+    for column, table in section.get("auxiliary", {}).items():
+        place = f"{where}: auxiliary of the task, {column!r}"
+        if "labels" in table:
+            _check_labels(table["labels"], f"{place}: labels")
+        elif not all(_is_number(table.get(key)) for key in ("mean", "spread")):
+            raise FolderError(f"{place} must have labels, or the numbers mean and spread")
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)  # a bool is an int to isinstance
 
 
 def read_data(folder: Folder) -> dict[str, Any] | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import re
 import sys
 import zipfile
 from typing import Any, BinaryIO
@@ -68,9 +70,19 @@ def answer_for(file: BinaryIO, out: str) -> dict[str, Any]:
         return {"error": str(fault)}
     except MemoryError:
         return {"error": "needs more memory than a file of its size may"}
+    except pickle.UnpicklingError as fault:
+        return {"error": _why_refused(str(fault))}
     except Exception as fault:  # the file is hostile by assumption: any fault is a refusal
         lines = (str(fault).strip() or type(fault).__name__).splitlines()
         return {"error": f"{type(fault).__name__}: {lines[0][:300]}"}
+
+
+def _why_refused(message: str) -> str:
+    """The name of what the pickle wanted to load; torch's text advises to load it unchecked."""
+    name = re.search(r"GLOBAL ([\w.]{1,200})", message)
+    if name is None:
+        return "torch's restricted reader refuses it: it is damaged or holds more than tensors"
+    return f"it would load {name[1]}, which is code or an object, and no tensor"
 
 
 def _convert(file: BinaryIO, out: str) -> int:

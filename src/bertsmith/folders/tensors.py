@@ -66,12 +66,19 @@ class Weights:
                 f"{', '.join(FLOATS)}"
             )
         tensor = _read_raw(stored, name)
-        if not _finite(tensor):
-            raise TensorMismatchError(
-                f"{stored.where}: {name} holds values that are not finite; the training run broke "
-                "down: take an earlier checkpoint"
+        cast = tensor.to(dtype=dtype)
+        if not _finite(cast):  # as it will be used: float64 holds values that float32 cannot
+            fault = (
+                f"values beyond the range of {str(dtype).removeprefix('torch.')}, as which they "
+                "are used"
+                if _finite(tensor)
+                else "values that are not finite"
             )
-        return tensor.to(device=device, dtype=dtype)
+            raise TensorMismatchError(
+                f"{stored.where}: {name} holds {fault}; the training run broke down: take an "
+                "earlier checkpoint"
+            )
+        return cast.to(device=device)
 
 
 def open_weights(folder: Folder) -> Weights:

@@ -26,6 +26,7 @@ from bertsmith.tasks.losses import (
     weights_tensor,
 )
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.stored import stored_fields
 from bertsmith.tasks.task import (
     ClassPairs,
     Logits,
@@ -149,7 +150,7 @@ KIND = TaskKind(
     target="label",
     metric=CLASSIFICATION,
     from_data=classify_from,
-    from_json=lambda values: Classify(labels=tuple(values["labels"])),
+    from_json=lambda values: stored_fields(Classify, values, "labels"),
     from_labels=lambda labels: Classify(labels=labels),
     head=PublishedHead(problem="single_label_classification"),
     loss_selectable=True,

@@ -28,6 +28,7 @@ from bertsmith.tasks.losses import (
     weights_tensor,
 )
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.stored import stored_fields
 from bertsmith.tasks.task import (
     Logits,
     Outcomes,
@@ -52,6 +53,12 @@ class Multilabel(WholeText):
     thresholds: tuple[float, ...] = ()  # one per label; (): one half each
     settings: LossSettings = field(default_factory=CrossEntropySettings)
     weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.thresholds and len(self.thresholds) != len(self.labels):
+            raise ConfigError(
+                f"{len(self.thresholds)} thresholds for {len(self.labels)} labels; give one each"
+            )
 
     @property
     def kind(self) -> TaskKind:
@@ -196,9 +203,7 @@ KIND = TaskKind(
     target="labels",
     metric=MULTILABEL,
     from_data=multilabel_from,
-    from_json=lambda values: Multilabel(
-        labels=tuple(values["labels"]), thresholds=tuple(values["thresholds"])
-    ),
+    from_json=lambda values: stored_fields(Multilabel, values, "labels", "thresholds"),
     from_labels=lambda labels: Multilabel(labels=labels),
     head=PublishedHead(problem="multi_label_classification"),
     loss_selectable=True,

@@ -23,6 +23,7 @@ from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature, text_features, tokens_cut
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.stored import stored_fields
 from bertsmith.tasks.task import (
     Logits,
     Pair,
@@ -155,9 +156,7 @@ KIND = TaskKind(
     target="number",
     metric=REGRESSION,
     from_data=regress_from,
-    from_json=lambda values: Regress(
-        mean=values["mean"], spread=values["spread"], pair=values.get("pair", "cross-encoder")
-    ),
+    from_json=lambda values: stored_fields(Regress, values, "mean", "spread", "pair"),
     from_labels=lambda labels: Regress(),
     head=PublishedHead(problem="regression"),
     bi_encoder=True,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from bertsmith.cli.shared.console import note, write_lines, write_remarks
 
 if TYPE_CHECKING:
     from bertsmith.folders.convert import ConvertReport
@@ -39,7 +40,6 @@ def convert(
     ] = False,
 ) -> None:
     """Convert a model folder to safetensors and the files that current tools read."""
-    from bertsmith.cli.shared.console import note
     from bertsmith.folders.convert import convert as run
 
     if to is not None:
@@ -49,11 +49,13 @@ def convert(
     report = run(
         source, target, from_pickle=from_pickle, check=check, overwrite=overwrite, step=note
     )
-    sys.stdout.write("\n".join(_lines(report)) + "\n")
+    write_lines(_lines(report))
     if not report.equal:
-        sys.stderr.write(
-            f"error: {target} does not reproduce the hidden states of {source}; it was written, "
-            "but do not use it, and report this\n"
+        write_remarks(
+            [
+                f"error: {target} does not reproduce the hidden states of {source}; it was "
+                "written, but do not use it, and report this"
+            ]
         )
         raise typer.Exit(1)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.console import rich_console
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -46,13 +48,11 @@ def demo(
     seconds: Seconds = 60.0,
 ) -> None:
     """Search Python's documentation, fine-tune and pre-train on it, offline."""
-    from rich.console import Console
-
     from bertsmith.demo.library_docs import passages
 
     # Truncation is part of the report below.
     logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    console = rich_console(markup=True, soft_wrap=not sys.stdout.isatty())
     console.print("[bold]bertsmith demo[/]: questions to Python's own documentation\n")
     embedder = _loaded(console, model)
     found = passages()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from bertsmith.cli.shared.console import rich_console, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,7 +61,7 @@ def doctor(
     if json:
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
-        typer.echo(dumps(content, indent=2, allow_nan=False))
+        write_json(content)
         return
     _print(report, inference, training, measured=progress.ran > 0)
 
@@ -69,10 +70,8 @@ class _Progress:
     """One line on stderr for each probe that runs: live on a terminal, plain elsewhere."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-
         self.ran = 0
-        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._console = rich_console(stderr=True)
         self._status = self._console.status("Examining this machine")
         self._running = ""
 
@@ -97,12 +96,10 @@ class _Progress:
 def _print(
     report: MachineReport, inference: PathChoice, training: PathChoice, *, measured: bool
 ) -> None:
-    from rich.console import Console
-
     from bertsmith.hardware.findings import UNFINISHED
 
     width = None if sys.stdout.isatty() else _WIDTH
-    console = Console(highlight=False, markup=False, soft_wrap=True, width=width)
+    console = rich_console(soft_wrap=True, width=width)
     for title, text in _description(report):
         console.print(f"{title:<11}{text}")
     console.print()

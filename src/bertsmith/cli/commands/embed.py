@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bertsmith.cli.shared.console import write_remarks
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, open_texts
 from bertsmith.cli.shared.options import (
     MODEL,
@@ -95,7 +95,7 @@ def embed(
     for remark in texts.account.notes():
         note(remark, quiet=quiet)
     if not quiet:
-        sys.stderr.write(summary(account, out, shape, time.perf_counter() - start))
+        write_remarks(summary(account, out, shape, time.perf_counter() - start))
 
 
 def _embed(
@@ -119,7 +119,9 @@ def _embed(
         return _write(embedder, texts, out, prompt, progress, account)
 
 
-def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds: float) -> str:
+def summary(
+    account: EncodingAccount, out: Path, shape: tuple[int, int], seconds: float
+) -> list[str]:
     """What was done, in a few lines for people."""
     from bertsmith.report.elements.values import duration
 
@@ -137,7 +139,7 @@ def summary(account: EncodingAccount, out: Path, shape: tuple[int, int], seconds
     if account.cut_texts:
         lines.append(f"  {account.cuts()}")
         lines.append("  (split long texts into shorter ones before embedding to keep every token)")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _check_source(file: str, out: Path) -> None:

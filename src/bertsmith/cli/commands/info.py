@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bertsmith.cli.shared.console import note, printable, write_json, write_lines
+from bertsmith.cli.shared.console import note, printable, rich_console, write_json, write_lines
 from bertsmith.cli.shared.options import OUTPUT, Json, ModelArgument, option, spread
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ def _rows(about: Description) -> list[tuple[str, str]]:
     for file, entry in about.files.items():
         size = f"{entry['bytes']:,} bytes" if "bytes" in entry else f"refused: {entry['refused']}"
         rows.append((f"file {file}", f"{size}  {entry.get('sha256', '')}".rstrip()))
-    return [(key, printable(str(value), keep="")) for key, value in rows if value not in (None, "")]
+    shown = [(key, str(value)) for key, value in rows if value not in (None, "")]
+    return [(printable(key, keep=""), printable(value, keep="")) for key, value in shown]
 
 
 def _show(about: Description) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -90,4 +90,4 @@ def _show(about: Description) -> None:
     table.add_column(overflow="fold")
     for key, value in _rows(about):
         table.add_row(Text(key), Text(value))
-    Console().print(table)
+    rich_console().print(table)

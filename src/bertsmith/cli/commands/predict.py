@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.console import note, write_json, write_lines
+from bertsmith.cli.shared.console import note, write_json, write_json_lines, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows, is_data_file
 from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
@@ -128,8 +127,7 @@ def _file(
         observer.note(f"{path.name}: {remark}")
     if out is None:
         for lines in predicted_lines(predictor, source):
-            sys.stdout.buffer.write(lines.encode())
-            sys.stdout.buffer.flush()
+            write_json_lines(lines)
     else:
         _to_file(predictor, folder, source, out, quiet=quiet)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.shared.console import write_lines
+from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.cli.shared.options import (
     COMPUTE,
     DATA,
@@ -172,7 +171,7 @@ def _trained(job: Job, *, quiet: bool) -> PretrainedModel:
 def _prove(job: Job) -> None:
     from bertsmith.training.pretrain.resume_proof import verify_resume
 
-    proof = verify_resume(job, say=lambda line: print(f"  {line}", file=sys.stderr))
+    proof = verify_resume(job, say=lambda line: write_remarks([f"  {line}"]))
     lines = [f"{value[:16]}  {name}" for name, value in proof.files.items()]
     lines.append(
         f"verified: killed after steps {', '.join(map(str, proof.kills))} of {proof.steps} and "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -38,7 +37,7 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
         return
     if name is None:
         raise ConfigError("name a recipe: bertsmith recipes show bert")
-    sys.stdout.write(_text(name, whole=whole))
+    write_lines(_text(name, whole=whole).splitlines())
 
 
 def _text(name: str, *, whole: bool) -> str:

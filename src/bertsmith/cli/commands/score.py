@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.shared.console import printable, table_lines, write_json, write_lines
+from bertsmith.cli.shared.console import (
+    printable,
+    table_lines,
+    write_json,
+    write_json_lines,
+    write_lines,
+    write_remarks,
+)
 from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
 from bertsmith.cli.shared.options import (
     DATA,
@@ -90,7 +96,7 @@ def score(
                 row |= {
                     "values": [list(one) for one in zip(scored.tokens, scored.values, strict=True)]
                 }
-            sys.stdout.write(json.dumps(row) + "\n")
+            write_json_lines(json.dumps(row) + "\n")
             continue
         lines = [f"{scored.total:.4f}\t{len(scored.values)}"]
         if tokens:
@@ -98,10 +104,8 @@ def score(
             lines += [f"  {value:9.4f}\t{printable(token, keep='')}" for token, value in pairs]
         write_lines(lines)
     if count:
-        sys.stdout.flush()
-        sys.stderr.write(
-            f"pseudo-perplexity {math.exp(-total / count):,.2f} over {count:,} tokens\n"
-        )
+        perplexity = math.exp(-total / count)
+        write_remarks([f"pseudo-perplexity {perplexity:,.2f} over {count:,} tokens"])
 
 
 def _compare(

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.console import note, printable, write_lines
+from bertsmith.cli.shared.console import (
+    note,
+    printable,
+    rich_console,
+    write_json_lines,
+    write_lines,
+)
 from bertsmith.cli.shared.options import DATA, Json, ModelArgument, SegmenterOption, option, spread
 
 if TYPE_CHECKING:
@@ -113,7 +119,7 @@ def _show(encoding: Encoding, fields: list[str], *, as_json: bool) -> None:
     if as_json:
         tree = {"tokens": rows, "cut": list(encoding.cut)}
         # ASCII output holds any text, lone surrogates included, in any locale.
-        sys.stdout.write(json.dumps(tree) + "\n")
+        write_json_lines(json.dumps(tree) + "\n")
         return
     if sys.stdout.isatty():
         _table(rows)
@@ -132,7 +138,6 @@ def _cell(value: object) -> str:
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -144,4 +149,4 @@ def _table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         style = "dim" if row["word"] is None else ""
         table.add_row(*(Text(_cell(row[column]), style=style) for column in COLUMNS))
-    Console().print(table)
+    rich_console().print(table)

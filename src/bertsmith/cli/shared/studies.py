@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bertsmith.cli.shared.console import write_remarks
 from bertsmith.cli.shared.options import DevFile, DevRows, StudyFolder, TrainRows, TrialEpochs
 from bertsmith.cli.shared.recipe_options import RecipeOptions
 
@@ -86,7 +86,7 @@ class Study:
                 )
         if done.stopped is not None:
             if ranks.is_first:
-                sys.stderr.write(stopped_line(done.stopped) + "\n")
+                write_remarks([stopped_line(done.stopped)])
             raise typer.Exit(done.stopped.exit_code)
         if not ranks.is_first:
             raise typer.Exit(1 if done.failed else 0)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bertsmith.cli.shared.console import printable, write_lines
+from bertsmith.cli.shared.console import printable, rich_console, write_lines
 from bertsmith.report.elements.page import element, page, paragraph, table
 
 if TYPE_CHECKING:
@@ -39,10 +39,9 @@ def show(preview: Preview, requested: dict[str, float]) -> None:
         table_rows = ("\t".join(row) for row in [HEADS, *rows])
         write_lines([*lines, "", _summary(preview.tally), *table_rows])
         return
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = rich_console()
     for pieces in preview.samples:
         console.print(_colored(pieces))
         console.print()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from bertsmith.api.observer import Counter, Observer
-from bertsmith.cli.shared.console import note
+from bertsmith.cli.shared.console import note, write_remarks
 from bertsmith.cli.views.progress import meter
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.training.loop.progress import Watcher
@@ -36,7 +35,7 @@ class ConsoleObserver(Observer):
     def lines(self, lines: Sequence[str]) -> None:
         """Lines as they are."""
         if not self._quiet:
-            sys.stderr.writelines(f"{line}\n" for line in lines)
+            write_remarks(lines)
 
     @contextmanager
     def training(self) -> Iterator[Watcher | None]:

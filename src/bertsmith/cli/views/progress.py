@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertsmith.cli.shared.console import printable, rich_console, write_remarks
 from bertsmith.report.elements.values import duration
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ class Display:
         if self._bar is not None and self._task is not None:
             total = None if share is None else 1.0
             self._bar.update(
-                self._task, total=total, completed=share or 0.0, where=where, details=details
+                self._task,
+                total=total,
+                completed=share or 0.0,
+                where=printable(where),
+                details=printable(details),
             )
             return
         now = time.monotonic()
@@ -49,11 +54,10 @@ class Display:
     def write(self, lines: list[str]) -> None:
         """Lines that stay, above the bar."""
         if self._bar is None:
-            sys.stderr.writelines(f"{line}\n" for line in lines)
-            sys.stderr.flush()
+            write_remarks(lines)
             return
         for line in lines:
-            self._bar.console.print(line, highlight=False, markup=False)
+            self._bar.console.print(line)
 
 
 @contextmanager
@@ -185,14 +189,13 @@ def _figures(look: Progress) -> str:
 
 
 def _bar() -> RichProgress:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
-        TextColumn("{task.fields[where]}"),
+        TextColumn("{task.fields[where]}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[details]}"),
-        console=Console(stderr=True),
+        TextColumn("{task.fields[details]}", markup=False),
+        console=rich_console(stderr=True),
         transient=True,
     )

@@ -53,6 +53,12 @@ def read_labels(config: Config) -> Labels:
                 f"{values.shown(name) if str(label) in named else 'missing'}"
             )
         names_list.append(name if isinstance(name, str) else values.shown(name))
+    if len(set(names_list)) < len(names_list):
+        twice = next(name for name in names_list if names_list.count(name) > 1)
+        raise ConfigError(
+            f"id2label calls two classes {values.shown(twice)}; their predictions would merge: "
+            "give every class a name of its own"
+        )
     if number is not None and named and number != len(named):
         raise ConfigError(f"num_labels is {number}, but id2label names {len(named)} classes")
     return Labels(names=tuple(names_list), problem=problem)

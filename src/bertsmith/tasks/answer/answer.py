@@ -27,6 +27,7 @@ from bertsmith.tasks.feature import Feature, tokens_cut
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import PredictedAnswer, Prediction
+from bertsmith.tasks.stored import stored_fields
 from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -234,7 +235,7 @@ KIND = TaskKind(
     target="answers",
     metric=ANSWERS,
     from_data=answer_from,
-    from_json=lambda values: FindAnswer(**{name: values[name] for name in STORED}),
+    from_json=lambda values: stored_fields(FindAnswer, values, *STORED),
     from_labels=lambda labels: FindAnswer(),
     reads="rows",
     head=PublishedHead("span", labeled=False),  # a span head always has two outputs

@@ -49,6 +49,16 @@ def _check_bi_encoder(
         )
 
 
+def _check_outputs(head: nn.Module, task: Task) -> None:
+    """A published head has a row for each output; its last matrix is the one that gives them."""
+    *_, last = (weight for weight in head.parameters() if weight.dim() == 2)
+    if len(last) != task.outputs:
+        raise ConfigError(
+            f"the head of the model has {len(last)} outputs, and {task.name} with its labels needs "
+            f"{task.outputs}; take weights and bertsmith.json from the same run"
+        )
+
+
 class TaskModel(nn.Module):
     """What is fine-tuned; `forward` gives a task's logits for a batch.
 
@@ -87,6 +97,7 @@ class TaskModel(nn.Module):
         if self.published is not None:
             if self.published not in model.heads:
                 raise ConfigError(f"build the model with a {self.published} head for {task.name}")
+            _check_outputs(model.heads[self.published], task)
             self._add_auxiliary(head, model.spec.hidden, random)
             return
         if vector.is_published and task.reads == "text":

@@ -29,6 +29,7 @@ from bertsmith.tasks.losses import (
     weights_tensor,
 )
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.stored import stored_value
 from bertsmith.tasks.tag import evaluation
 from bertsmith.tasks.tag.features import example_units, tag_features
 from bertsmith.tasks.tag.paths import Steps, best_paths
@@ -65,8 +66,9 @@ class Tag(Task):
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Tag:
         """What `to_json` wrote; the scores of a CRF are 0 until weights are loaded."""
-        labels = tuple(values["labels"])
-        return cls(labels=labels, crf=Crf(len(labels)) if values.get("crf") else None)
+        labels = stored_value(values, "labels", tuple[str, ...])
+        crf = stored_value(values, "crf", bool)
+        return cls(labels=labels, crf=Crf(len(labels)) if crf else None)
 
     @property
     def kind(self) -> TaskKind:
