@@ -142,7 +142,7 @@ def test_what_cannot_be_meant_is_refused(model, options, error, message) -> None
 
 
 def test_a_file_that_is_not_there_is_no_text(model) -> None:
-    with pytest.raises(InputFileError, match=r"no file nothing\.txt"):
+    with pytest.raises(InputFileError, match=r"nothing\.txt: there is no such file"):
         run(model, "nothing.txt")
 
 
