@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
+    from bertsmith.api.search import IndexOptions as IndexOptions
+    from bertsmith.api.search import build_index as build_index
+    from bertsmith.api.search import nearest as nearest
+    from bertsmith.api.search import search as search
+    from bertsmith.api.search import similar_pairs as similar_pairs
     from bertsmith.api.sentences import SentenceEvaluation as SentenceEvaluation
     from bertsmith.api.sentences import TrainedSentences as TrainedSentences
     from bertsmith.api.sentences import evaluate_sentences as evaluate_sentences
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
     from bertsmith.runtime.loading import load as load
     from bertsmith.runtime.loading import load_model as load_model
     from bertsmith.runtime.loading import predict as predict
+    from bertsmith.sentences.search.index import Index as Index
+    from bertsmith.sentences.search.store import Hit as Hit
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
@@ -38,6 +45,13 @@ _MODULES = {
     "bertsmith.api.evaluate": ("evaluate",),
     "bertsmith.api.finetune": ("FinetunedModel", "finetune"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
+    "bertsmith.api.search": (
+        "IndexOptions",
+        "build_index",
+        "nearest",
+        "search",
+        "similar_pairs",
+    ),
     "bertsmith.api.sentences": (
         "SentenceEvaluation",
         "TrainedSentences",
@@ -48,6 +62,8 @@ _MODULES = {
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
     "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
+    "bertsmith.sentences.search.index": ("Index",),
+    "bertsmith.sentences.search.store": ("Hit",),
     "bertsmith.text.tokenizer": ("Tokenizer",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
@@ -57,6 +73,9 @@ __all__ = [
     "Embedder",
     "EncodingAccount",
     "FinetunedModel",
+    "Hit",
+    "Index",
+    "IndexOptions",
     "LoadedModel",
     "PretrainedModel",
     "SentenceEvaluation",
@@ -66,13 +85,17 @@ __all__ = [
     "Tokenizer",
     "TrainedSentences",
     "__version__",
+    "build_index",
     "evaluate",
     "evaluate_sentences",
     "finetune",
     "load",
     "load_model",
+    "nearest",
     "predict",
     "pretrain",
+    "search",
+    "similar_pairs",
     "train_sentences",
 ]
 

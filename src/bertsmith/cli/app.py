@@ -32,6 +32,15 @@ COMMANDS = {
     "embed": Entry(
         "bertsmith.cli.commands.embed:embed", "Encode a file of texts as a matrix of vectors."
     ),
+    "index": Entry(
+        "bertsmith.cli.commands.search.index:app", "Build an index of texts for search."
+    ),
+    "search": Entry(
+        "bertsmith.cli.commands.search.search:search", "Search an index by meaning and by words."
+    ),
+    "pairs": Entry(
+        "bertsmith.cli.commands.search.pairs:pairs", "Find the most similar pairs of texts."
+    ),
     "tokenize": Entry(
         "bertsmith.cli.commands.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
     ),

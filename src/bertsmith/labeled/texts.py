@@ -205,7 +205,7 @@ def read_texts(
 def read_text_rows(
     source: FileSource, given: DataSpec | None = None, *, on_error: OnError = "stop"
 ) -> TextRows:
-    """The same with the other columns of each row, by name or, without a header, by number.
+    """The same with the other columns of each row, by name or, without a header, as "column 2".
 
     Values of JSON are texts as the file writes them; null is no value.
     """

@@ -38,9 +38,14 @@ class LoadedModel:
     """
 
     def __init__(
-        self, embedder: Embedder, tokenizer: Tokenizer, encoder: tuple[Host, ModelFolder] | None
+        self,
+        embedder: Embedder,
+        tokenizer: Tokenizer,
+        encoder: tuple[Host, ModelFolder] | None,
+        name: str | Path,
     ) -> None:
-        """`encoder` is None in a model of static vectors."""
+        """`encoder` is None in a model of static vectors; `name` is what was loaded."""
+        self.name = name
         self.embedder = embedder
         self.tokenizer = tokenizer
         self._encoder = encoder
@@ -198,7 +203,7 @@ def load(
     if is_static(name):
         static = load_static(name, device=str(where))
         table = TableVectors(static.table, static.tokenizer)
-        return LoadedModel(Embedder(table, static.settings), static.tokenizer, None)
+        return LoadedModel(Embedder(table, static.settings), static.tokenizer, None, name)
     loaded = read.load_model(name, device=str(where), dtype=weights_dtype(where, precision))
     if loaded.folder.sentence is None:
         log.info("%s has no pooling settings; using mean pooling", loaded.folder.path)
@@ -212,7 +217,7 @@ def load(
     )
     log.debug("%s on %s", loaded.folder.path, host.engine.name)  # no engine: an error now
     embedder = Embedder(host, loaded.sentence)
-    return LoadedModel(embedder, loaded.tokenizer, (host, loaded.folder))
+    return LoadedModel(embedder, loaded.tokenizer, (host, loaded.folder), name)
 
 
 def load_model(

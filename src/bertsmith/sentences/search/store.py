@@ -52,7 +52,6 @@ class EncoderRecord(Settings):
     query_prompt: str | None = None
     """Name of the prompt in front of the queries."""
     precision: str = "auto"
-    engine: str = ""
 
     def require(self, other: EncoderRecord, index: str) -> None:
         """Refuse another encoder, naming what differs."""
@@ -88,7 +87,23 @@ class SourceRecord(Settings):
 
     name: str
     sha256: str
-    columns: tuple[str, ...] = ()
+    reading: str = ""
+    """How it was read: column, encoding, format."""
+    engine: str = ""
+    """What computed the vectors; of one engine they are equal to the last bit."""
+
+
+class BankRecord(Settings):
+    """A question bank: the texts are questions, a column holds their answers."""
+
+    answers: str
+    """The column with the answers."""
+    threshold: float | None = None
+    """The least similarity of a question that is answered; None answers every question."""
+    f1: float | None = None
+    """F1 at the threshold on the pairs it was tuned on."""
+    pairs: int = 0
+    pairs_file: str | None = None
 
 
 class StoreManifest(Settings):
@@ -102,6 +117,10 @@ class StoreManifest(Settings):
     """Rows that a search can return: without the deleted ones."""
     next_id: int
     columns: tuple[str, ...] = ()
+    segmenter: str | None = None
+    """How Chinese words are found for BM25: jieba or bigrams; None: words are not indexed."""
+    bank: BankRecord | None = None
+    sources: tuple[SourceRecord, ...] = ()
 
 
 class StoreWriter(Protocol):
@@ -110,6 +129,14 @@ class StoreWriter(Protocol):
     @property
     def done(self) -> int:
         """How many rows of the source are safe: the caller skips so many and continues."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether an earlier run added all rows of the source; `finish` is then all there is."""
+
+    @property
+    def replaced(self) -> bool:
+        """Whether unfinished work with another source or other settings was discarded."""
 
     @property
     def first_id(self) -> int:
@@ -161,6 +188,9 @@ class Store(Protocol):
 
     def texts(self) -> Iterator[StoredRow]:
         """All rows, in the order of their ids."""
+
+    def record_bank(self, bank: BankRecord | None) -> None:
+        """Store how questions are answered."""
 
     def check(self) -> list[str]:
         """Read everything and compare it with the manifest; what was checked, as lines."""

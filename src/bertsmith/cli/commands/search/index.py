@@ -1,0 +1,339 @@
+"""`bertsmith index`: build an index of texts, add to it, delete from it, check it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertsmith.cli.shared.console import note, write_lines
+from bertsmith.cli.shared.data_options import TextOptions
+from bertsmith.cli.shared.options import (
+    DATA,
+    MODEL,
+    OUTPUT,
+    Device,
+    Precision,
+    Quiet,
+    Threads,
+    option,
+    spread,
+)
+
+if TYPE_CHECKING:
+    from bertsmith.api.search import IndexWork
+    from bertsmith.labeled.spec import DataSpec
+    from bertsmith.runtime.loading import LoadedModel
+
+app = typer.Typer(help="Build, extend and check an index of texts.", no_args_is_help=True)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="Texts: .txt (one per line), .tsv, .csv or .jsonl, also .gz or .zst."
+    ),
+]
+IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Folder of an index.")]
+IndexModel = Annotated[
+    str,
+    option(MODEL, "--model", "Model folder, or a name such as all-MiniLM-L6-v2.", metavar="MODEL"),
+]
+SameModel = Annotated[
+    str | None,
+    option(
+        MODEL,
+        "--model",
+        "Model folder or name, if the index's own is elsewhere now; another model is refused.",
+        metavar="MODEL",
+    ),
+]
+Out = Annotated[Path, option(OUTPUT, "--out", "Folder of the index.", metavar="INDEX")]
+Dtype = Annotated[
+    Literal["float32", "float16", "int8", "binary"],
+    option(
+        DATA,
+        "--dtype",
+        "How vectors are stored. int8 and binary scan small codes, then compare float16 rows.",
+    ),
+]
+MetricOption = Annotated[
+    Literal["cosine", "dot"] | None,
+    option(DATA, "--metric", "How vectors are compared; the model's way if unset."),
+]
+Prompt = Annotated[
+    str | None,
+    option(MODEL, "--prompt", "Name of the model's prompt in front of the texts."),
+]
+QueryPrompt = Annotated[
+    str | None,
+    option(MODEL, "--query-prompt", "Name of the model's prompt in front of the questions."),
+]
+Answers = Annotated[
+    str | None,
+    option(
+        DATA,
+        "--answers",
+        "Column with answers: the index is a question bank. A number counts columns without a "
+        "header; questions are then in column 1.",
+        metavar="COLUMN",
+    ),
+]
+NoWords = Annotated[
+    bool, option(DATA, "--no-words", "Do not index words; rules out `search --hybrid`.")
+]
+Where = Annotated[
+    list[str] | None,
+    option(
+        DATA,
+        "--where",
+        "Only rows whose column matches: label=pos, year>=2020; != < <= > too. Repeatable: all "
+        "must match.",
+        metavar="CONDITION",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What is stored."""
+
+    dtype: Dtype = "float16"
+    metric: MetricOption = None
+    answers: Answers = None
+    no_words: NoWords = False
+    prompt: Prompt = None
+    query_prompt: QueryPrompt = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeOptions:
+    """What computes the vectors."""
+
+    device: Device = "cpu"
+    precision: Precision = "auto"
+    threads: Threads = None
+
+
+@app.callback()
+def index() -> None:
+    """Build, extend and check an index of texts."""
+
+
+@app.command()
+@spread
+def build(
+    file: File,
+    model: IndexModel,
+    out: Out,
+    reading: TextOptions,
+    contents: Contents,
+    computing: ComputeOptions,
+    quiet: Quiet = False,
+) -> None:
+    """Encode a file of texts and write an index, which `bertsmith search` reads.
+
+    All columns of the file are stored, for results and --where. Memory is bounded for any file
+    size; after a crash the same command resumes. From 100,000 rows on, searches use a graph, which
+    needs the extra `search`; its recall is measured and printed.
+
+    Examples:
+
+        bertsmith index build texts.txt --model all-MiniLM-L6-v2 --out my-index
+
+        bertsmith index build faq.tsv --answers 2 --model all-MiniLM-L6-v2 --out my-bank
+    """
+    from bertsmith.api.search import IndexOptions, build_index
+    from bertsmith.cli.views.progress import meter
+
+    start = time.perf_counter()
+    with meter("index", quiet=quiet) as shown:
+        work = build_index(
+            file,
+            loaded(model, computing, quiet=quiet),
+            out,
+            reading=_spec(reading, contents.answers),
+            on_error=reading.on_error,
+            options=IndexOptions(
+                dtype=contents.dtype,
+                metric=contents.metric,
+                prompt=contents.prompt,
+                query_prompt=contents.query_prompt,
+                words=not contents.no_words,
+                answers=contents.answers,
+            ),
+            precision=computing.precision,
+            watch=shown,
+        )
+    _report(work, out, time.perf_counter() - start, quiet=quiet)
+
+
+@app.command()
+@spread
+def add(
+    index: IndexArgument,
+    file: File,
+    reading: TextOptions,
+    computing: ComputeOptions,
+    model: SameModel = None,
+    again: Annotated[
+        bool, option(DATA, "--again", "Add the rows of a file that was added before once more.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add the texts of a file to an index; searches see them when all are there.
+
+    After a crash the same command resumes.
+
+    Example:
+
+        bertsmith index add my-index more.txt
+    """
+    from bertsmith.api.search import add_to_index
+    from bertsmith.cli.views.progress import meter
+    from bertsmith.sentences.search.index import named_model
+
+    name = model or named_model(index)
+    start = time.perf_counter()
+    with meter("add", quiet=quiet) as shown:
+        work = add_to_index(
+            index,
+            file,
+            model=loaded(name, computing, quiet=quiet),
+            reading=_spec(reading, None),
+            on_error=reading.on_error,
+            again=again,
+            precision=computing.precision,
+            watch=shown,
+        )
+    _report(work, index, time.perf_counter() - start, quiet=quiet)
+
+
+@app.command()
+@spread
+def delete(
+    index: IndexArgument,
+    ids: Annotated[
+        list[int] | None, typer.Argument(metavar="ID...", help="Ids, as `search` shows them.")
+    ] = None,
+    where: Where = None,
+) -> None:
+    """Delete rows by id, or all rows that match --where.
+
+    Examples:
+
+        bertsmith index delete my-index 3 17
+
+        bertsmith index delete my-index --where label=old
+    """
+    from bertsmith.api.search import delete_from_index
+    from bertsmith.files.faults import counted
+
+    deleted = delete_from_index(index, ids or [], where=where or None)
+    write_lines([f"{counted(deleted, 'row')} deleted from {index}"])
+
+
+@app.command()
+def check(index: IndexArgument) -> None:
+    """Compare every file of an index with its recorded hash, and its parts with each other.
+
+    Example:
+
+        bertsmith index check my-index
+    """
+    from bertsmith.api.search import check_index
+
+    write_lines([f"{index}: sound", *(f"  {line}" for line in check_index(index))])
+
+
+@app.command()
+@spread
+def tune(
+    index: IndexArgument,
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PAIRS", help="question<TAB>question<TAB>1 (they ask the same) or 0 per line."
+        ),
+    ],
+    model: SameModel = None,
+) -> None:
+    """Choose the similarity below which a question bank gives no answer, by pairs of questions.
+
+    Example:
+
+        bertsmith index tune my-bank pairs.tsv
+    """
+    from bertsmith.api.search import tune_question_bank
+
+    bank = tune_question_bank(index, pairs, model=model)
+    write_lines(
+        [
+            f"{index}: no answer below a similarity of {bank.threshold:.3f} "
+            f"(F1 {bank.f1:.3f} on {bank.pairs:,} pairs)"
+        ]
+    )
+
+
+def loaded(model: str, computing: ComputeOptions, *, quiet: bool) -> LoadedModel:
+    """The model, with the threads of torch set; truncation is reported by the command."""
+    import torch
+
+    from bertsmith.runtime.loading import load
+
+    if computing.threads is not None:
+        torch.set_num_threads(computing.threads)
+    logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
+    return load(
+        model,
+        device=computing.device,
+        precision=computing.precision,
+        threads=computing.threads,
+        notice=lambda message: note(message, quiet=quiet),
+    )
+
+
+def _spec(reading: TextOptions, answers: str | None) -> DataSpec:
+    """How the file is read; a numbered column of answers stands behind questions in column 1."""
+    if answers is not None and answers.isdecimal() and reading.text is None:
+        reading = replace(reading, text="1", header=reading.header or False)
+    return reading.spec()
+
+
+def _report(work: IndexWork, place: Path, seconds: float, *, quiet: bool) -> None:
+    from bertsmith.files.faults import counted
+    from bertsmith.report.elements.values import duration
+    from bertsmith.sentences.search.folder.checks import recall_words
+
+    for remark in work.reading.notes() if work.reading else ():
+        note(remark, quiet=quiet)
+    if work.replaced:
+        note("unfinished work with other settings or another file was discarded", quiet=quiet)
+    if quiet or work.manifest is None:
+        return
+    manifest = work.manifest
+    if work.complete:
+        lines = [f"{place}: complete already, {counted(manifest.rows, 'row')}"]
+    else:
+        lines = [
+            f"{place}: {counted(work.rows, 'row')} added in {duration(seconds)}; "
+            f"{counted(manifest.rows, 'row')} of {manifest.dimension} dimensions, "
+            f"{manifest.stored}"
+        ]
+    if work.resumed:
+        lines.append(f"  {counted(work.resumed, 'row')} of them were there from an earlier run")
+    if work.encoding is not None and work.encoding.cut_texts:
+        lines.append(f"  {work.encoding.cuts()}")
+    graph = getattr(manifest, "graph", None)
+    if graph is not None:
+        lines.append(f"  graph: {recall_words(graph.recall)}")
+    if manifest.bank is not None and manifest.bank.threshold is None:
+        lines.append(
+            f"  every question gets an answer; to refuse unknown ones: bertsmith index tune "
+            f"{place} PAIRS"
+        )
+    sys.stderr.write("\n".join(lines) + "\n")

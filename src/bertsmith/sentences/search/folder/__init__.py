@@ -1,0 +1,1 @@
+"""An index in a folder: segments of rows, a manifest with their hashes, a graph."""
