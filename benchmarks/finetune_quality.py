@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with sst2/, cola/, bbc/ ...")
     parser.add_argument("--only", nargs="+", default=list(TRIALS), choices=list(TRIALS))
+    parser.add_argument("--seeds", type=int, help="seeds per data set, if not those of the table")
     parser.add_argument("--work", type=Path, default=Path("bench_out/quality"))
     options = parser.parse_args()
     found = {}
     for name in options.only:
-        found[name] = run(name, TRIALS[name], options.data, options.work)
-        show(name, TRIALS[name], found[name])
+        trial = TRIALS[name]
+        trial = replace(trial, seeds=options.seeds or trial.seeds)
+        found[name] = run(name, trial, options.data, options.work)
+        show(name, trial, found[name])
         (options.work / "quality.json").write_text(json.dumps(found, indent=2) + "\n")
     return 0
 
