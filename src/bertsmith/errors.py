@@ -84,7 +84,7 @@ class LockedError(WriteError):
 class DivergedError(BertsmithError):
     """A loss or a gradient that is not finite; the state before it is safe."""
 
-    exit_code = 70  # EX_SOFTWARE
+    exit_code = 65  # EX_DATAERR
 
 
 class LostRankError(BertsmithError):

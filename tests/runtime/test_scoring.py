@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertsmith.cli.app import load_command
 from bertsmith.errors import InputFileError, TooLongError
 from bertsmith.runtime.scoring import MinimalPair, compare_pairs, read_pairs, score_texts
 
@@ -100,17 +101,21 @@ def test_pairs_come_from_a_folder_and_faults_name_file_and_line(tmp_path) -> Non
 
 
 def test_the_command_scores_a_file_a_text_and_pairs(folder, tmp_path, capsys) -> None:
-    from bertsmith.cli.commands.score import score
-
     (tmp_path / "texts.txt").write_text("the man\nhome\n")
-    score(model=str(folder), texts=str(tmp_path / "texts.txt"), as_json=True)
+    score = load_command("score")
+
+    def run(*arguments: str) -> None:
+        with pytest.raises(SystemExit, match="0"):
+            score([str(folder), *arguments])
+
+    run(str(tmp_path / "texts.txt"), "--json")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["tokens"] for row in rows] == [2, 1]
-    score(model=str(folder), texts="the man", tokens=True)
+    run("the man", "--tokens")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert float(lines[0].split("\t")[0]) == pytest.approx(rows[0]["score"], abs=1e-3)
     row = {"sentence_good": "the man", "sentence_bad": "man the", "linguistics_term": "order"}
     (tmp_path / "order.jsonl").write_text(json.dumps(row) + "\n")
-    score(model=str(folder), blimp=tmp_path)
+    run("--blimp", str(tmp_path))
     assert "order" in capsys.readouterr().out

@@ -32,9 +32,9 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from toy_training import ToyBatch, ToyModel, ToyWork, toy_run, train_heeding_signals
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "crash"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
-from toy_server import HOOKED, Points
+from disk_points import HOOKED, Points
 
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.matmul_backends import use_products

@@ -13,7 +13,7 @@ import torch
 from rank_client import RankServer
 from toy_training import saved_tensors
 
-from bertsmith.errors import HardwareError
+from bertsmith.errors import DivergedError, HardwareError
 from bertsmith.training.checkpoints.checkpoint import Checkpoints
 from bertsmith.training.execution.precision import choose_precision
 from bertsmith.training.loop.guard import finite
@@ -67,7 +67,7 @@ def stopped(
         **{"break": [kind, rank, step, value]},
         **more,
     )
-    assert [found["code"] for found in ranks] == [70] * world, (case, ranks)
+    assert [found["code"] for found in ranks] == [DivergedError.exit_code] * world, (case, ranks)
     for found in ranks:
         if kind == "weight" and step % EVERY == 0:  # seen even before the next step begins
             assert f"at step {step}: dense.weight of the model is not finite" in found["error"]
