@@ -105,9 +105,16 @@ class MissingExtraError(BertsmithError):
         )
 
 
+def check_type(what: str, value: object, *kinds: type) -> None:
+    """Refuse an argument of another type than these; `what` is its name in the message."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
+        raise ConfigError(f"{what} must be {wanted}, not {type(value).__name__}: {value!r:.60}")
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that is not in a table, with the nearest names that are."""
     choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=1)
+    near = difflib.get_close_matches(str(name), choices, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices)}"
     return ConfigError(f"no {kind} is called {name!r}; {hint}")

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
 from bertsmith.config import validated
-from bertsmith.errors import ArgumentError, BertsmithError
+from bertsmith.errors import ArgumentError, BertsmithError, check_type
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder
 from bertsmith.labeled.example import Example, Label, ScoreTarget, Tagged, Target
@@ -74,6 +74,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a model folder for `load`, `bertsmith.load` and other libraries."""
         self._fitted()
+        check_type("path", path, str, Path)
         settings = self.get_params()
         if isinstance(self.recipe, FinetuneRecipe):
             settings["recipe"] = self.recipe.model_dump(mode="json")
@@ -89,6 +90,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         cls, path: str | Path, *, device: str | None = None, precision: Precision | None = None
     ) -> Self:
         """The estimator of a folder that `save` wrote, or of any fine-tuned for the same task."""
+        check_type("path", path, str, Path)
         folder = Folder.at(Path(path))
         stored = folder.json_object(ESTIMATOR) if folder.has(ESTIMATOR) else {}
         settings = dict(stored.get("settings", {}))

@@ -225,3 +225,27 @@ def test_a_csv_result_is_safe_for_spreadsheets_and_reads_back_equal(
     back = list(read_examples(out, spec))
     assert [example.extra["remark"] for example in back] == cells
     assert {example.target.name for example in back} == {"=yes"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_row_with_an_empty_text_gets_no_prediction(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / f"out.{kind}"
+    source.write_text("key,text\na,bird\nb,\nc, \nd,stone\n", encoding="utf-8")
+    assert run("predict", tiny, source, "--out", out) == 0
+    shown = capsys.readouterr()
+    assert "2 rows without a prediction, as a text is empty (line 3, line 4)" in shown.err
+    assert "2 of 4 rows predicted" in shown.out
+    assert "empty: 2 rows written without a prediction" in shown.out
+    if kind == "jsonl":
+        found = objects(out)
+    else:
+        with out.open(encoding="utf-8", newline="") as file:
+            found = [dict(row) for row in csv.DictReader(file)]
+    assert [row["key"] for row in found] == ["a", "b", "c", "d"]
+    assert [bool(row["prediction"]) for row in found] == [True, False, False, True]
+    assert run("predict", tiny, source, "--out", out, "--empty", "keep") == 0
+    assert "4 of 4 rows predicted" in capsys.readouterr().out
+    assert run("predict", tiny, source, "--out", out, "--empty", "reject") == 2
+    assert "2 of 4 rows cannot be used" in capsys.readouterr().err

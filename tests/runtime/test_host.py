@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -19,6 +21,7 @@ import bertsmith
 from bertsmith.errors import FolderError, HardwareError
 from bertsmith.folders import load_weights
 from bertsmith.nn.inputs import Inputs
+from bertsmith.runtime.embedder import Embedder
 from bertsmith.runtime.engines.batches import pack_rows
 from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.engines.workers import Workers
@@ -117,7 +120,7 @@ def test_eight_threads_share_the_workers_of_an_engine_with_streams(finetuned) ->
     loaded = bertsmith.load(finetuned, precision="fp32")
     engine = SmallBatches(loaded.model.encoder, device=torch.device("cpu"), dtype=torch.float32)
     host = Host(loaded.model, loaded.tokenizer, engine=engine, threads=3)
-    embedder = type(loaded.embedder)(host, loaded.embedder.settings)
+    embedder = Embedder(host, loaded.settings)
     expected = embedder.encode(TEXTS)
     with ThreadPoolExecutor(8) as pool:
         for vectors in pool.map(lambda _: embedder.encode(TEXTS), range(16)):
@@ -206,16 +209,33 @@ def test_workers_start_late_and_end_with_their_host(model) -> None:
     assert alive() == before
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_process_has_workers_of_its_own() -> None:
-    workers = Workers(2)
-    assert workers.submit(lambda: 1).result() == 1
+FORKED = """
+import os, sys, torch, bertsmith
+torch.set_num_threads(2)
+model = bertsmith.load(sys.argv[1])
+model.encode(["a text"] * 3)
+for use in (lambda: model, lambda: bertsmith.load(sys.argv[1])):
     child = os.fork()
     if child == 0:
-        os._exit(0 if workers.submit(lambda: 2).result(timeout=10) == 2 else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert workers.submit(lambda: 3).result() == 3
+        try:
+            use().encode(["a text"])
+        except bertsmith.BertsmithError as fault:
+            print(fault, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+model.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_refuses_a_model_at_once_instead_of_hanging(folder) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(folder)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    both = done.stdout.splitlines()
+    assert len(both) == 2
+    assert all("was forked from process" in line and "'spawn'" in line for line in both)
 
 
 def test_a_researcher_gets_hidden_states_of_a_padded_batch(folder) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal
 
 from bertsmith.api.observer import Observer
-from bertsmith.errors import InputFileError
+from bertsmith.errors import InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.labeled.example import TARGETS, Example
@@ -36,6 +37,9 @@ def evaluate(
 
     `out` is a folder for evaluation.json and predictions.jsonl.
     """
+    check_type("data", data, str, Path)
+    check_type("spec", spec, DataSpec, NoneType)
+    check_type("out", out, str, Path, NoneType)
     predictor = load_predictor(model, device=device, precision=precision)
     examples = labeled_rows(model, predictor, Path(data), spec or DataSpec(), on_error=on_error)
     return run_evaluate(model, predictor, Path(data), examples, out=out)

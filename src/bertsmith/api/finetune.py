@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
 
 from bertsmith.api.observer import Observer, executing
 from bertsmith.config import override
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, check_type
 from bertsmith.evaluation.length_table import length_table
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
@@ -104,6 +105,12 @@ def finetune(
     those of a recipe by dotted name, such as `{"plan.epochs": 2}`; `spec` sets what would
     otherwise be detected of the columns.
     """
+    check_type("data", data, str, Path)
+    check_type("out", out, str, Path)
+    check_type("recipe", recipe, str, Path, NoneType)
+    check_type("settings", settings, Mapping, NoneType)
+    check_type("spec", spec, DataSpec, NoneType)
+    check_type("seeds", seeds, int)
     request = FinetuneRequest(
         data=Path(data),
         model=model,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from bertsmith.api.observer import Observer, executing
 from bertsmith.config import override
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, check_type
 from bertsmith.report.curves import write_report
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.loop.run import Outcome
@@ -43,6 +44,10 @@ def pretrain(
     `settings` are by dotted name, such as `{"schedule.steps": 1000}`; `init` is a model to
     continue from.
     """
+    check_type("recipe", recipe, str, Path, PretrainRecipe)
+    check_type("corpus", corpus, str, Path)
+    check_type("out", out, str, Path)
+    check_type("settings", settings, Mapping, NoneType)
     if isinstance(recipe, PretrainRecipe):
         if settings:
             raise ConfigError("settings go with a recipe by name; change the recipe object instead")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bertsmith.errors import unknown
 from bertsmith.labeled.example import Answers, ChoiceIndex, Example
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
+from bertsmith.text.encoding import UnknownTokens
 from bertsmith.text.tokenizer import Tokenizer
 
 Counts = NDArray[np.int64]
@@ -27,12 +28,14 @@ class LengthTable:
     """Tokens of each row by split, special tokens included, before anything is cut.
 
     A row of a question with choices is as long as its longest choice with the context. With
-    `windows`, longer rows are not cut but read in several windows.
+    `windows`, longer rows are not cut but read in several windows. `unknown` counts the tokens of
+    distinct texts that the vocabulary does not have.
     """
 
     tokens: dict[str, Counts]
     limits: tuple[int, ...]
     windows: bool = False
+    unknown: UnknownTokens = field(default_factory=UnknownTokens)
 
     def percentile(self, share: float, split: str | None = None) -> int:
         """The length that this percentage of the rows does not exceed; 0 without rows."""
@@ -75,6 +78,7 @@ class LengthTable:
             first = cells[0].ljust(widths[0])
             rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
             lines.append("  ".join([first, *rest]))
+        lines.append(str(self.unknown))
         return lines if chosen is None else [*lines, self._meaning(chosen)]
 
     def to_json(self, chosen: int | None = None) -> dict[str, Any]:
@@ -82,6 +86,7 @@ class LengthTable:
         splits = {split: self._figures(split) for split in self.tokens}
         values = {"limits": list(self.limits), "windows": self.windows, "splits": splits}
         values["all"] = self._figures(None)
+        values["unknown"] = self.unknown.share
         if chosen is not None:
             values["chosen"] = {
                 "max_length": chosen,
@@ -131,9 +136,11 @@ def length_table(
     # Test rows without labels are read like the others.
     targets = [example.target for examples in parts.values() for example in examples[:1]]
     choices = any(isinstance(target, ChoiceIndex) for target in targets)
+    count = UnknownTokens()
     return LengthTable(
+        unknown=count,
         tokens={
-            name: row_lengths(examples, tokenizer, choices=choices)
+            name: row_lengths(examples, tokenizer, choices=choices, count=count)
             for name, examples in parts.items()
         },
         limits=tuple(sorted(limits)),
@@ -142,11 +149,16 @@ def length_table(
 
 
 def row_lengths(
-    examples: Sequence[Example], tokenizer: Tokenizer, *, choices: bool = False
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    *,
+    choices: bool = False,
+    count: UnknownTokens | None = None,
 ) -> Counts:
     """(N,) tokens of each example as a model would read it whole, special tokens included.
 
-    `choices`: the texts are a context and its choices, each read with it.
+    `choices`: the texts are a context and its choices, each read with it. `count` is filled with
+    the unknown tokens.
     """
     specials: dict[int, int] = {}
     lengths = []
@@ -154,6 +166,8 @@ def row_lengths(
         some = examples[start : start + AT_ONCE]
         texts = list(dict.fromkeys(text for example in some for text in example.texts))
         ids, _ = tokenizer.fast_ids(texts, None)
+        if count is not None:
+            count.add(tokenizer.unknown_tokens(ids))
         counts = {
             text: len(one) - tokenizer.special_count for text, one in zip(texts, ids, strict=True)
         }

@@ -8,7 +8,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from bertsmith.errors import FolderError, MissingExtraError
+from bertsmith.errors import FolderError, MissingExtraError, check_type
 from bertsmith.hardware.environment import hub_cache, offline
 
 log = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ _WANTED = ("*.json", "*.txt", "*.model", "*.safetensors", "*/config.json", "*/*.
 
 def resolve(name: str | Path) -> Path:
     """The folder of a model, by path or by name; nothing is imported to find it."""
+    check_type("a model's path or name", name, str, Path)
     if isinstance(name, Path):
         return _existing(name)
     if not name or "\0" in name:

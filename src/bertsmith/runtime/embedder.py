@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertsmith.errors import ConfigError, TextError, unknown
+from bertsmith.errors import ConfigError, TextError, check_type, unknown
+from bertsmith.files.faults import shown
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.nn.sentence_head import similarity
 from bertsmith.runtime.engines.batches import Ids
-from bertsmith.runtime.host import Host
+from bertsmith.runtime.host import Host, not_finite
 from bertsmith.runtime.text_vectors import EncoderVectors, TableVectors, TextVectors
+from bertsmith.text.encoding import UnknownTokens
 from bertsmith.text.grouping import groups
+from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +35,7 @@ _CHUNK_CHARACTERS = 64_000_000
 
 @dataclass(slots=True, kw_only=True)
 class EncodingAccount:
-    """What `encode` did: texts, distinct ones, tokens read, and what truncation removed.
+    """What `encode` did: texts, distinct ones, tokens, unknown ones, and what truncation removed.
 
     Give one to a call and it is filled in; of several calls it holds the sum.
     """
@@ -45,6 +49,7 @@ class EncodingAccount:
     seconds: float = 0.0  # without the preparation
     preparation: float = 0.0  # seconds spent building and probing a faster engine
     engine: str = ""
+    unknown: UnknownTokens = field(default_factory=UnknownTokens)  # of distinct texts
 
     def add(self, other: EncodingAccount) -> None:
         """Add the account of a further call."""
@@ -53,6 +58,7 @@ class EncodingAccount:
         self.seconds += other.seconds
         self.preparation += other.preparation
         self.max_length, self.engine = other.max_length, other.engine
+        self.unknown.add(other.unknown)
 
     def cuts(self) -> str:
         """What was cut, in words; empty if nothing was."""
@@ -92,6 +98,11 @@ class Embedder:
         self._head = self.settings.head()
 
     @property
+    def tokenizer(self) -> Tokenizer:
+        """What turns texts into ids."""
+        return self._source.tokenizer
+
+    @property
     def dimension(self) -> int:
         """The width of a vector."""
         return self.settings.width(self._source.width)
@@ -114,7 +125,7 @@ class Embedder:
         *,
         prompt: str | None = None,
         batch_size: int | None = None,
-        normalize: bool | None = None,
+        normalize_embeddings: bool | None = None,
         truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
@@ -122,16 +133,20 @@ class Embedder:
         """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
 
         `prompt` names one of the model's prompts. `batch_size` limits the texts of a batch, which
-        is filled by tokens. `truncate_dim` returns the first columns only. `normalize` returns
-        vectors of length one (True, after truncation), or as they are before normalization
+        is filled by tokens. `truncate_dim` returns the first columns only. `normalize_embeddings`
+        returns vectors of length one (True, after truncation), or as they are before normalization
         (False); None is what the model's folder says. `account` is filled with what the call did.
         """
         if isinstance(texts, str):
             texts, single = [texts], True
         else:
+            check_type("texts", texts, Iterable)
             single = False
         options = _CallOptions(
-            prompt=prompt, batch_size=batch_size, normalize=normalize, truncate_dim=truncate_dim
+            prompt=prompt,
+            batch_size=batch_size,
+            normalize=normalize_embeddings,
+            truncate_dim=truncate_dim,
         )
         vectors = self._encode(texts, self._checked(options), progress, account)
         first: Vectors = vectors[0] if single else vectors
@@ -143,7 +158,7 @@ class Embedder:
         *,
         prompt: str | None = None,
         batch_size: int | None = None,
-        normalize: bool | None = None,
+        normalize_embeddings: bool | None = None,
         truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
@@ -152,8 +167,12 @@ class Embedder:
 
         Equal texts are computed once in each block of 16,384; the rest is as in `encode`.
         """
+        check_type("texts", texts, Iterable)
         options = _CallOptions(
-            prompt=prompt, batch_size=batch_size, normalize=normalize, truncate_dim=truncate_dim
+            prompt=prompt,
+            batch_size=batch_size,
+            normalize=normalize_embeddings,
+            truncate_dim=truncate_dim,
         )
         return self._stream(texts, self._checked(options), progress, account)
 
@@ -168,13 +187,17 @@ class Embedder:
             account.max_length, account.engine = self.max_length, self.engine
         done = 0
         for block in _blocks(texts):
-            shown = None if progress is None else _shifted(progress, done)
-            yield self._encode(block, options, shown, account)
+            watch = None if progress is None else _shifted(progress, done)
+            yield self._encode(block, options, watch, account, before=done)
             done += len(block)
 
     def _checked(self, options: _CallOptions) -> _CallOptions:
         """Refuse what cannot be computed before the first text is read."""
         prompt = options.prompt
+        check_type("prompt", prompt, str, NoneType)
+        check_type("normalize_embeddings", options.normalize, bool, NoneType)
+        check_type("batch_size", options.batch_size, int, NoneType)
+        check_type("truncate_dim", options.truncate_dim, int, NoneType)
         if prompt is not None and prompt not in self.settings.prompts:
             raise unknown("prompt of this model", prompt, self.settings.prompts)
         if options.batch_size is not None and options.batch_size < 1:
@@ -193,7 +216,9 @@ class Embedder:
         options: _CallOptions,
         progress: Progress | None,
         account: EncodingAccount | None,
+        before: int = 0,
     ) -> Vectors:
+        """The vectors of texts that come after `before` others: -> (n, D)."""
         # Equal texts are computed once: each is looked up by the number of its first appearance.
         first: dict[str, int] = {}
         numbers = [first.setdefault(_text(text), len(first)) for text in texts]
@@ -203,6 +228,10 @@ class Embedder:
         own = EncodingAccount(max_length=self.max_length, engine=self.engine)
         counts = np.bincount(numbers, minlength=len(first)) if numbers else np.zeros(0, np.int64)
         for vectors, part in self._chunks(first, options, counts, progress):
+            if not np.isfinite(vectors).all():
+                bad = done + int((~np.isfinite(vectors).all(axis=1)).argmax())
+                place = before + numbers.index(bad) + 1
+                raise not_finite(f"text {place:,}, {shown(list(first)[bad])}")
             distinct[done : done + len(vectors)] = vectors
             done += len(vectors)
             own.add(part)
@@ -210,6 +239,8 @@ class Embedder:
             account.add(own)
         if own.cut_texts:
             log.warning("%s; raise max_length or split them", own.cuts())
+        if own.unknown.is_high:
+            log.warning("%s", own.unknown)
         return distinct if len(first) == len(numbers) else distinct[numbers]
 
     def token_ids(self, texts: Sequence[str]) -> tuple[list[Ids], int]:
@@ -251,7 +282,7 @@ class Embedder:
         seen = finished = 0
         for block in _blocks(texts):
             start = time.perf_counter()
-            ids, cuts = self._source.tokenizer.fast_ids(
+            ids, cuts = self.tokenizer.fast_ids(
                 [self._prepared(prefix, text) for text in block], self.max_length
             )
             weights = counts[seen : seen + len(block)]
@@ -281,6 +312,7 @@ class Embedder:
                     seconds=time.perf_counter() - start - prepared,
                     preparation=prepared,
                     engine=self.engine,
+                    unknown=self.tokenizer.unknown_tokens(ids),
                 ),
             )
 
@@ -292,7 +324,7 @@ class Embedder:
         prefix = self.settings.prompts[chosen]
         if self.settings.pools_prompt or not prefix:
             return prefix, 0
-        ids, _ = self._source.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
+        ids, _ = self.tokenizer.fast_ids([self._prepared("", prefix)], self.max_length)
         return prefix, len(ids[0]) - 1  # all but the closing special token
 
     def _prepared(self, prefix: str, text: str) -> str:

@@ -13,6 +13,7 @@ from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import TaskLogits
 from bertsmith.tasks.task import Task
+from bertsmith.text.encoding import UnknownTokens
 
 RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder
 FIGURES = "figures.json"  # in the folder of each of them that is finished
@@ -51,9 +52,16 @@ class Ensemble(Predictor):
         """The engine that each of the models has for about so many tokens, for good."""
         return "; ".join(one.settle(tokens) for one in self.members)
 
-    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], TaskLogits]:
+    @property
+    def texts(self) -> int:
+        """The number of texts in each training row of the first model."""
+        return self.members[0].texts
+
+    def answered(
+        self, examples: Sequence[Example], unknown: UnknownTokens | None = None
+    ) -> tuple[list[Feature], TaskLogits]:
         """All passages that the models read, and the mean of their logits."""
-        answers = [one.answered(examples) for one in self.members]
+        answers = [one.answered(examples, unknown) for one in self.members]
         tasks = [one.task for one in self.members]
         logits = joint_logits(tasks, [one.logits for _, one in answers])
         features = list(answers[0][0])

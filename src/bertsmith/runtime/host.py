@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor
 
-from bertsmith.errors import unknown
+from bertsmith.errors import FolderError, unknown
 from bertsmith.hardware.environment import thread_count
 from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import Engine
-from bertsmith.runtime.engines.workers import Workers, run_all
+from bertsmith.runtime.engines.workers import Workers, check_fork, run_all
 from bertsmith.runtime.selection import (
     PRECISIONS,
     Notice,
@@ -55,6 +55,8 @@ class Host:
         """`notice` gets a line whenever the engine changes; `engine` replaces the selected one."""
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS)
+        if torch.get_num_threads() > 1:
+            check_fork()
         self.device = torch.device(device)
         self.precision = precision
         self.model = model.to(self.device).eval()
@@ -71,12 +73,14 @@ class Host:
     @property
     def engine(self) -> Engine:
         """The engine in use now; selected when it is first needed."""
+        self._workers.check_process()
         if self._given is not None:
             return self._given
         return self._settled or self._selected().engine
 
     def prepare(self, flops: float) -> Engine:
         """The engine for that much work; a large piece may build and probe a faster one first."""
+        self._workers.check_process()
         if self._given is not None:
             return self._given
         return self._settled or self._selected().prepare(flops)
@@ -173,6 +177,14 @@ class Host:
                     notice=self._notice,
                 )
             return self._selection
+
+
+def not_finite(what: str) -> FolderError:
+    """The error for an output that is NaN or infinite; `what` names the text or the row."""
+    return FolderError(
+        f"{what}: the output of the model is not finite (NaN or infinity): its weights overflow "
+        "in the forward pass; use precision fp32 if it was another, else take another checkpoint"
+    )
 
 
 def _hidden(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Self
 
 import torch
 
-from bertsmith.errors import FolderError, HardwareError, unknown
+from bertsmith.errors import FolderError, HardwareError, check_type, unknown
 from bertsmith.folders import read
 from bertsmith.folders.read import ModelFolder
 from bertsmith.folders.static import is_static, load_static
-from bertsmith.runtime.embedder import Embedder, EncodingAccount, Progress, Vectors
+from bertsmith.models.sentence_spec import SentenceSettings
+from bertsmith.runtime.embedder import Embedder
 from bertsmith.runtime.host import Host
 from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, weights_dtype
 from bertsmith.runtime.text_vectors import TableVectors
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class LoadedModel:
+class LoadedModel(Embedder):
     """One model in memory: vectors, predictions, mask filling and scores, from any thread.
 
     `predict` needs a fine-tuned folder, `fill` and `score` one with a masked-LM head; others raise
@@ -39,16 +41,15 @@ class LoadedModel:
 
     def __init__(
         self,
-        embedder: Embedder,
-        tokenizer: Tokenizer,
-        encoder: tuple[Host, ModelFolder] | None,
+        source: Host | TableVectors,
+        settings: SentenceSettings,
         name: str | Path,
+        folder: ModelFolder | None = None,
     ) -> None:
-        """`encoder` is None in a model of static vectors; `name` is what was loaded."""
+        """`source` is an encoder of `folder`, or static vectors; `name` is what was loaded."""
+        super().__init__(source, settings)
         self.name = name
-        self.embedder = embedder
-        self.tokenizer = tokenizer
-        self._encoder = encoder
+        self._encoder = (source, folder) if isinstance(source, Host) and folder else None
         self._lock = threading.Lock()
         self._predictor: ModelPredictor | None = None
         self._masked: MaskedModel | None = None
@@ -72,16 +73,6 @@ class LoadedModel:
         return self.host.model
 
     @property
-    def engine(self) -> str:
-        """The name of the engine in use now."""
-        return self.embedder.engine
-
-    @property
-    def dimension(self) -> int:
-        """D, the width of a vector."""
-        return self.embedder.dimension
-
-    @property
     def predictor(self) -> ModelPredictor:
         """The predictor of a fine-tuned folder, made at its first use."""
         from bertsmith.runtime.predictor import predictor_of  # not needed for vectors
@@ -98,62 +89,6 @@ class LoadedModel:
         with self._lock:
             self._masked = self._masked or MaskedModel.of(*self._hosted())
             return self._masked
-
-    def encode(
-        self,
-        texts: str | Sequence[str],
-        *,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        normalize: bool | None = None,
-        truncate_dim: int | None = None,
-        progress: Progress | None = None,
-        account: EncodingAccount | None = None,
-    ) -> Vectors:
-        """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
-
-        `prompt` names one of the model's prompts. `batch_size` limits the texts of a batch, which
-        is filled by tokens. `truncate_dim` returns the first columns only. `normalize` returns
-        vectors of length one (True, after truncation), or as they are before normalization
-        (False); None is what the model's folder says. `account` is filled with what the call did.
-        """
-        return self.embedder.encode(
-            texts,
-            prompt=prompt,
-            batch_size=batch_size,
-            normalize=normalize,
-            truncate_dim=truncate_dim,
-            progress=progress,
-            account=account,
-        )
-
-    def encode_stream(
-        self,
-        texts: Iterable[str],
-        *,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        normalize: bool | None = None,
-        truncate_dim: int | None = None,
-        progress: Progress | None = None,
-        account: EncodingAccount | None = None,
-    ) -> Iterator[Vectors]:
-        """Any number of texts in bounded memory: yields (k, D) blocks in order; see `encode`."""
-        return self.embedder.encode_stream(
-            texts,
-            prompt=prompt,
-            batch_size=batch_size,
-            normalize=normalize,
-            truncate_dim=truncate_dim,
-            progress=progress,
-            account=account,
-        )
-
-    def similarity(
-        self, first: Vectors | Sequence[str] | str, second: Vectors | Sequence[str] | str
-    ) -> Vectors:
-        """The similarity of each of `first` to each of `second`, texts or vectors: -> (n, m)."""
-        return self.embedder.similarity(first, second)
 
     def predict(self, rows: Iterable[Row]) -> list[Prediction]:
         """A prediction for each text, or tuple of fields, by a fine-tuned model."""
@@ -199,11 +134,12 @@ def load(
     """
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
+    check_type("threads", threads, int, NoneType)
     where = _device(device)
     if is_static(name):
         static = load_static(name, device=str(where))
         table = TableVectors(static.table, static.tokenizer)
-        return LoadedModel(Embedder(table, static.settings), static.tokenizer, None, name)
+        return LoadedModel(table, static.settings, name)
     loaded = read.load_model(name, device=str(where), dtype=weights_dtype(where, precision))
     if loaded.folder.sentence is None:
         log.info("%s has no pooling settings; using mean pooling", loaded.folder.path)
@@ -216,8 +152,7 @@ def load(
         notice=notice,
     )
     log.debug("%s on %s", loaded.folder.path, host.engine.name)  # no engine: an error now
-    embedder = Embedder(host, loaded.sentence)
-    return LoadedModel(embedder, loaded.tokenizer, (host, loaded.folder), name)
+    return LoadedModel(host, loaded.sentence, name, loaded.folder)
 
 
 def load_model(
@@ -228,6 +163,7 @@ def load_model(
     `model(Inputs.padded(ids, attention_mask)).hidden` are the last hidden states of all tokens, as
     packed rows (T, D); `want=Want(layers=True)` keeps those of every layer.
     """
+    check_type("dtype", dtype, torch.dtype, NoneType)
     loaded = read.load_model(name, device=str(_device(device)), dtype=dtype)
     return loaded.model.eval(), loaded.tokenizer
 
@@ -241,6 +177,7 @@ def predict(
 
 
 def _device(name: str) -> torch.device:
+    check_type("device", name, str)
     try:
         device = torch.device(name)
     except RuntimeError as error:

@@ -11,7 +11,7 @@ from torch import Tensor
 from bertsmith.errors import ConfigError, FolderError, TextError
 from bertsmith.folders.read import ModelFolder
 from bertsmith.runtime.engines.batches import row_batch
-from bertsmith.runtime.host import Host
+from bertsmith.runtime.host import Host, not_finite
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.truncation import Truncation
 
@@ -81,6 +81,8 @@ class MaskedModel:
         scores = self.log_probabilities(hidden)
         scores = scores[:, : self.tokenizer.vocab_size]  # spare rows of the embedding are no tokens
         best = scores.topk(min(top, scores.shape[1]))
+        if not best.values.isfinite().all():
+            raise not_finite("the text")
         guesses = tuple(
             tuple(
                 Guess(token=self.tokenizer.id_to_token(number) or "", id=number, score=score)

@@ -6,7 +6,7 @@ A run that was killed resumes after the last rows that are safe on disk.
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,19 +24,21 @@ from bertsmith.folders.extras import read_data
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.guess.columns import OWN_ID
 from bertsmith.labeled.read.reader import LINE_BREAKS, OnError, SourceRow, SourceRows
-from bertsmith.labeled.read.reject import RowAccount
+from bertsmith.labeled.read.reject import RowAccount, is_blank
 from bertsmith.labeled.read.write import csv_line, target_value, tsv_line
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
 from bertsmith.tasks.task import TaskKind
+from bertsmith.text.encoding import UnknownTokens
+from bertsmith.text.grouping import groups
 
 CHUNK = 1_024  # rows between two points that a killed run can resume from
 MOST_COLUMNS = 2_000
 BYTES_PER_TOKEN = 4  # about, in English and in Chinese
 Watch = Callable[[int, int], None]
 """Called with the number of rows done and of all rows."""
-Triple = tuple[Example, SourceRow, Prediction]
+Triple = tuple[Example, SourceRow, Prediction | None]
 Kind = Literal["jsonl", "csv", "tsv"]
 KINDS: tuple[Kind, ...] = ("jsonl", "csv", "tsv")
 OWN = ("prediction", "confidence", "probabilities", "tags", "others", "tokens_cut")
@@ -55,6 +57,11 @@ class PredictionSource:
     account: RowAccount = field(default_factory=RowAccount)
     columns: tuple[str, ...] = ()
     sha256: str = ""
+    skips_empty: bool = False  # rows with an empty text are written without a prediction
+
+    def skips(self, example: Example) -> bool:
+        """Whether a row gets no prediction."""
+        return self.skips_empty and is_blank(example.texts)
 
     def rows(self) -> SourceRows:
         """The rows, from the first on."""
@@ -69,6 +76,7 @@ class Predicted:
     """
 
     rows: int
+    unknown: UnknownTokens
     engine: str
     resumed: int
     cut: int
@@ -85,12 +93,19 @@ def check_source(
 ) -> PredictionSource:
     """Read a whole file once, without the model: faults are known before the long work begins.
 
-    A table needs `every_column` of the rows; JSONL only those that are called like its own.
+    A table needs `every_column` of the rows; JSONL only those that are called like its own. Unless
+    `spec` says what to do with empty texts, their rows are accepted and get no prediction.
     """
     also = predictor.meta_columns
+    skips_empty = spec.empty is None
+    if skips_empty:
+        spec = spec.model_copy(update={"empty": "keep"})
     rows = SourceRows(path, spec, on_error=on_error, also=also)
     columns: dict[str, None] = {}
-    for _, row in rows:
+    account = rows.rows.account
+    for example, row in rows:
+        if skips_empty and is_blank(example.texts):
+            account.note("empty", f"line {example.line:,}")
         if not columns or (row.raw is not None and (every_column or _may_clash(row.raw))):
             columns |= dict.fromkeys(row.columns)
         if len(columns) > MOST_COLUMNS:
@@ -100,9 +115,10 @@ def check_source(
         spec=spec,
         on_error=on_error,
         also=also,
-        account=rows.rows.account,
+        account=account,
         columns=tuple(columns),
         sha256=file_digest(path),
+        skips_empty=skips_empty,
     )
 
 
@@ -131,18 +147,18 @@ def predict_file(
     with GrowingFile(out, key, lines.header().encode()) as file:
         counts = Counter(file.state)
         resumed = counts["rows"]
-        rows = source.rows()
-        for _ in islice(rows, resumed):
-            pass
-        for chunk in _answered(predictor, rows):
+        unknown = UnknownTokens(counts["tokens"], counts["unknown"])
+        for chunk in _answered(predictor, source, skip=resumed, unknown=unknown):
             counts["rows"] += len(chunk)
-            counts["cut"] += sum(prediction.cut > 0 for _, _, prediction in chunk)
+            counts["cut"] += sum(one is not None and one.cut > 0 for _, _, one in chunk)
+            counts |= {"tokens": unknown.tokens, "unknown": unknown.unknown}
             file.append(lines.lines(chunk).encode(), counts)
             if watch is not None:
                 watch(counts["rows"], total)
         file.finish()
     return Predicted(
         rows=counts["rows"],
+        unknown=unknown,
         engine=engine,
         resumed=resumed,
         cut=counts["cut"],
@@ -150,34 +166,38 @@ def predict_file(
     )
 
 
-def predicted_lines(predictor: Predictor, source: PredictionSource) -> Iterator[str]:
-    """The rows with their predictions as JSONL, for a pipe."""
+def predicted_lines(
+    predictor: Predictor, source: PredictionSource, unknown: UnknownTokens
+) -> Iterator[str]:
+    """The rows with their predictions as JSONL, for a pipe; `unknown` counts unknown tokens."""
     lines = PredictionLines("jsonl", predictor.task.kind, source.columns)
-    for chunk in _answered(predictor, source.rows()):
+    for chunk in _answered(predictor, source, unknown=unknown):
         yield lines.lines(chunk)
 
 
-def _answered(predictor: Predictor, rows: SourceRows) -> Iterator[list[Triple]]:
-    """Chunks of rows with their predictions; a chunk is one call of the predictor, wherever a run
-    begins, so what is computed together does not depend on it."""
-    waiting: deque[SourceRow] = deque()
+def _answered(
+    predictor: Predictor, source: PredictionSource, *, skip: int = 0, unknown: UnknownTokens
+) -> Iterator[list[Triple]]:
+    """Chunks of rows, after the first `skip`, with their predictions.
 
-    def examples() -> Iterator[Example]:
-        for example, row in islice(rows, CHUNK):
-            waiting.append(row)
-            yield example
-
-    while True:
-        predictions = list(predictor.stream(examples(), chunk=CHUNK))
-        if not predictions:
-            return
-        yield [(example, waiting.popleft(), answer) for example, answer in predictions]
+    A chunk is one call of the predictor, wherever a run begins, so what is computed together does
+    not depend on it.
+    """
+    for chunk in groups(islice(source.rows(), skip, None), CHUNK):
+        filled = [example for example, _ in chunk if not source.skips(example)]
+        answers = predictor.stream(filled, chunk=CHUNK, unknown=unknown)
+        yield [
+            (example, row, None if source.skips(example) else next(answers)[1])
+            for example, row in chunk
+        ]
 
 
 def _key(source: PredictionSource, out: Path, model: str) -> str:
     """What decides the bytes of a result."""
     spec = source.spec.model_copy(update={"why": {}}).to_values()
-    return json_digest([source.sha256, spec, source.on_error, kind_of(out), model, CHUNK])
+    return json_digest(
+        [source.sha256, spec, source.on_error, kind_of(out), model, CHUNK, source.skips_empty]
+    )
 
 
 def kind_of(path: Path) -> Kind:
@@ -208,21 +228,24 @@ class PredictionLines:
         first = [self._id] if self._id else []
         return self._line([*first, *self._columns, *(self._named[name] for name in self._own)])
 
-    def lines(self, rows: Iterable[tuple[Example, SourceRow, Prediction]]) -> str:
+    def lines(self, rows: Iterable[Triple]) -> str:
         """The lines of some rows."""
         make = self._object if self.kind == "jsonl" else self._cells
         return "".join(make(*one) for one in rows)
 
-    def _object(self, example: Example, row: SourceRow, prediction: Prediction) -> str:
-        values = {self._named[name]: value for name, value in _values(prediction).items()}
+    def _object(self, example: Example, row: SourceRow, prediction: Prediction | None) -> str:
+        own = {"prediction": None} if prediction is None else _values(prediction)
+        values = {self._named[name]: value for name, value in own.items()}
         added = json.dumps(values, ensure_ascii=False).translate(LINE_BREAKS)
         start = row.json_start()
         return f"{start}{'' if start.endswith('{') else ', '}{added[1:]}\n"
 
-    def _cells(self, example: Example, row: SourceRow, prediction: Prediction) -> str:
-        values = _values(prediction)
+    def _cells(self, example: Example, row: SourceRow, prediction: Prediction | None) -> str:
         first = [example.id] if self._id else []
-        own = [_cell(name, values.get(name), prediction) for name in self._own]
+        own = [""] * len(self._own)
+        if prediction is not None:
+            values = _values(prediction)
+            own = [_cell(name, values.get(name), prediction) for name in self._own]
         parsed = SourceRow(row.columns)  # parsed once
         return self._line([*first, *(parsed.cell(name) for name in self._columns), *own])
 

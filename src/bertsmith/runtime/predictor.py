@@ -15,14 +15,15 @@ from torch import Tensor
 
 from bertsmith.config import validated
 from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMismatchError, TextError
-from bertsmith.folders.extras import HEAD, read_task, read_task_head
+from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.extras import HEAD, read_data, read_task, read_task_head
 from bertsmith.folders.read import ModelFolder, load_model
 from bertsmith.labeled.example import Example
 from bertsmith.models.build import Model
 from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
-from bertsmith.runtime.host import Host
+from bertsmith.runtime.host import Host, not_finite
 from bertsmith.runtime.selection import Notice, Precision
 from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
 from bertsmith.tasks.feature import Feature
@@ -42,6 +43,7 @@ from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits, Task
+from bertsmith.text.encoding import UnknownTokens
 from bertsmith.text.grouping import groups
 
 log = logging.getLogger(__name__)
@@ -63,9 +65,19 @@ class Predictor(ABC):
     def meta_columns(self) -> tuple[str, ...]:
         """Columns that are read in addition to the texts."""
 
+    @property
     @abstractmethod
-    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], TaskLogits]:
-        """The passages of examples and their logits, not yet decoded."""
+    def texts(self) -> int:
+        """The number of texts in each training row; 0: not recorded, or not always the same."""
+
+    @abstractmethod
+    def answered(
+        self, examples: Sequence[Example], unknown: UnknownTokens | None = None
+    ) -> tuple[list[Feature], TaskLogits]:
+        """The passages of examples and their logits, not yet decoded; finite, or an error.
+
+        `unknown` counts the unknown tokens.
+        """
 
     @abstractmethod
     def settle(self, tokens: int) -> str:
@@ -78,27 +90,51 @@ class Predictor(ABC):
     def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
         """Predictions of the further columns that were learned, by column."""
 
-    def predict(self, rows: Iterable[Row]) -> list[Prediction]:
+    def predict(
+        self, rows: Iterable[Row], *, unknown: UnknownTokens | None = None
+    ) -> list[Prediction]:
         """A prediction for each text, tuple of fields, or example."""
-        return [prediction for _, prediction in self.stream(_examples(rows))]
+        return [prediction for _, prediction in self.stream(_examples(rows), unknown=unknown)]
 
     def stream(
-        self, examples: Iterable[Example], *, chunk: int = CHUNK
+        self,
+        examples: Iterable[Example],
+        *,
+        chunk: int = CHUNK,
+        unknown: UnknownTokens | None = None,
     ) -> Iterator[tuple[Example, Prediction]]:
-        """Examples with their predictions, in order, `chunk` of them in memory at a time."""
-        for some in groups(examples, chunk):
-            features, answered = self.answered(some)
+        """Examples with their predictions, in order, `chunk` of them in memory at a time.
+
+        `unknown` counts the unknown tokens.
+        """
+        for some in groups(map(self._checked, examples), chunk):
+            features, answered = self.answered(some, unknown)
             yield from zip(some, self.task.decode(answered.logits, features, some), strict=True)
+
+    def _checked(self, example: Example) -> Example:
+        """The example; one of another number of texts than the training rows is refused."""
+        try:
+            self.task.kind.check_texts(len(example.texts), self.texts)
+        except ConfigError as fault:
+            raise TextError(f"{_place(example)}: {fault}") from fault
+        return example
 
 
 class ModelPredictor(Predictor):
     """The predictor of one fine-tuned model; any number of threads may use it at once."""
 
     def __init__(
-        self, host: Host, model: TaskModel, *, lengths: LengthSettings, tables: MetaTables
+        self,
+        host: Host,
+        model: TaskModel,
+        *,
+        lengths: LengthSettings,
+        tables: MetaTables,
+        texts: int = 0,
     ) -> None:
         """`model` holds the model of the host, with the settings that it was trained with."""
         self.host = host
+        self._texts = texts
         self.model = model.to(host.device).eval()
         self.tokenizer = host.tokenizer
         self.lengths = lengths
@@ -134,14 +170,35 @@ class ModelPredictor(Predictor):
             )
         return predictions
 
-    def answered(self, examples: Sequence[Example]) -> tuple[list[Feature], TaskLogits]:
-        """The passages of examples and their logits, not yet decoded."""
+    @property
+    def texts(self) -> int:
+        """The number of texts in each training row; 0: not recorded, or not always the same."""
+        return self._texts
+
+    def answered(
+        self, examples: Sequence[Example], unknown: UnknownTokens | None = None
+    ) -> tuple[list[Feature], TaskLogits]:
+        """The passages of examples and their logits, not yet decoded; finite, or an error."""
         features = self._features(examples)
+        if unknown is not None:
+            unknown.add(self.tokenizer.unknown_tokens([one.encoding.ids for one in features]))
         engine = self._engine(features)
         if engine is not None:
-            return features, answer_on(self.host, engine, self.model, features)
-        device, turn = self.host.device, self.host.torch_turn
-        return features, compute_logits(self.model, features, device=device, precision=turn)
+            answered = answer_on(self.host, engine, self.model, features)
+        else:
+            device, turn = self.host.device, self.host.torch_turn
+            answered = compute_logits(self.model, features, device=device, precision=turn)
+        self._check_finite(answered.logits, features, examples)
+        return features, answered
+
+    def _check_finite(
+        self, logits: Sequence[Logits], features: Sequence[Feature], examples: Sequence[Example]
+    ) -> None:
+        if not logits or np.isfinite(np.concatenate([one.ravel() for one in logits])).all():
+            return
+        bad = next(n for n, one in enumerate(logits) if not np.isfinite(one).all())
+        number = features[bad].example if self.task.reads == "rows" else bad
+        raise not_finite(_place(examples[number]))
 
     def settle(self, tokens: int) -> str:
         """Select the engine for about so many tokens, for good; its name."""
@@ -199,7 +256,16 @@ def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:
     model = _task_model(host.model, folder.path, section, tables)
     _fill(model, read_task_head(home, section), str(home.path / HEAD))
     lengths = _settings(LengthSettings, section, "length", home.path)
-    return ModelPredictor(host, model, lengths=lengths, tables=tables)
+    return ModelPredictor(
+        host, model, lengths=lengths, tables=tables, texts=_text_count(section, home)
+    )
+
+
+def _text_count(section: dict[str, Any], home: Folder) -> int:
+    """The number of texts per training row: recorded, or that of the columns; 0: not known."""
+    columns = (read_data(home) or {}).get("text") or ()
+    count = section.get("texts", len(columns) if isinstance(columns, list | tuple) else 0)
+    return count if type(count) is int else 0
 
 
 def _published_predictor(host: Host, folder: ModelFolder) -> ModelPredictor:
@@ -258,16 +324,24 @@ def _fill(model: TaskModel, head: dict[str, torch.Tensor], where: str) -> None:
 
 
 def _examples(rows: Iterable[Row]) -> Iterator[Example]:
-    if isinstance(rows, str):
-        raise TextError("predict takes a list of texts; for one text, give [text]")
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise TextError(
+            f"predict takes a list of texts, not {type(rows).__name__}; for one text, give [text]"
+        )
     return (_example(row, number) for number, row in enumerate(rows))
 
 
 def _example(row: Row, number: int) -> Example:
     if isinstance(row, Example):
         return row
-    texts = (row,) if isinstance(row, str) else tuple(row)
-    return Example(source="input", line=number + 1, id=str(number + 1), texts=texts)
+    texts = (row,) if isinstance(row, str) else row
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise TextError(f"row {number + 1} is {row!r:.60}; a row is a text or a tuple of texts")
+    return Example(source="input", line=number + 1, id=str(number + 1), texts=tuple(texts))
+
+
+def _place(example: Example) -> str:
+    return f"{example.source}, line {example.line:,}"
 
 
 @torch.no_grad()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bertsmith.errors import BertsmithError, InputFileError
 from bertsmith.runtime.engines.batches import Ids, RowBatch, pack_rows
 from bertsmith.runtime.engines.engine import batch_budget
+from bertsmith.runtime.host import not_finite
 from bertsmith.runtime.mask_filling import MaskedModel
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.grouping import groups
@@ -73,9 +74,11 @@ def score_texts(
         values = [np.zeros(len(encoding), dtype=np.float64) for encoding in encodings]
         copies = [copy for n in distinct.values() for copy in _copies(model, encodings, n, hide)]
         _score(model, copies, encodings, values, budget)
-        for encoding in encodings:
+        for number, encoding in enumerate(encodings):
             real = encoding.fields >= 0
             scores = values[distinct[encoding.ids.tobytes()]][real]
+            if not np.isfinite(scores).all():
+                raise not_finite(f"text {done + number + 1:,}")
             tokens = np.array(encoding.tokens, dtype=object)[real]
             yield TextScore(tokens=tuple(tokens.tolist()), values=tuple(scores.tolist()))
         done += len(block)

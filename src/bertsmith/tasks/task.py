@@ -249,8 +249,8 @@ def same_text_count(given: int, trained: int) -> None:
     if trained and given != trained:
         counted = "1 text" if trained == 1 else f"{trained} texts"
         raise ConfigError(
-            f"the model was trained on {counted} per row, and {given} were given; "
-            "--pair TEXT adds one"
+            f"the model was trained on {counted} per row, and {given} were given; several texts "
+            "are a tuple in Python, and --pair TEXT adds one on the command line"
         )
 
 

@@ -12,6 +12,41 @@ from bertsmith.text.segment import Segmenter, is_chinese, word_starts
 from bertsmith.text.special_tokens import Frame
 
 Ints = NDArray[np.int32]
+HIGH_UNKNOWN = 0.05  # the share of unknown tokens above which a vocabulary does not fit a text
+
+
+@dataclass(slots=True)
+class UnknownTokens:
+    """How many tokens of texts, special tokens aside, are the unknown token of a vocabulary."""
+
+    tokens: int = 0
+    unknown: int = 0
+    name: str = "[UNK]"
+
+    def add(self, other: UnknownTokens) -> None:
+        """Add the count of further texts."""
+        self.tokens, self.unknown = self.tokens + other.tokens, self.unknown + other.unknown
+        self.name = other.name
+
+    @property
+    def share(self) -> float:
+        """Unknown tokens per token."""
+        return self.unknown / max(1, self.tokens)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether so many are unknown that the vocabulary is the wrong one."""
+        return self.share > HIGH_UNKNOWN
+
+    def __str__(self) -> str:
+        line = f"unknown tokens ({self.name}): {self.unknown:,} of {self.tokens:,}"
+        line += f", {100 * self.share:.1f} %" if self.unknown else ""
+        if not self.is_high:
+            return line
+        return (
+            f"warning: {line}: the vocabulary does not cover these texts; use a model of their "
+            "language"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from tokenizers import Encoding as RustEncoding
 from tokenizers import Tokenizer as RustTokenizer
 
-from bertsmith.errors import BertsmithError, FolderError, TextError
+from bertsmith.errors import BertsmithError, FolderError, TextError, check_type
 from bertsmith.text.encoding import Pieces, renumber
 from bertsmith.text.grouping import groups
 from bertsmith.text.long_text import CHUNK, LONG_TEXT, OffsetMap, chunker_for
@@ -209,6 +209,7 @@ def _in_text(encoded: RustEncoding, to_text: OffsetMap, words: int) -> Pieces:
 
 def clean_texts(texts: Sequence[str]) -> list[str]:
     """Texts for the Rust tokenizer: lone surrogates become U+FFFD, one for one, and are counted."""
+    check_type("texts", texts, Iterable)
     clean: list[str] = []
     replaced = 0
     for number, text in enumerate(texts):

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.errors import ConfigError, FolderError, TextError
+from bertsmith.errors import ConfigError, FolderError, TextError, check_type
 from bertsmith.files.safe_folder import Folder
-from bertsmith.text.encoding import Encoding, Ints, Pieces, assemble, with_segmenter_words
+from bertsmith.text.encoding import (
+    Encoding,
+    Ints,
+    Pieces,
+    UnknownTokens,
+    assemble,
+    with_segmenter_words,
+)
 from bertsmith.text.safe_tokenizer import SafeTokenizer, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
 from bertsmith.text.special_tokens import SpecialTokens, placed_tokens, read_template
@@ -73,6 +80,7 @@ class Tokenizer:
     @classmethod
     def from_folder(cls, path: Path) -> Tokenizer:
         """A tokenizer from the files of a folder, in any of the published forms."""
+        check_type("path", path, str, Path)
         folder = Folder.at(Path(path), wanted="the folder that holds tokenizer.json or vocab.txt")
         return cls.from_safe_folder(folder)
 
@@ -262,9 +270,23 @@ class Tokenizer:
                 cuts.append(max(cut, 0))
         return arrays, cuts
 
+    def unknown_tokens(self, ids: Sequence[Ints]) -> UnknownTokens:
+        """How many of the tokens of texts are unknown; `ids` is an array (L,) for each text."""
+        special = self.special
+        around = [one for one in (special.pad, special.cls, special.sep) if one is not None]
+        joined = np.concatenate(ids) if len(ids) else np.zeros(0, dtype=np.int32)
+        tokens = len(joined) - sum(int((joined == one).sum()) for one in set(around))
+        if special.unk is None:
+            return UnknownTokens(tokens)
+        name = self.id_to_token(special.unk) or ""
+        return UnknownTokens(tokens, int((joined == special.unk).sum()), name)
+
     def decode(self, ids: Sequence[int] | Ints, skip_special: bool = True) -> str:
         """The text of ids, as far as the tokens preserve it."""
-        numbers = [int(i) for i in ids]
+        try:
+            numbers = [int(i) for i in ids]
+        except (TypeError, ValueError) as fault:
+            raise TextError(f"ids are a sequence of numbers, not {ids!r:.60}") from fault
         for number in numbers:
             if not 0 <= number < self._vocab_size:
                 raise TextError(f"id {number} is not in this vocabulary of {self._vocab_size}")
@@ -280,6 +302,7 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Write a folder of the tokenizer's files; a tokenizer that stands there is replaced."""
+        check_type("path", path, str, Path)
         save_files(self.files(), Path(path))
 
     def _pieces(

@@ -73,9 +73,7 @@ def _loaded(console: Console, model: str) -> Embedder:
 
     imported = time.perf_counter() - start
     start = time.perf_counter()
-    embedder = load(
-        model, notice=lambda message: console.print(f"  {message}", markup=False)
-    ).embedder
+    embedder = load(model, notice=lambda message: console.print(f"  {message}", markup=False))
     seconds = time.perf_counter() - start
     console.print(f"load    {model} in {seconds:.1f} s (after {imported:.1f} s to import torch)")
     return embedder

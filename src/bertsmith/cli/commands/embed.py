@@ -139,6 +139,7 @@ def summary(
     if account.cut_texts:
         lines.append(f"  {account.cuts()}")
         lines.append("  (split long texts into shorter ones before embedding to keep every token)")
+    lines.append(f"  {account.unknown}")
     return lines
 
 
@@ -164,7 +165,7 @@ def _load(model: str, computing: EncodeOptions, *, quiet: bool) -> Embedder:
         precision=computing.precision,
         threads=computing.threads,
         notice=lambda message: note(message, quiet=quiet),
-    ).embedder
+    )
 
 
 def _check_prompt(embedder: Embedder, prompt: str | None) -> None:

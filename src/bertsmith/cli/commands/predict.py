@@ -85,7 +85,7 @@ def predict(
     elif out is not None:
         raise InputFileError(f"{given}: there is no such file, and --out needs one")
     else:
-        _one(predictor, folder, (given, *(pair or ())), as_json=as_json)
+        _one(predictor, (given, *(pair or ())), as_json=as_json)
 
 
 def _folder_and_input(what: list[str]) -> tuple[str, str]:
@@ -110,6 +110,7 @@ def _file(
     from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.labeled.guess.infer_spec import infer_spec
     from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
+    from bertsmith.text.encoding import UnknownTokens
 
     kind = kind_of(out) if out is not None else "jsonl"  # refuses a wrong name before the work
     spec = infer_spec(
@@ -126,23 +127,19 @@ def _file(
     for remark in source.account.notes():
         observer.note(f"{path.name}: {remark}")
     if out is None:
-        for lines in predicted_lines(predictor, source):
+        unknown = UnknownTokens()
+        for lines in predicted_lines(predictor, source, unknown):
             write_json_lines(lines)
+        observer.note(str(unknown))
     else:
         _to_file(predictor, folder, source, out, quiet=quiet)
-
-
-def _texts_of(folder: str) -> tuple[object, ...]:
-    from bertsmith.runtime.predict_files import trained_spec
-
-    spec = trained_spec(Path(folder))
-    return (spec.text or ()) if spec is not None else ()
 
 
 def _to_file(
     predictor: Predictor, folder: str, source: PredictionSource, out: Path, *, quiet: bool
 ) -> None:
     from bertsmith.cli.views.progress import meter
+    from bertsmith.files.faults import counted
     from bertsmith.folders.extras import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
     from bertsmith.runtime.predict_files import predict_file
@@ -166,28 +163,30 @@ def _to_file(
     if done.resumed:
         note(f"resumed after {done.resumed:,} rows of an earlier run", quiet=quiet)
     account = source.account
-    lines = [f"{out}: {done.rows:,} of {account.rows_in:,} rows predicted by {done.engine}"]
+    predicted = done.rows - account.empty
+    lines = [f"{out}: {predicted:,} of {account.rows_in:,} rows predicted by {done.engine}"]
+    if account.empty:
+        lines.append(f"empty: {counted(account.empty, 'row')} written without a prediction")
     if account.rows_rejected:
         lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
     if done.cut:
         lines.append(f"truncated: {done.cut:,} rows; the column tokens_cut has the lost tokens")
     write_lines(lines)
+    note(str(done.unknown), quiet=quiet)
 
 
-def _one(predictor: Predictor, folder: str, texts: tuple[str, ...], *, as_json: bool) -> None:
+def _one(predictor: Predictor, texts: tuple[str, ...], *, as_json: bool) -> None:
     from bertsmith.cli.views.predict import prediction_lines
+    from bertsmith.text.encoding import UnknownTokens
 
-    _check_count(predictor, texts, len(_texts_of(folder)))
-    prediction = predictor.predict([texts])[0]
+    if not texts[0].strip():
+        raise ConfigError("the text is empty; give one in quotes")
+    unknown = UnknownTokens()
+    prediction = predictor.predict([texts], unknown=unknown)[0]
+    if unknown.is_high:
+        note(str(unknown))
     if as_json:
         write_json({"texts": list(texts), **prediction.to_json()})
     else:
         choices = () if predictor.task.kind.pools_passages else texts[1:]
         write_lines(prediction_lines(prediction, most=SHOWN_LABELS, choices=choices))
-
-
-def _check_count(predictor: Predictor, texts: tuple[str, ...], trained: int) -> None:
-    """Refuse another number of texts than the model was trained on."""
-    if not texts[0].strip():
-        raise ConfigError("the text is empty; give one in quotes")
-    predictor.task.kind.check_texts(len(texts), trained)

@@ -76,6 +76,9 @@ def tokenize(
         fields.append(_read_stdin() if pair == "-" else pair)
     encoding = tokenizer.encode_fields(fields, truncation=setting, allow_special=allow_special)
     _show(encoding, fields, as_json=as_json)
+    unknown = tokenizer.unknown_tokens([encoding.ids])
+    if unknown.unknown:
+        note(str(unknown))
 
 
 def _keep(name: str) -> Keep:

@@ -26,6 +26,8 @@ class RowAccount:
     """Accepted answers that their context does not contain."""
     nested: int = 0
     """Spans inside a longer one, which one tag per word cannot express."""
+    empty: int = 0
+    """Rows with an empty text that are written without a prediction."""
     raw: str = ""
     """The JSON object of the row read last, as the file has it."""
     places: dict[str, list[str]] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class RowAccount:
             ("blank", "blank line", "passed over"),
             ("repaired", "span", "moved to where the text stands"),
             ("unplaced", "answer", "used for scoring only, as no part of the context"),
+            ("empty", "row", "without a prediction, as a text is empty"),
             ("nested", "span", "left out, being inside a longer one"),
         )
         return [
@@ -100,6 +103,12 @@ def reject_of(
     )
 
 
+def is_blank(texts: Sequence[str]) -> bool:
+    """Whether a row has too little text to be read: none in any of one or two, or in all fields."""
+    empty = [not text or text.isspace() for text in texts]
+    return all(empty) if len(texts) > 2 else any(empty)
+
+
 def check_texts(texts: Sequence[str], columns: Sequence[int | str], *, keep_empty: bool) -> None:
     """Refuse texts with NUL, and empty ones: any of one or two, all of several fields."""
     for text, column in zip(texts, columns, strict=True):
@@ -109,12 +118,12 @@ def check_texts(texts: Sequence[str], columns: Sequence[int | str], *, keep_empt
                 "remove it, or set --encoding",
                 column=column,
             )
-    empty = [i for i, text in enumerate(texts) if not text or text.isspace()]
-    if keep_empty or not empty or (len(texts) > 2 and len(empty) < len(texts)):
+    if keep_empty or not is_blank(texts):
         return
-    what = "is empty" if not texts[empty[0]] else "is white space only"
+    first = next(i for i, text in enumerate(texts) if not text or text.isspace())
+    what = "is empty" if not texts[first] else "is white space only"
     raise BadRowError(
         f"the text {what}",
         "fill it in, remove the row, or set --empty keep",
-        column=columns[empty[0]],
+        column=columns[first],
     )

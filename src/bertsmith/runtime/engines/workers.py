@@ -1,10 +1,9 @@
-"""Long-lived threads that run batches: a bounded queue, futures, cancellation, safe under fork."""
+"""Long-lived threads that run batches: a bounded queue, futures, cancellation."""
 
 from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -18,19 +17,33 @@ R = TypeVar("R")
 class Workers:
     """Threads that start with the first work and end with `close`, this object or the process.
 
-    At most `4 * threads` pieces of work are accepted at a time; `submit` waits for room. A process
-    that was forked from this one has workers of its own.
+    At most `4 * threads` pieces of work are accepted at a time; `submit` waits for room.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+        self._process = os.getpid()
         self._closed = False
         self._pool: ThreadPoolExecutor | None = None
-        self._reset()
-        _EVERY.add(self)
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(4 * threads)
+
+    @property
+    def turn(self) -> threading.Lock:
+        """Held by an engine that runs one batch at a time."""
+        self.check_process()
+        return self._turn
+
+    def check_process(self) -> None:
+        """Refuse work in a process that was forked from the one of this object."""
+        global _worked_in
+        _check(self._process)
+        _worked_in = self._process
 
     def submit(self, work: Callable[[], R]) -> Future[R]:
         """Have a worker call `work`; a future that is cancelled before its turn never runs."""
+        self.check_process()
         room = self._room
         room.acquire()
         try:
@@ -48,30 +61,36 @@ class Workers:
 
     def close(self) -> None:
         """Cancel what waits, let what runs end, and accept nothing more."""
+        if os.getpid() != self._process:  # threads and locks are those of another process
+            return
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _reset(self) -> None:
-        self.turn = threading.Lock()  # of an engine that runs one batch at a time
-        self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(4 * self.threads)
-        self._pool = None
+
+_worked_in: int | None = (
+    None  # the process that a model has run in: this one, or one it forked from
+)
 
 
-_EVERY: weakref.WeakSet[Workers] = weakref.WeakSet()
+def check_fork() -> None:
+    """Raise in a process that was forked from one in which a model has run.
+
+    Torch would wait there forever for threads that did not survive the fork.
+    """
+    _check(_worked_in)
 
 
-def _after_fork() -> None:
-    """Threads do not survive a fork, and locks may have been held by one of them."""
-    for workers in _EVERY:
-        workers._reset()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+def _check(worked_in: int | None) -> None:
+    if worked_in not in (None, os.getpid()):
+        raise HardwareError(
+            f"this process was forked from process {worked_in}, in which a model has run: the "
+            "threads of torch do not survive a fork, and it would hang. Start processes with "
+            "multiprocessing.get_context('spawn') and load the model in each, or fork before the "
+            "first use of a model"
+        )
 
 
 def run_all(

@@ -321,6 +321,7 @@ def _finished(
                 job.out,
                 recipe=job.recipe,
                 tables=setup.tables,
+                rows=job.train,
                 spec=job.spec,
             )
         execution.ranks.barrier()

@@ -41,7 +41,7 @@ def fit_rows(
     if done.model is None or done.tokenizer is None:
         raise ConfigError("training was stopped before its end")
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
-        save_task_model(done.model, done.tokenizer, Path(home), recipe=recipe, tables={})
+        save_task_model(done.model, done.tokenizer, Path(home), recipe=recipe, tables={}, rows=rows)
         return files_of(Folder.at(Path(home)))
 
 

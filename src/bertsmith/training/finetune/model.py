@@ -15,6 +15,7 @@ from bertsmith.folders.extras import HEAD, task_extras
 from bertsmith.folders.read import LoadedFolder
 from bertsmith.folders.vocabulary_growth import grow_model
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels
@@ -137,9 +138,14 @@ def save_task_model(
     *,
     recipe: FinetuneRecipe,
     tables: MetaTables,
+    rows: Sequence[Example],
     spec: DataSpec | None = None,
 ) -> None:
-    """Put the model folder into `out`, with all that prediction needs to know."""
+    """Put the model folder into `out`, with all that prediction needs to know.
+
+    `rows` are training rows; how many texts they have is recorded.
+    """
+    counts = {len(row.texts) for row in rows}
     head = {
         name: tensor.detach().float().cpu()
         for name, tensor in model.state_dict().items()
@@ -158,6 +164,7 @@ def save_task_model(
         "vector": vector.model_dump(mode="json"),
         "head_settings": settings.model_dump(mode="json"),
         "meta": {column: dict(table) for column, table in tables.items()},
+        "texts": counts.pop() if len(counts) == 1 else 0,
         "auxiliary": {one.column: one.to_json() for one in model.columns},
     }
     with result_folder(out) as staging:

@@ -176,6 +176,7 @@ def _put(
         job.folder,
         recipe=chosen.recipe,
         tables=tables,
+        rows=chosen.train,
         spec=chosen.spec,
     )
     note = {
