@@ -13,6 +13,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.evaluation.length_table import LengthTable, length_table, row_lengths
 from bertsmith.labeled import Answers, ChoiceIndex, Label, Splits
 from bertsmith.tasks.length import LengthSettings, encodings
+from bertsmith.text.encoding import UnknownTokens
 
 
 def words(count: int, draw: random.Random) -> str:
@@ -66,16 +67,21 @@ def test_percentiles_are_lengths_of_rows() -> None:
 
 def test_the_lines_and_the_json_say_the_same() -> None:
     found = LengthTable(
-        tokens={"train": np.array([10, 70, 70, 600]), "dev": np.array([5, 5])}, limits=(64, 512)
+        tokens={"train": np.array([10, 70, 70, 600]), "dev": np.array([5, 5])},
+        limits=(64, 512),
+        unknown=UnknownTokens(1_000, 561),
     )
     assert found.lines(chosen=512) == [
         "tokens  p50  p95  p99  max  cut at 64  cut at 512",
         "train    70  600  600  600     75.0 %      25.0 %",
         "dev       5    5    5    5      0.0 %       0.0 %",
+        "warning: unknown tokens ([UNK]): 561 of 1,000, 56.1 %: the vocabulary does not cover "
+        "these texts; use a model of their language",
         "max length 512: 16.7 % of the rows are cut, 11.6 % of all tokens",
     ]
     assert found.lines(chosen=600)[-1] == "max length 600: every row fits"
     stored = json.loads(json.dumps(found.to_json(chosen=512)))
+    assert stored["unknown"] == 0.561
     assert stored["splits"]["train"] == {
         "rows": 4, "p50": 70, "p95": 600, "p99": 600, "max": 600, "cut": {"64": 0.75, "512": 0.25}
     }  # fmt: skip
