@@ -52,7 +52,7 @@ def pairs_like(model: LoadedModel, settings: SentenceSettings, noise: float = 0.
 
 def test_one_pass_gives_what_each_layer_and_pooling_gives(model: LoadedModel) -> None:
     texts = some_texts(20)
-    with layer_vectors(model.host, model.embedder, texts, ("mean", "first", "max")) as kept:
+    with layer_vectors(model.host, model, texts, ("mean", "first", "max")) as kept:
         for layers, mix in [((2,), (0, 0, 1)), ((0,), (1, 0, 0)), ((1, 2), (0, 1, 1))]:
             for pooling in ("mean", "first"):
                 settings = SentenceSettings(pooling=(pooling,), layer_mix=tuple(map(float, mix)))
@@ -67,9 +67,7 @@ def test_the_way_that_scores_were_made_wins(model: LoadedModel) -> None:
     made = SentenceSettings(pooling=("first",), layer_mix=(0.0, 1.0, 0.0))
     found = tune(model, pairs_like(model, made), QUICK)
     assert found.winner.candidate.name == "layer 1, first"
-    assert found.settings == replace(
-        model.embedder.settings, pooling=("first",), layer_mix=(0, 1, 0)
-    )
+    assert found.settings == replace(model.settings, pooling=("first",), layer_mix=(0, 1, 0))
     assert found.winner.score == pytest.approx(1.0)
     assert found.gain.low > 0
     names = [one.candidate.name for one in found.tried]
@@ -85,7 +83,7 @@ def test_ties_go_to_the_simplest(model: LoadedModel) -> None:
     assert found.best.score >= found.winner.score
     assert found.winner.candidate.own
     assert found.lead.low <= 0 <= found.lead.high
-    assert found.settings == model.embedder.settings
+    assert found.settings == model.settings
 
 
 def test_simplicity_has_an_order() -> None:
@@ -114,7 +112,7 @@ def test_a_corrected_winner_is_saved_as_it_was_scored(model: LoadedModel, tmp_pa
     found = tune(model, pairs, QUICK, texts=some_texts(300))
     for kind in ("whitening to", "flow to"):
         one = next(one for one in found.tried if kind in one.candidate.name)
-        settings = one.candidate.settings(model.embedder.settings, found.layers)
+        settings = one.candidate.settings(model.settings, found.layers)
         again = Embedder(model.host, settings)
         assert pairs.score(again.encode(list(pairs.texts))) == pytest.approx(one.score, abs=2e-3)
         assert settings.normalize

@@ -33,12 +33,12 @@ def test_counts_are_those_of_the_text(model: LoadedModel) -> None:
 
 def test_the_table_is_the_formula(model: LoadedModel) -> None:
     counts = token_counts(model.tokenizer, TEXTS)
-    made = static_table(model.embedder, model.tokenizer, StaticSettings(width=5), counts)
+    made = static_table(model, model.tokenizer, StaticSettings(width=5), counts)
     words = [model.tokenizer.id_to_token(i) for i in range(20)]
     used = [i for i, word in enumerate(words) if word not in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
     rows = made.table.numpy()
     assert not rows[[0, 2, 3, 4]].any()
-    x = model.embedder.encode_ids([np.array([2, i, 3], np.int32) for i in used]).astype(float)
+    x = model.encode_ids([np.array([2, i, 3], np.int32) for i in used]).astype(float)
     centered = x - x.mean(axis=0)
     _, s, vt = np.linalg.svd(centered, full_matrices=False)
     weight = 1e-4 / (1e-4 + counts[used] / counts.sum())
@@ -50,14 +50,14 @@ def test_the_table_is_the_formula(model: LoadedModel) -> None:
 
 
 def test_without_a_text_early_tokens_weigh_less(model: LoadedModel) -> None:
-    plain = static_table(model.embedder, model.tokenizer, StaticSettings(width=5))
-    heavy = static_table(model.embedder, model.tokenizer, StaticSettings(width=5, smoothing=1e6))
+    plain = static_table(model, model.tokenizer, StaticSettings(width=5))
+    heavy = static_table(model, model.tokenizer, StaticSettings(width=5, smoothing=1e6))
     ratio = (plain.table.norm(dim=1) / heavy.table.norm(dim=1)).numpy()[[1, *range(5, 20)]]
     assert (np.diff(ratio) > 0).all()
 
 
 def test_a_saved_table_encodes_by_averaging(model: LoadedModel, tmp_path: Path) -> None:
-    made = static_table(model.embedder, model.tokenizer, StaticSettings(width=4))
+    made = static_table(model, model.tokenizer, StaticSettings(width=4))
     save_static(made.table, model.tokenizer, tmp_path / "s", settings=made.settings)
     static = bertsmith.load(tmp_path / "s")
     rows = made.table[[model.tokenizer.token_to_id(word) for word in ("a", "b", "a")]]
@@ -71,9 +71,9 @@ def test_a_saved_table_encodes_by_averaging(model: LoadedModel, tmp_path: Path) 
 
 def test_what_cannot_be_made_is_refused(model: LoadedModel) -> None:
     with pytest.raises(ConfigError, match="17 columns cannot be made of vectors of 16 columns"):
-        static_table(model.embedder, model.tokenizer, StaticSettings(width=17))
+        static_table(model, model.tokenizer, StaticSettings(width=17))
     with pytest.raises(ConfigError, match="must be positive"):
         StaticSettings(smoothing=0.0)
     nothing = token_counts(model.tokenizer, [])
     with pytest.raises(ConfigError, match="has none"):
-        static_table(model.embedder, model.tokenizer, StaticSettings(width=3), nothing)
+        static_table(model, model.tokenizer, StaticSettings(width=3), nothing)

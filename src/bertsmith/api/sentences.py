@@ -275,7 +275,7 @@ def _scored(
     return evaluate_rows(
         data,
         model.encode,
-        similarity=model.embedder.settings.similarity,
+        similarity=model.settings.similarity,
         positive=positive,
         samples=samples,
     )
@@ -323,7 +323,7 @@ def evaluate_sentences(
         _show(data, observer)
     corpus = [] if settings.corpus is None else _corpus(settings.corpus)
     with load(model, device=device, precision=precision) as loaded:
-        own = settings.similarity or loaded.embedder.settings.similarity
+        own = settings.similarity or loaded.settings.similarity
         if own not in SIMILARITIES:
             raise unknown("similarity", own, SIMILARITIES)
         if settings.dim is not None and not 0 < settings.dim <= loaded.dimension:

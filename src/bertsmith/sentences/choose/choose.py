@@ -81,13 +81,13 @@ def tune(
     """
     every = [*pairs.texts, *texts]
     count = len(pairs.texts)
-    own = model.embedder.settings
+    own = model.settings
     poolings = tuple(dict.fromkeys([*single_pooling(own), *settings.poolings]))
 
     def encoded(done: int) -> None:
         progress("texts encoded", done, len(every))
 
-    with layer_vectors(model.host, model.embedder, every, poolings, progress=encoded) as kept:
+    with layer_vectors(model.host, model, every, poolings, progress=encoded) as kept:
         trial = _Trial(kept, pairs, slice(count, None) if len(texts) else slice(0, count))
         trial.add(_own(model, kept, pairs.texts))
         for layers, pooling in bases(kept.layers, poolings):
@@ -211,7 +211,7 @@ def _own(
     model: LoadedModel, kept: LayerVectors, texts: Sequence[str]
 ) -> tuple[Candidate, AnyVectors]:
     """The vectors as the folder has them: from the same pass where they are a pooling of it."""
-    own = model.embedder.settings
+    own = model.settings
     if len(own.pooling) == 1 and own.layer_mix is None:
         vectors = kept.of((kept.layers,), own.pooling[0])[: len(texts)]
         given = torch.from_numpy(np.array(vectors))

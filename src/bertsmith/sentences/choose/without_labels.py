@@ -42,7 +42,7 @@ def tune_without_labels(
     Alignment is that of the `partners`, pairs of texts that belong together, or else of each text
     encoded twice with dropout.
     """
-    own = model.embedder.settings
+    own = model.settings
     poolings = tuple(dict.fromkeys([*single_pooling(own), *settings.poolings]))
     distinct = list(dict.fromkeys([*texts, *(text for row in partners for text in row[:2])]))
     passes = 1 if partners else 3
@@ -55,7 +55,7 @@ def tune_without_labels(
 
             return files.enter_context(
                 layer_vectors(
-                    model.host, model.embedder, distinct, poolings, dropout=dropout, progress=shown
+                    model.host, model, distinct, poolings, dropout=dropout, progress=shown
                 )
             )
 
