@@ -63,7 +63,7 @@ class ModelEncoder:
     ) -> None:
         """Prompts that are not given are those called document and query, if the model has them."""
         self.model = model
-        settings = model.embedder.settings
+        settings = model.settings
         self.record = EncoderRecord(
             model=_lasting_name(name),
             key=sentence_key(name),
@@ -83,7 +83,7 @@ class ModelEncoder:
     @property
     def metric(self) -> Metric:
         """How the model compares vectors."""
-        kind = self.model.embedder.settings.similarity
+        kind = self.model.settings.similarity
         if kind == "cosine" or kind == "dot":
             return kind
         raise ConfigError(
@@ -94,17 +94,17 @@ class ModelEncoder:
     def settle(self, size: int) -> str:
         """Select the engine for texts of so many bytes, for good; its name."""
         tokens = max(1, size // BYTES_PER_TOKEN)
-        return self.model.embedder.settle(tokens, max(1, tokens // TOKENS_PER_TEXT))
+        return self.model.settle(tokens, max(1, tokens // TOKENS_PER_TEXT))
 
     def texts(self, texts: Sequence[str]) -> Matrix:
         """Texts of an index -> (n, D)."""
-        return self.model.embedder.encode(
+        return self.model.encode(
             texts, prompt=self.record.prompt, account=self.account, progress=self.progress
         )
 
     def queries(self, texts: Sequence[str]) -> Matrix:
         """Queries -> (n, D)."""
-        return self.model.embedder.encode(list(texts), prompt=self.record.query_prompt)
+        return self.model.encode(list(texts), prompt=self.record.query_prompt)
 
 
 def _lasting_name(name: str | Path) -> str:
