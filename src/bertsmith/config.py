@@ -28,9 +28,9 @@ BARE_WORD = re.compile(r"[A-Za-z_./~][\w./~+ -]*")
 
 
 class Settings(BaseModel):
-    """The root of every group of settings: frozen, no unknown keys, no silent conversions."""
+    """The root of all settings: frozen, no unknown keys, no silent conversions, finite numbers."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def read_toml(path: Path) -> Tree:

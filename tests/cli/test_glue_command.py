@@ -64,7 +64,7 @@ def test_every_set_that_is_there_becomes_a_row(
     marks = {path: path.stat().st_mtime_ns for path in (home / "out").rglob("*.safetensors")}
     assert run(*command, "--json") == 0
     again = capsys.readouterr()
-    assert "3 of 3 runs are finished already" in again.err
+    assert "finished already: 3 of 3 runs" in again.err
     assert {p: p.stat().st_mtime_ns for p in (home / "out").rglob("*.safetensors")} == marks
     told = json.loads(again.out)
     sets = {one["name"]: one for one in told["sets"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny_finetuning import RECIPE, straight_and_cut, tiny_folder, tiny_job, weights
+from tiny_finetuning import RECIPE, StopAt, straight_and_cut, tiny_folder, tiny_job, weights
 
 from bertsmith.folders.read import load_model
 from bertsmith.nn.encoder import Encoder
@@ -15,7 +15,7 @@ from bertsmith.nn.inputs import Inputs
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
-from bertsmith.training.execution.execution import RunSettings
+from bertsmith.training.execution.execution import Execution, RunSettings
 from bertsmith.training.finetune import encoder_cache
 from bertsmith.training.finetune.encoder_cache import PHASE
 from bertsmith.training.finetune.finetune import finetune
@@ -148,3 +148,22 @@ def test_all_seeds_share_what_was_read_and_learn_the_same_as_alone(
     for name in WEIGHTS:
         second = tmp_path / "many" / "seeds" / "1" / name
         assert second.read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+def test_a_stop_request_while_the_encoder_reads_ends_the_run_at_once(
+    source: str, tmp_path: Path, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_cache, "MICRO_TOKENS", 64)
+    stop = StopAt(-1)
+    phases: list[str | None] = []
+
+    def watch(look: Progress) -> None:
+        phases.append(look.phase)
+        stop.received = "SIGINT"
+
+    job = tiny_job(source, tmp_path / "out", recipe=frozen())
+    done = finetune(job, execution=Execution(stop=stop), watch=watch)
+    assert phases == [PHASE]  # one batch, of many
+    assert (done.outcome.status, done.outcome.signal, done.outcome.step) == ("stopped", "SIGINT", 0)
+    assert done.outcome.exit_code == 75
+    assert finetune(job).outcome.status == "finished"

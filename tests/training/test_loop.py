@@ -17,7 +17,7 @@ from toy_training import ToyModel, ToyWork, final_state, log_lines, toy_run, tra
 
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings, TailAverage
-from bertsmith.training.loop.evaluate import EvaluationSettings
+from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.loop.log import LogSettings, RunLog
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Progress
@@ -314,3 +314,16 @@ def test_curves_go_to_tensorboard_when_it_is_there(
     assert points["train/loss/word"] == [3, 6, 9, 12, 15, 18, 21, 24]
     assert points["held_out/loss/word"] == [7, 14, 21, 24, 24]
     assert "closed" in points
+
+
+def test_an_infinite_perplexity_is_null_in_every_file(tmp_path: Path) -> None:
+    def no_constant(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    huge = Evaluation(losses={"part": 1e6}, accuracy={}, counts={"part": 1}, total=1e6)
+    train(toy_run(tmp_path, steps=8, evaluate=lambda: huge))
+    result = json.loads((tmp_path / "result.json").read_text(), parse_constant=no_constant)
+    assert result["last"]["perplexity"] == {"part": None}
+    assert result["last"]["losses"] == {"part": 1e6}
+    for line in (tmp_path / "log.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=no_constant)

@@ -60,7 +60,7 @@ def test_two_processes_give_finetunes_numbers_and_do_nothing_twice(
     assert len(stored) == 3
     (out / "finished" / "tail.json").unlink()
     again = ranks_of(forks, home, *lengths(home, out))[0]
-    assert "2 of 3 runs are finished already" in again["err"]
+    assert "finished already: 2 of 3 runs" in again["err"]
     assert "tail begins, 1 of 1" in again["err"]
     for path, when in stored.items():
         assert (path.stat().st_mtime_ns == when) == (path.name != "tail.json")

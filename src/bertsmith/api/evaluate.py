@@ -12,6 +12,7 @@ from bertsmith.api.observer import Observer
 from bertsmith.errors import InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.atomic_folder import make_folder
 from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
@@ -60,7 +61,7 @@ def run_evaluate(
     record = {"model": str(model), "file": str(data), **proof}
     if out is not None:
         folder = Path(out)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_labeled(folder / "predictions.jsonl", examples, predictions)
         text = json.dumps(record, ensure_ascii=False, indent=2)
         write_staged(folder / "evaluation.json", text.encode() + b"\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import io
 import os
@@ -14,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from bertsmith.cli.shared.console import write_lines, write_remarks
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, WriteError
 
 if TYPE_CHECKING:
     import typer
@@ -133,6 +134,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = _report(str(error), error, debug=debug, exit_code=error.exit_code)
     except KeyboardInterrupt:
         code = _interrupted()
+    except OSError as error:  # of the system: a full disk, no permission, too many open files
+        code = _report(_system_fault(error), error, debug=debug, exit_code=WriteError.exit_code)
+        _keep_stdout_flushable()
     except Exception as error:  # the last line of defense: a message, not a page of frames
         message = f"{type(error).__name__}: {error}"
         if not debug:
@@ -256,9 +260,30 @@ def _report(message: str, error: Exception, *, debug: bool, exit_code: int) -> i
     return exit_code
 
 
+def _system_fault(error: OSError) -> str:
+    """What the system refused, where, and the way out."""
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    ways = {
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "free some space or give another disk",
+        (errno.EACCES, errno.EPERM, errno.EROFS): "give a place that you may write to",
+        (errno.EMFILE, errno.ENFILE): "raise the limit of open files (ulimit -n)",
+    }
+    usual = "check the path and the disk; `bertsmith --debug COMMAND ...` shows where it happened"
+    way = next((way for codes, way in ways.items() if error.errno in codes), usual)
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return f"{' to '.join(names) or 'reading or writing'}: {reason}; {way}"
+
+
 def _interrupted() -> int:
     write_remarks(["interrupted"])
     return 130
+
+
+def _keep_stdout_flushable() -> None:
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _silence_stdout()
 
 
 def _silence_stdout() -> None:

@@ -99,10 +99,14 @@ def check_target(target: Path, *, overwrite: bool, only: Collection[str] | None 
 def make_folder(path: Path) -> None:
     """Make a folder for results and its parents, where they do not exist yet."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        if not path.is_dir():
+            path.mkdir(parents=True, exist_ok=True)
+            sync(path.parent)
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        raise WriteError(f"cannot make the folder {path}: {reason}; give another name") from fault
+        full = fault.errno in _NO_ROOM
+        way = "free some space or give another disk" if full else "give another place"
+        raise WriteError(f"cannot make the folder {path}: {reason}; {way}") from fault
 
 
 def _make_parents(target: Path) -> list[Path]:

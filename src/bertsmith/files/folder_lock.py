@@ -98,8 +98,9 @@ class FolderLock:
         except BlockingIOError as fault:
             raise self._held(before) from fault
         except OSError as fault:
-            error = self._failed("lock", self._path, fault)
-            raise WriteError(f"{error}; choose a folder on a file system that has locks") from fault
+            raise self._failed(
+                "lock", self._path, fault, " on a file system that has locks"
+            ) from fault
 
     def _still_there(self) -> bool:
         """Whether the locked file is the one at its path: its last holder may have removed it."""
@@ -128,8 +129,9 @@ class FolderLock:
             f"wait for it, stop it, or give another {self._instead}"
         )
 
-    def _failed(self, what: str, path: Path, fault: OSError) -> WriteError:
-        return WriteError(f"cannot {what} {path}: {(fault.strerror or str(fault)).lower()}")
+    def _failed(self, what: str, path: Path, fault: OSError, where: str = "") -> WriteError:
+        reason = (fault.strerror or str(fault)).lower()
+        return WriteError(f"cannot {what} {path}: {reason}; give another {self._instead}{where}")
 
 
 def _holder(text: str) -> str:

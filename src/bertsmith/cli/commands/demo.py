@@ -81,6 +81,7 @@ def _loaded(console: Console, model: str) -> Embedder:
 
 def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
     from bertsmith.cli.views.progress import meter
+    from bertsmith.files.atomic_folder import make_folder
     from bertsmith.files.vectors import VectorWriter
     from bertsmith.runtime.embedder import EncodingAccount
 
@@ -91,7 +92,7 @@ def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: P
             progress=lambda done: shown(done, done / len(found)),
             account=account,
         )
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with VectorWriter(out / "vectors.npy", embedder.dimension) as writer:
         writer.append(vectors)
     _keep_passages(found, out / "passages.jsonl")

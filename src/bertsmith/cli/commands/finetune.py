@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -140,13 +141,16 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
 
 
 def _shares(text: str) -> tuple[float, ...]:
-    """ "80/20" or "80/10/10" as shares that add up to 1."""
+    """ "80/20", "80/10/10" or "0.8/0.1/0.1" as shares that add up to 1."""
     try:
         parts = [float(part) for part in text.split("/")]
     except ValueError:
         parts = []
     parts += [0.0] * (3 - len(parts))
     total = sum(parts)
-    if len(parts) != 3 or total <= 0 or min(parts) < 0 or parts[0] == 0 or parts[1] == 0:
-        raise ConfigError(f"--split {text}: give train/dev/test in percent, such as 80/10/10")
+    way = "give train/dev/test in percent, such as 80/10/10"
+    if len(parts) != 3 or not min(parts) >= 0 or parts[0] == 0 or parts[1] == 0:
+        raise ConfigError(f"--split {text}: {way}")
+    if not any(math.isclose(total, whole, rel_tol=1e-6) for whole in (1, 100)):
+        raise ConfigError(f"--split {text}: the parts add up to {total:g}, not to 100; {way}")
     return tuple(round(part / total, 12) for part in parts)

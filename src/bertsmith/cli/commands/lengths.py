@@ -139,6 +139,8 @@ def _nothing(limit: int) -> str:
 
 def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
     """Which run is best, as JSON and as lines."""
+    from bertsmith.files.faults import counted
+    from bertsmith.report.finetune.overview import epoch_count
     from bertsmith.training.finetune.finetune import job_task
     from bertsmith.training.studies.lengths import verdict
 
@@ -152,8 +154,8 @@ def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, 
         "runs": [one.to_json() for one in tried],
         **result.to_json(),
     }
-    head = f"max length {limit}, {len(job.train):,} training rows, {recipe.plan.epochs:g} epochs; "
-    head += f"metrics of {len(job.dev):,} dev rows:"
+    head = f"max length {limit}, {counted(len(job.train), 'training row')}, "
+    head += f"{epoch_count(recipe.plan.epochs)}; metrics of {counted(len(job.dev), 'dev row')}:"
     return record, ["", head, *_table(job.task, tried, result), *result.words()]
 
 

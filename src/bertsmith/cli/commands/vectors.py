@@ -120,6 +120,7 @@ def vectors(
 def _lines(record: dict[str, Any]) -> list[str]:
     from bertsmith.cli.shared.console import table_lines
     from bertsmith.cli.shared.studies import figure_text, shown_figures
+    from bertsmith.files.faults import counted
     from bertsmith.report.elements.values import duration
 
     runs = record["runs"]
@@ -133,7 +134,8 @@ def _lines(record: dict[str, Any]) -> list[str]:
         ]
         for run in runs
     ]
-    train, dev = record["rows"]["train"], record["rows"]["dev"]
-    lines = [f"{train:,} training rows; metrics of {dev:,} dev rows, best first:"]
+    train = counted(record["rows"]["train"], "training row")
+    dev = counted(record["rows"]["dev"], "dev row")
+    lines = [f"{train}; metrics of {dev}, best first:"]
     lines += table_lines(["vector", "encoder", *names, "time"], rows)
     return lines

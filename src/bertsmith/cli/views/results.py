@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.cli.shared.console import table_lines
+from bertsmith.files.faults import counted
 from bertsmith.report.elements.values import duration
 from bertsmith.report.finetune.figures import fraction, value_of
 from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.overview import BEATEN, baseline_title, is_beaten, only_here
+from bertsmith.report.finetune.overview import (
+    BEATEN,
+    baseline_title,
+    epoch_count,
+    is_beaten,
+    only_here,
+)
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
@@ -19,9 +26,14 @@ if TYPE_CHECKING:
 
 def stopped_line(outcome: Outcome) -> str:
     """How a run that was stopped ended."""
+    if outcome.step == 0:
+        return (
+            f"stopped by {outcome.signal} before the first step, after {duration(outcome.seconds)};"
+            " there is no training to save yet, the same command starts it again"
+        )
     return (
-        f"stopped by {outcome.signal} after {outcome.step:,} steps, {duration(outcome.seconds)}; "
-        "saved, the same command resumes"
+        f"stopped by {outcome.signal} after {counted(outcome.step, 'step')}, "
+        f"{duration(outcome.seconds)}; saved, the same command resumes"
     )
 
 
@@ -30,8 +42,8 @@ def pretrain_lines(result: PretrainedModel) -> list[str]:
     outcome = result.outcome
     if outcome.status == "stopped":
         return [stopped_line(outcome)]
-    spent = f"{outcome.step:,} steps, {outcome.tokens:,} tokens, {duration(outcome.seconds)}"
-    lines = [f"{result.folder}: {spent}"]
+    spent = f"{counted(outcome.step, 'step')}, {counted(outcome.tokens, 'token')}"
+    lines = [f"{result.folder}: {spent}, {duration(outcome.seconds)}"]
     evaluation = outcome.evaluation
     if evaluation is not None:
         mean = " (averaged weights)" if outcome.chosen == "average" else ""
@@ -40,7 +52,7 @@ def pretrain_lines(result: PretrainedModel) -> list[str]:
             parts = [f"loss {loss:.4f}", f"perplexity {evaluation.perplexity[name]:,.1f}"]
             if name in evaluation.accuracy:
                 parts.append(f"accuracy {evaluation.accuracy[name]:.4f}")
-            parts.append(f"{evaluation.counts[name]:,} predictions")
+            parts.append(counted(evaluation.counts[name], "prediction"))
             lines.append(f"  {name:<13}{', '.join(parts)}")
     return [*lines, f"curves: {result.report}"]
 
@@ -65,10 +77,9 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
 
 
 def _made(out: Path, training: Mapping[str, Any]) -> str:
-    epochs = training["epochs"]
-    parts = ["1 epoch" if epochs == 1 else f"{epochs:g} epochs"]
+    parts = [epoch_count(training["epochs"])]
     if training.get("steps"):
-        parts.append(f"{training['steps']:,} steps")
+        parts.append(counted(training["steps"], "step"))
     if training.get("rate"):
         parts.append(f"learning rate {training['rate']:g}")
     if training.get("seconds"):
@@ -94,7 +105,7 @@ def _side(name: str, proof: dict[str, Any], simple: Mapping[str, Any]) -> list[s
     ]
     titles = (baseline_title(proof, task, key, figures) for key, figures in simple.items())
     heads = ["", "model", *titles]
-    lines = [f"{name}, {proof['rows']:,} rows:", *table_lines(heads, rows)]
+    lines = [f"{name}, {counted(proof['rows'], 'row')}:", *table_lines(heads, rows)]
     interval = proof.get("interval") or {}
     if interval.get("low") is not None:
         low, high = (value_of(proof["main"], interval[side]) for side in ("low", "high"))
@@ -102,8 +113,8 @@ def _side(name: str, proof: dict[str, Any], simple: Mapping[str, Any]) -> list[s
     cost = proof.get("truncation") or {}
     if cost.get("rows_cut"):
         lines.append(
-            f"  truncated: {cost['rows_cut']:,} of {proof['rows']:,} rows, "
-            f"{cost['tokens_cut']:,} tokens lost"
+            f"  truncated: {cost['rows_cut']:,} of {counted(proof['rows'], 'row')}, "
+            f"{counted(cost['tokens_cut'], 'token')} lost"
         )
     return lines
 
@@ -113,8 +124,8 @@ def _several(record: Mapping[str, Any]) -> list[str]:
     folds, seeds = record.get("folds"), record.get("seeds")
     lines: list[str] = []
     if isinstance(folds, Mapping):
-        rows = record["data"]["rows"]["train"]
-        lines.append(f"{rows:,} rows in {folds['count']} folds, each evaluated when held out:")
+        rows = counted(record["data"]["rows"]["train"], "row")
+        lines.append(f"{rows} in {folds['count']} folds, each evaluated when held out:")
         lines += [f"  {name}: {value_of(name, value)}" for name, value in folds["figures"].items()]
     if seeds:
         lines.append(f"dev over {len(seeds)} seeds; {record.get('chosen')} was chosen:")
@@ -130,15 +141,15 @@ def _several(record: Mapping[str, Any]) -> list[str]:
 def proof_lines(record: Mapping[str, Any], *, most: int) -> list[str]:
     """The lines of a `Proof.to_json`: metrics, then a table of classes."""
     what = record.get("model") or record.get("answers")
-    counted = f"{record['rows']:,} rows"
-    lines = [f"{what} on {record.get('file')}: {counted}"]
+    rows = counted(record["rows"], "row")
+    lines = [f"{what} on {record.get('file')}: {rows}"]
     lines += figure_lines(record["figures"], interval=record.get("interval"))
     if record.get("rules"):
         lines.append(f"  scored by the rules of {record['rules']}")
     lines += class_lines(record.get("classes") or (), most=most)
     cost = record.get("truncation")
     if isinstance(cost, Mapping) and cost.get("rows_cut"):
-        lines.append(f"  truncated: {cost['rows_cut']:,} of {counted}")
+        lines.append(f"  truncated: {cost['rows_cut']:,} of {rows}")
     return lines
 
 
@@ -171,4 +182,4 @@ def class_lines(classes: Sequence[Mapping[str, Any]], *, most: int) -> list[str]
     ]
     lines = table_lines(["", "precision", "recall", "f1", "rows"], rows)
     more = len(classes) - most
-    return [*lines, f"  and {more:,} more classes"] if more > 0 else lines
+    return [*lines, f"  and {counted(more, 'more class', 'more classes')}"] if more > 0 else lines

@@ -17,8 +17,7 @@ from pydantic import Field
 
 from bertsmith.config import Settings
 from bertsmith.errors import BertsmithError, FolderError, WriteError
-from bertsmith.files.atomic_file import sync
-from bertsmith.files.atomic_folder import staged_folder
+from bertsmith.files.atomic_folder import make_folder, staged_folder
 from bertsmith.files.safe_folder import Folder
 from bertsmith.training.checkpoints.checkpoint_files import (
     SHARDED,
@@ -137,13 +136,7 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}"
 
     def _prepare(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            sync(self.folder.parent)
-        except OSError as fault:
-            raise WriteError(
-                f"cannot make {self.folder}: {(fault.strerror or str(fault)).lower()}"
-            ) from fault
+        make_folder(self.folder)
         for path in self.folder.iterdir():
             if _LEFTOVER.fullmatch(path.name):
                 log.info("removing %s, left behind by a process that was killed", path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -33,8 +34,8 @@ def cache_vectors(
     execution: Execution,
     watch: Watcher | None = None,
     cache: EncoderCache | None = None,
-) -> Rows:
-    """The same features with the output of a frozen encoder for each.
+) -> Rows | None:
+    """The same features with the output of a frozen encoder for each; None: a stop request came.
 
     Batches are cut from all rows of a set, whatever is trained on them later: a run that resumes
     after a kill reads vectors of the same bits. `cache` serves runs of other seeds with the same
@@ -47,8 +48,18 @@ def cache_vectors(
     cache = {} if cache is None else cache
     unread = {name: part for name, part in rows.items() if name not in cache}
     shown = _Shown(sum(len(feature) for part in unread.values() for feature in part), watch)
+
+    def count(tokens: int) -> None:
+        shown.add(tokens)
+        if execution.stop.received is not None:
+            raise _StopEncoding
+
     for name, features in unread.items():
-        cache[name] = encode_passages(model, features, execution, shown.add)
+        with suppress(_StopEncoding):
+            cache[name] = encode_passages(model, features, execution, count)
+        # Every rank encodes all rows, and may see the request at another batch.
+        if execution.ranks.any(name not in cache):
+            return None
     return {
         name: [
             replace(feature, vector=vector)
@@ -79,6 +90,10 @@ def encode_passages(
     finally:
         model.train(was_training)
     return vectors
+
+
+class _StopEncoding(Exception):  # noqa: N818 - no error, and never leaves this module
+    """A stop request came between two batches."""
 
 
 class _Shown:

@@ -117,6 +117,9 @@ def finetune(
     rate = job.recipe.optimizer.lr or default_rate(setup.model, setup.rows["train"], execution)
     if setup.model.keeps_vectors and not _is_trained(job, steps):
         rows = cache_vectors(setup.model, setup.rows, execution=execution, watch=watch, cache=cache)
+        if rows is None:
+            outcome = _stopped(job, execution, time.monotonic() - began)
+            return FinetuneResult(outcome=outcome, steps=steps)
         setup = replace(setup, rows=rows)
     spent = time.monotonic() - began
     run = _run(job, setup, execution, steps=steps, rate=rate, loss=loss)
@@ -161,6 +164,18 @@ def _prepare(job: FinetuneJob, execution: Execution) -> _Setup:
         columns=columns,
         regularizers=regularizers,
         rows=rows,
+    )
+
+
+def _stopped(job: FinetuneJob, execution: Execution, seconds: float) -> Outcome:
+    """How a run ends that is stopped before it trains: with the steps of its last checkpoint."""
+    steps = [] if job.out is None else Checkpoints(job.out / CHECKPOINTS).steps()
+    return Outcome(
+        status="stopped",
+        step=max(steps, default=0),
+        tokens=0,
+        seconds=seconds,
+        signal=execution.stop.received,
     )
 
 

@@ -83,7 +83,7 @@ class FinetuneOptimizer(AdamWShape):
 class PlanSettings(Settings):
     """How long, in what portions."""
 
-    epochs: Annotated[float, Field(gt=0)] = 4.0
+    epochs: Annotated[float, Field(gt=0, le=1e6)] = 4.0
     batch: Count = 16  # examples per step
     micro_tokens: Count = 8_192
     warmup: Share = 0.06

@@ -72,11 +72,7 @@ class BestWeights(WeightCopy):
             return
         self._copy = {name: w.detach().clone() for name, w in self._weights().items()}
         self.facts = {"step": step, "weights": weights, "figure": name}
-        self.facts |= {"waited": 0, "offered": step}
-        # Perplexities follow from losses, and may be infinite, which JSON does not know.
-        self.facts["evaluation"] = {
-            key: part for key, part in evaluation.to_json().items() if key != "perplexity"
-        }
+        self.facts |= {"waited": 0, "offered": step, "evaluation": evaluation.to_json()}
 
     def _is_better(self, name: str, evaluation: Evaluation) -> bool:
         best = self.evaluation

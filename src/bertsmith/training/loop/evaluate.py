@@ -40,15 +40,16 @@ class Evaluation:
         return {name: _exp(loss) for name, loss in self.losses.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
+        """Values of JSON: what is not finite is null."""
+        record = {
             "losses": self.losses,
             "perplexity": self.perplexity,
             "accuracy": self.accuracy,
             "counts": self.counts,
             "total": self.total,
-            "figures": json_values(self.figures),
+            "figures": self.figures,
         }
+        return dict(json_values(record))
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Evaluation:

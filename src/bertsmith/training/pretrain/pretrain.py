@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bertsmith.config import to_toml
 from bertsmith.corpus.shards import Corpus, open_corpus
-from bertsmith.errors import ConfigError, WriteError
+from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import fingerprint, json_digest
 from bertsmith.objectives.program import PretrainModule
 from bertsmith.training.checkpoints.resume import Fact, flatten
@@ -113,10 +114,7 @@ def _keep_recipe(job: Job, *, replace: bool) -> None:
     # Decided by the rank that writes: others may look before or after it wrote.
     if not replace and (job.out / RECIPE).exists():
         return
-    try:
-        job.out.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise WriteError(f"cannot make {job.out}: {fault.strerror or fault}") from fault
+    make_folder(job.out)
     head = f"# The settings of this run; sha256 {fingerprint(job.recipe)}\n"
     write_staged(job.out / RECIPE, (head + to_toml(job.recipe)).encode())
 

@@ -18,6 +18,7 @@ import torch
 
 from bertsmith.config import to_toml
 from bertsmith.errors import BertsmithError
+from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import file_digest
 from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.loop.progress import Progress
@@ -47,7 +48,7 @@ def verify_resume(job: Job, *, say: Callable[[str], None] = lambda line: None) -
     """Run a short form of the job twice, once killed at several steps, and compare every byte."""
     # Next to the result: where there is room for it, there is room for this.
     parent = job.out.absolute().parent
-    parent.mkdir(parents=True, exist_ok=True)
+    make_folder(parent)
     place = Path(tempfile.mkdtemp(prefix=f".{job.out.name}.verify-", dir=parent))
     try:
         recipe = place / "recipe.toml"

@@ -18,6 +18,7 @@ from bertsmith.errors import BertsmithError, ConfigError, LostRankError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import json_digest
+from bertsmith.files.faults import counted
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.strict_json import json_values
 from bertsmith.tasks.prediction import Prediction
@@ -126,7 +127,8 @@ def run_trials(
     missing = {name for name, one in stored.items() if ranks.any(one is None)}
     results = {name: one for name, one in stored.items() if one and name not in missing}
     if results:
-        notice(f"{len(results)} of {len(names)} runs are finished already, see {folder}")
+        count = counted(len(names), "run")
+        notice(f"finished already: {len(results):,} of {count}, see {folder}")
     unfinished = [trial for trial in trials if trial.name not in results]
     clock = _Clock(unfinished, watch)
     for number, trial in enumerate(unfinished, start=1):
