@@ -49,14 +49,14 @@ def cache_vectors(
     unread = {name: part for name, part in rows.items() if name not in cache}
     shown = _Shown(sum(len(feature) for part in unread.values() for feature in part), watch)
 
-    def count(tokens: int) -> None:
+    def add(tokens: int) -> None:
         shown.add(tokens)
         if execution.stop.received is not None:
             raise _StopEncoding
 
     for name, features in unread.items():
         with suppress(_StopEncoding):
-            cache[name] = encode_passages(model, features, execution, count)
+            cache[name] = encode_passages(model, features, execution, add)
         # Every rank encodes all rows, and may see the request at another batch.
         if execution.ranks.any(name not in cache):
             return None
