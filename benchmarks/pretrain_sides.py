@@ -223,8 +223,7 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
     from bertsmith.corpus.shards import open_corpus
     from bertsmith.folders.read import load_model
     from bertsmith.objectives.program import PretrainModule
-    from bertsmith.training.execution.precision import FP32, PrecisionPath
-    from bertsmith.training.execution.ranks import Ranks
+    from bertsmith.training.execution.execution import Execution
     from bertsmith.training.loop.evaluate import evaluate_losses
     from bertsmith.training.pretrain.workload import PretrainWorkload
 
@@ -234,10 +233,7 @@ def held_out_loss(job: dict[str, Any], folder: Path) -> float:
         recipe.model_copy(update={"eval": held}), open_corpus(Path(job["corpus"]))
     )
     module = PretrainModule(work.program, load_model(folder).model)
-    path = PrecisionPath(name=FP32, reason="the plain way")
-    found = evaluate_losses(
-        module, work, Ranks(), device=torch.device("cpu"), precision=path.context
-    )
+    found = evaluate_losses(module, work, Execution())
     if found is None:
         raise SystemExit("there is no held-out text")
     return float(found.total)

@@ -40,6 +40,7 @@ from bertsmith.nn.loss import LossSum
 from bertsmith.nn.matmul_backends import use_products
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution import precision
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import RankSettings, join
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.loop.run import evaluate_run
@@ -125,7 +126,7 @@ def run_rank(order: dict[str, Any]) -> dict[str, Any]:
         steps=order.get("steps", 12),
         model=model,
         workload=RankWork(order, ranks.rank, ranks.world),
-        ranks=ranks,
+        execution=Execution(ranks=ranks),
         optimizer=OPTIMIZERS[order.get("optimizer", "adamw")],
         save=SaveSettings(every=order.get("save", 4)),
         evaluation=EvaluationSettings(every=4),

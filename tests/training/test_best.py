@@ -14,6 +14,7 @@ from toy_training import ToyModel, final_state, saved_tensors, toy_run
 
 from bertsmith.errors import ConfigError
 from bertsmith.metrics import better
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.stop import StopSignals
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings, BestWeights
@@ -105,7 +106,7 @@ def test_a_stopped_run_keeps_its_best(tmp_path: Path) -> None:
             stop.received = "SIGTERM"
 
     stop = StopSignals()  # not entered: nothing but this test asks
-    assert train(replace(first, watch=stopping, stop=stop)).status == "stopped"
+    assert train(replace(first, watch=stopping, execution=Execution(stop=stop))).status == "stopped"
     second, _ = evaluated_run(tmp_path / "stopped", values)
     train(second)
     assert final_state(tmp_path / "stopped") == final_state(tmp_path / "straight")
@@ -123,7 +124,7 @@ def test_a_metric_that_is_nan_is_saved_and_loses_to_any_number_after_resuming(
         if look.step == 6:
             stop.received = "SIGTERM"
 
-    assert train(replace(first, watch=stopping, stop=stop)).status == "stopped"
+    assert train(replace(first, watch=stopping, execution=Execution(stop=stop))).status == "stopped"
     saved = max((tmp_path / "checkpoints").glob("step-*/state.json"))
     assert json.loads(saved.read_text())["best"]["evaluation"]["figures"] == {"accuracy": None}
     outcome = train(evaluated_run(tmp_path, values)[0])

@@ -15,6 +15,7 @@ from toy_training import WORDS, ToyModel, ToyWork, final_state, toy_run
 
 from bertsmith.errors import BertsmithError
 from bertsmith.nn.loss import cross_entropy
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.stop import StopSignals
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Progress
@@ -105,7 +106,13 @@ def test_two_ranks_add_up_to_one(tmp_path: Path) -> None:
         found = [work.counts(batch) for batch in work.micro_batches(3, 0.0)]
         counts.append({f"count:{n}": float(sum(c[n] for c in found)) for n in work.weights})
     halves = [
-        gradients(replace(whole, workload=works[i], ranks=HalfRank(i, counts[1 - i], idle=i)))
+        gradients(
+            replace(
+                whole,
+                workload=works[i],
+                execution=Execution(ranks=HalfRank(i, counts[1 - i], idle=i)),
+            )
+        )
         for i in (0, 1)
     ]
     for one, two, target in zip(*halves, expected, strict=True):
@@ -227,7 +234,9 @@ def test_a_whole_batch_loss_trains_and_resumes(tmp_path: Path) -> None:
         stop.received = "SIGTERM" if look.step >= 9 else None
 
     train(toy_run(tmp_path / "straight", workload=Blind(micro=3)))
-    cut = toy_run(tmp_path / "cut", workload=Blind(micro=3), watch=stopping, stop=stop)
+    cut = toy_run(
+        tmp_path / "cut", workload=Blind(micro=3), watch=stopping, execution=Execution(stop=stop)
+    )
     assert train(cut).status == "stopped"
     train(toy_run(tmp_path / "cut", workload=Blind(micro=3)))
     assert final_state(tmp_path / "cut") == final_state(tmp_path / "straight")

@@ -40,7 +40,7 @@ def test_ranks_agree_on_their_passes_before_the_first_one(tmp_path) -> None:
     """Sharded weights are gathered in every pass: a rank that agrees later waits for ever."""
     events: list[str] = []
     work = Heard(events=events)
-    run = replace(toy_run(tmp_path, workload=work), ranks=Busier(events))
+    run = replace(toy_run(tmp_path, workload=work), execution=Execution(ranks=Busier(events)))
     batches = work.micro_batches(0, 0.0)
     compute_gradients(run, batches, step=0, rate=0.1)
     assert events == ["agree", *["pass"] * (len(batches) + 2)]
@@ -49,7 +49,7 @@ def test_ranks_agree_on_their_passes_before_the_first_one(tmp_path) -> None:
 def test_idle_passes_add_nothing_to_the_gradient(tmp_path) -> None:
     found = []
     for ranks in (Ranks(), Busier([])):
-        run = replace(toy_run(tmp_path), ranks=ranks)
+        run = replace(toy_run(tmp_path), execution=Execution(ranks=ranks))
         compute_gradients(run, run.workload.micro_batches(1, 0.0), step=1, rate=0.1)
         found.append([p.grad.clone() for p in run.model.parameters() if p.grad is not None])
     assert found[0]

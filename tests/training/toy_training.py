@@ -155,7 +155,7 @@ def toy_run(folder: Path | None, *, steps: int = 24, pause: float = 0.0, **chang
 def train_heeding_signals(run: Run) -> Outcome:
     """As a command trains: SIGTERM and others stop it."""
     with StopSignals() as stop:
-        return train(replace(run, stop=stop))
+        return train(replace(run, execution=replace(run.execution, stop=stop)))
 
 
 def linear(steps: int) -> LinearSettings:

@@ -12,6 +12,7 @@ from bertsmith.api.observer import Observer
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.length_table import LengthTable, length_table
+from bertsmith.files.digest import file_marks
 from bertsmith.folders.read import load_tokenizer, read_folder
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import read_examples
@@ -63,9 +64,7 @@ def weights_mark(model: str) -> str:
     """A fingerprint of a model folder's weights by file size and time."""
     home = read_folder(model).path
     files = sorted(path for path in home.rglob("*.safetensors") if path.is_file())
-    return " ".join(
-        f"{path.name}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in files
-    )
+    return " ".join(file_marks(files))
 
 
 def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:

@@ -47,7 +47,7 @@ class Saver:
         self._checkpoints: Checkpoints | None = None  # of a run in memory
         if run.folder is not None:
             self._checkpoints = Checkpoints(
-                run.folder / CHECKPOINTS, keep=run.save.keep, ranks=run.ranks
+                run.folder / CHECKPOINTS, keep=run.save.keep, ranks=run.execution.ranks
             )
         self.facts = run_facts(run)
 
@@ -59,7 +59,7 @@ class Saver:
         checkpoint = self._checkpoints.newest()
         if checkpoint is None:
             return TrainState()
-        state = together(self._run.ranks, lambda: self._load(checkpoint))
+        state = together(self._run.execution.ranks, lambda: self._load(checkpoint))
         log.info("resuming from %s (step %d)", checkpoint.path, checkpoint.step)
         return state
 
@@ -74,7 +74,7 @@ class Saver:
         state.best = self._best.facts
         if state.best:
             tensors[BEST] = self._best.state()
-        together(self._run.ranks, lambda: _refuse_broken(tensors, state.step))
+        together(self._run.execution.ranks, lambda: _refuse_broken(tensors, state.step))
         content = Content(
             tensors=tensors,
             documents={STATE: state.to_json()},
@@ -122,7 +122,7 @@ def run_facts(run: Run) -> dict[str, Fact]:
         "averaging": run.averaging.model_dump(),
         "sharding": layout_for({MODEL: _weights(run.model)}).name,
     }
-    return {**flatten(own), **run.facts, **machine_facts(world=run.ranks.world)}
+    return {**flatten(own), **run.facts, **machine_facts(world=run.execution.ranks.world)}
 
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:

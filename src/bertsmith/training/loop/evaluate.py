@@ -13,8 +13,8 @@ from torch import nn
 
 from bertsmith.config import Settings
 from bertsmith.files.strict_json import json_values
-from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.loop.workload import Precision, Workload
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.loop.workload import Workload
 
 
 class EvaluationSettings(Settings):
@@ -69,12 +69,7 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate_losses(
-    model: nn.Module,
-    workload: Workload,
-    ranks: Ranks,
-    *,
-    device: torch.device,
-    precision: Precision,
+    model: nn.Module, workload: Workload, execution: Execution
 ) -> Evaluation | None:
     """Losses over the held-out batches, each part by its own count; None when there are none."""
     was_training = model.training
@@ -85,10 +80,10 @@ def evaluate_losses(
         sums[key] = sums.get(key, 0.0) + value
 
     try:
-        with ranks.whole(model):
+        with execution.ranks.whole(model):
             for batch in workload.held_out():
-                with precision():
-                    parts, scores = workload.loss(model, batch.to(device))
+                with execution.precision.context():
+                    parts, scores = workload.loss(model, batch.to(execution.device))
                 for name, part in parts.items():
                     add(f"sum:{name}", float(part.sum))
                     add(f"count:{name}", part.count)
@@ -101,7 +96,7 @@ def evaluate_losses(
     for name in workload.weights:
         for kind in ("sum", "count", "correct", "scored"):
             sums.setdefault(f"{kind}:{name}", 0.0)
-    return _evaluation(ranks.sum_counts(dict(sorted(sums.items()))), workload)
+    return _evaluation(execution.ranks.sum_counts(dict(sorted(sums.items()))), workload)
 
 
 def _evaluation(sums: dict[str, float], workload: Workload) -> Evaluation | None:

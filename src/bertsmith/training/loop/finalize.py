@@ -59,7 +59,7 @@ def finalize(
     journal.sync()
     if run.folder is not None:
         path = run.folder / RESULT
-        on_first(run.ranks, lambda: _write(path, result))
+        on_first(run.execution.ranks, lambda: _write(path, result))
     return outcome
 
 

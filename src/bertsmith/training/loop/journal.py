@@ -59,12 +59,12 @@ class Journal:
         self._state = state
         self._pace = pace
         self._speed = Speed()
-        self._watch: Watcher | None = run.watch if run.ranks.is_first else None
+        self._watch: Watcher | None = run.watch if run.execution.ranks.is_first else None
         self._log: RunLog | None = None
         self._board: Board | None = None
         if run.folder is not None:
             path = run.folder / "log.jsonl"
-            self._log = on_first(run.ranks, lambda: RunLog(path, step=state.step))
+            self._log = on_first(run.execution.ranks, lambda: RunLog(path, step=state.step))
             if self._log is not None and run.log.tensorboard:
                 self._board = open_board(run.folder / "tensorboard", step=state.step)
 

@@ -28,16 +28,16 @@ DISK_SPEED = 200e6  # bytes per second, a guess at the first checkpoint's time
 
 
 def train(run: Run) -> Outcome:
-    """Train until the schedule ends or `run.stop` is set.
+    """Train until the schedule ends or `run.execution.stop` is set.
 
     Raises WriteError if a file cannot be written and DivergedError if a number is not finite; what
     was saved before stays good in both cases.
     """
     with ExitStack() as held:
-        held.enter_context(run.ranks.watched())
+        held.enter_context(run.execution.ranks.watched())
         if run.folder is not None:
             lock = FolderLock(run.folder, work="run", instead="folder")
-            on_first(run.ranks, lambda: held.enter_context(lock))
+            on_first(run.execution.ranks, lambda: held.enter_context(lock))
         loop = _Loop(run)
         held.callback(loop.journal.close)
         return loop.run_to_end()
@@ -76,13 +76,14 @@ class _Loop:
             while not self._stop and not self._is_over():
                 self._step(ahead)
         if self._stop:
-            log.info("%s: saved at step %d", self._run.stop.received or "a signal", state.step)
+            received = self._run.execution.stop.received or "SIGTERM"
+            log.info("%s: saved at step %d", received, state.step)
             return Outcome(
                 status="stopped",
                 step=state.step,
                 tokens=state.tokens,
                 seconds=state.clock,
-                signal=self._run.stop.received or "SIGTERM",
+                signal=received,
             )
         return finalize(self._run, state, self._average, self._best, self.journal)
 
@@ -124,11 +125,11 @@ class _Loop:
 
     def _agree(self) -> None:
         """The first rank's clock, and whether any rank received a stop request."""
-        ranks, state = self._run.ranks, self._state
+        ranks, state = self._run.execution.ranks, self._state
         own = {
             "clock": self._used + time.monotonic() - self._started if ranks.is_first else 0.0,
             "reserve": self._pace.reserve if ranks.is_first else 0.0,
-            "stop": float(self._run.stop.received is not None),
+            "stop": float(self._run.execution.stop.received is not None),
         }
         agreed = ranks.sum_counts(own)
         state.clock = agreed["clock"]

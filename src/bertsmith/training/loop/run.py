@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import torch
 from torch import nn
 
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.checkpoints.resume import Fact
-from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.execution.stop import StopRequest
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings, Better, larger
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.log import LogSettings
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.schedule import LinearSettings, StableSettings
-from bertsmith.training.loop.workload import Precision, Workload
+from bertsmith.training.loop.workload import Workload
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
 
 
@@ -47,11 +44,8 @@ class Run:
     seed: int = 0
     facts: Mapping[str, Fact] = field(default_factory=dict)
     accept: frozenset[str] = frozenset()
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    ranks: Ranks = field(default_factory=Ranks)
-    precision: Precision = nullcontext
+    execution: Execution = field(default_factory=Execution)
     watch: Watcher | None = None
-    stop: StopRequest = field(default_factory=StopRequest)
     spent: float = 0.0  # seconds of preparation that count as time of the run
     evaluate: Callable[[], Evaluation] | None = None  # None: held-out losses of the workload
     best: BestSettings | None = None  # keep the best weights by a metric of `evaluate`
@@ -91,6 +85,4 @@ def evaluate_run(run: Run) -> Evaluation | None:
     """Evaluate the model as it is now; None when nothing is held out."""
     if run.evaluate is not None:
         return run.evaluate()
-    return evaluate_losses(
-        run.model, run.workload, run.ranks, device=run.device, precision=run.precision
-    )
+    return evaluate_losses(run.model, run.workload, run.execution)

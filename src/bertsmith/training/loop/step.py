@@ -32,22 +32,21 @@ def compute_gradients(run: Run, batches: Sequence[Any], *, step: int, rate: floa
     Raises DivergedError, on all ranks together, if a loss or the norm is not finite.
     """
     own = _announced(run, batches)
-    counted = run.ranks.sum_counts(own)
+    counted = run.execution.ranks.sum_counts(own)
     if not any(counted[f"count:{name}"] for name in run.workload.weights):
         raise _diverged(run, step, rate, 0.0, [])
-    torch.manual_seed(step_seed(run.seed, step, run.ranks.rank))
+    torch.manual_seed(step_seed(run.seed, step, run.execution.ranks.rank))
     gradients = StepGradients(
         run.workload,
         run.model,
         totals={name: counted[f"count:{name}"] for name in run.workload.weights},
         # Agreed before any pass: a pass may itself be collective.
         idle=_idle_passes(run, len(batches)),
-        device=run.device,
-        precision=run.precision,
+        execution=run.execution,
     )
     run.workload.backward(batches, gradients)
     _check_counts(gradients, own)
-    run.ranks.sum_gradients(run.model)
+    run.execution.ranks.sum_gradients(run.model)
     norm = gradient_norm(run.model)
     losses = [{name: float(value) for name, value in parts.items()} for parts in gradients.sums]
     values = _added(run, counted, losses, gradients.scores)
@@ -100,10 +99,11 @@ def _idle_passes(run: Run, own: int) -> int:
 
     Called by all ranks together.
     """
-    missing = run.ranks.passes(own) - own
+    ranks = run.execution.ranks
+    missing = ranks.passes(own) - own
     if missing and not own:
         raise ConfigError(
-            f"rank {run.ranks.rank} of {run.ranks.world} got no text of this batch; "
+            f"rank {ranks.rank} of {ranks.world} got no text of this batch; "
             "give a global batch of at least as many texts as there are ranks"
         )
     return missing
@@ -125,7 +125,7 @@ def _added(
             own[f"sum:{name}"] += value
     for key, number in right.items():
         own[key] = own.get(key, 0.0) + float(number)
-    return {**counted, **run.ranks.sum_counts(own)}
+    return {**counted, **run.execution.ranks.sum_counts(own)}
 
 
 def _diverged(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from bertsmith.nn.loss import LossSum, Score
-
-Precision = Callable[[], AbstractContextManager[Any]]
-
+from bertsmith.training.execution.execution import Execution
 
 Losses = tuple[Mapping[str, LossSum], Mapping[str, Score]]
 
@@ -74,12 +71,10 @@ class StepGradients:
         *,
         totals: Mapping[str, float],
         idle: int,
-        device: torch.device,
-        precision: Precision,
+        execution: Execution,
     ) -> None:
         self.model = model
-        self.device = device
-        self.precision = precision
+        self.execution = execution
         self.idle = idle
         self.sums: list[dict[str, Tensor]] = []
         self.counts: dict[str, int] = {}
@@ -89,8 +84,8 @@ class StepGradients:
 
     def losses(self, batch: Any) -> Losses:
         """The forward pass of a micro-batch, on the device and in the number format of the run."""
-        with self.precision():
-            return self._workload.loss(self.model, batch.to(self.device))
+        with self.execution.precision.context():
+            return self._workload.loss(self.model, batch.to(self.execution.device))
 
     def backward(self, parts: Mapping[str, LossSum], *, scale: float = 1.0) -> None:
         """Gradients of weighted parts, each divided by its count over the whole batch."""

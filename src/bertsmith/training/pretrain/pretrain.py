@@ -72,10 +72,7 @@ def pretrain(
         seed=recipe.run.seed,
         facts=facts(job, corpus, execution),
         accept=frozenset(job.accept),
-        device=execution.device,
-        ranks=execution.ranks,
-        precision=execution.precision.context,
-        stop=execution.stop,
+        execution=execution,
         watch=watch,
     )
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=False))

@@ -9,7 +9,7 @@ from typing import Any
 
 from bertsmith.errors import InputFileError
 from bertsmith.evaluation.proof import baselines
-from bertsmith.files.digest import json_digest
+from bertsmith.files.digest import file_marks, json_digest
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits, split_files
@@ -113,8 +113,7 @@ def _evaluated(job: FinetuneJob, rows: Sequence[Example], execution: Execution) 
 
 def _files(path: Path) -> list[str]:
     """Names, sizes and times of the files of a data set."""
-    paths = split_files(path)[0].values() if path.is_dir() else [path]
-    return [f"{p.name}:{p.stat().st_size}:{p.stat().st_mtime_ns}" for p in paths]
+    return file_marks(split_files(path)[0].values() if path.is_dir() else [path])
 
 
 def _cost(run: DataSetRun) -> float:
