@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from bertsmith.errors import FolderError
 from bertsmith.files.digest import file_digest, json_digest, prefix_hash
-from bertsmith.files.strict_json import json_values
+from bertsmith.files.strict_json import json_values, write_json
 
 
 def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
@@ -34,3 +35,11 @@ def test_values_that_json_does_not_know_become_null() -> None:
     value = {"a": (float("nan"), 1.5), 2: np.array([np.inf, 1.0]), "c": np.float64("nan")}
     assert json_values(value) == {"a": [None, 1.5], "2": [None, 1.0], "c": None}
     assert json_values(np.int64(3)) == 3
+
+
+def test_a_file_of_json_is_valid_whatever_is_written(tmp_path: Path) -> None:
+    value = {"loss": float("inf"), "text": "naïve \ud800 読"}
+    write_json(tmp_path / "a.json", value)
+    text = (tmp_path / "a.json").read_text("utf-8")  # strict: no half of a character
+    assert "naïve \\ud800 読" in text
+    assert json.loads(text) == {"loss": None, "text": value["text"]}

@@ -112,11 +112,11 @@ def test_the_log_has_each_step_once_also_after_a_torn_line(tmp_path: Path) -> No
     assert sum(line["line_steps"] for line in log_lines(tmp_path) if line["kind"] == "train") == 24
 
 
-def test_numbers_that_json_lacks_are_written_as_text(tmp_path: Path) -> None:
+def test_numbers_that_json_lacks_are_null(tmp_path: Path) -> None:
     log = RunLog(tmp_path / "log.jsonl", step=0)
     log.write("eval", {"step": 0, "perplexity": {"mlm": float("inf")}})
     log.close()
-    assert json.loads((tmp_path / "log.jsonl").read_text())["perplexity"] == {"mlm": "inf"}
+    assert json.loads((tmp_path / "log.jsonl").read_text())["perplexity"] == {"mlm": None}
 
 
 def test_a_watcher_sees_every_step_and_may_lose_its_terminal(

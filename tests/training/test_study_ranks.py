@@ -93,6 +93,21 @@ def test_a_set_that_cannot_be_read_fails_on_both_and_the_next_is_run(
     assert [one["name"] for one in record["sets"]] == ["sst2"]
 
 
+def test_two_processes_train_each_seed_once_and_the_first_writes(
+    forks: RankServer, home: Path
+) -> None:
+    out = home / "seeds"
+    data = (home / "rows", "--model", home / "model", "--out", out)
+    command = ("finetune", *data, *FAST, *TWO, "--seeds", "2")
+    first = ranks_of(forks, home, *command)[0]
+    assert "dev over 2 seeds" in first["out"]
+    weights = (out / "model.safetensors").read_bytes()
+    again = ranks_of(forks, home, *command)[0]
+    assert "finished already: 2 of 2 runs" in again["err"]
+    assert again["out"].splitlines()[1:] == first["out"].splitlines()[1:]  # the first has a speed
+    assert (out / "model.safetensors").read_bytes() == weights
+
+
 @pytest.mark.slow
 def test_the_command_starts_its_processes(home: Path) -> None:
     words = ("--only", "frozen", "--pooling", "mean", "--layers", "last", "--out", home / "vectors")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import NoneType
@@ -11,8 +10,8 @@ from typing import Any, Literal
 from bertsmith.api.observer import Observer
 from bertsmith.errors import InputFileError, check_type
 from bertsmith.evaluation.proof import prove
-from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
+from bertsmith.files.strict_json import write_json
 from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
@@ -63,8 +62,7 @@ def run_evaluate(
         folder = Path(out)
         make_folder(folder)
         write_labeled(folder / "predictions.jsonl", examples, predictions)
-        text = json.dumps(record, ensure_ascii=False, indent=2)
-        write_staged(folder / "evaluation.json", text.encode() + b"\n")
+        write_json(folder / "evaluation.json", record)
     return record
 
 

@@ -7,7 +7,6 @@ with a journal; the target appears by one rename when it is whole.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -29,10 +28,11 @@ from bertsmith.corpus.sources import (
 )
 from bertsmith.corpus.worker import EncodeSettings, encoded_blocks
 from bertsmith.errors import HardwareError, InputFileError, WriteError
-from bertsmith.files.atomic_file import sync, write_staged
+from bertsmith.files.atomic_file import sync
 from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.resumable_file import JOURNAL
+from bertsmith.files.strict_json import write_json
 from bertsmith.hardware.environment import thread_count
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -204,8 +204,7 @@ class _Build:
             tally=grown.tally,
             files=files,
         )
-        content = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        write_staged(self._folder / MANIFEST, content.encode())
+        write_json(self._folder / MANIFEST, manifest)
         try:
             sync(self._folder)
             self._folder.rename(out)

@@ -7,9 +7,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from bertsmith.errors import InputFileError
+from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.faults import BadRowError, shown
 from bertsmith.files.lines import Lines
 
@@ -195,6 +197,15 @@ def json_values(value: Any) -> Any:
     if hasattr(value, "tolist"):  # arrays and numbers of numpy
         return json_values(value.tolist())
     return value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Put a file of JSON at `path`, whole or not at all; what is not finite is null.
+
+    Halves of characters become JSON's escapes, which every reader takes.
+    """
+    text = json.dumps(json_values(value), ensure_ascii=False, indent=2, allow_nan=False)
+    write_staged(path, text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 Element = tuple[int, int, object]  # start, end, value

@@ -13,8 +13,7 @@ from typing import Any
 
 from bertsmith import __version__
 from bertsmith.evaluation.proof import baselines, prove
-from bertsmith.files.atomic_file import write_staged
-from bertsmith.files.strict_json import json_values
+from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.runtime.predict_files import write_labeled
@@ -76,10 +75,9 @@ def write_record(making: RecordSource, *, device: str = "cpu") -> dict[str, Any]
         if any(example.target is not None for example in examples):
             sides[name] = prove(predictor.task, examples, predicted).to_json()
             simple[name] = baselines(making.job.task, making.job.train, examples)
-    record = {**_making(making, predictor), **sides, "baselines": simple, **making.more}
-    record = dict(json_values(record))
-    text = json.dumps(record, ensure_ascii=False, indent=1)
-    write_staged(out / RECORD, text.encode("utf-8", "replace") + b"\n")
+    making_of = _making(making, predictor)
+    record = dict(json_values({**making_of, **sides, "baselines": simple, **making.more}))
+    write_json(out / RECORD, record)
     return record
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.errors import DivergedError
-from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.strict_json import write_json
 from bertsmith.training.checkpoints.saving import RESULT
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.averaging import TailAverage
@@ -59,7 +57,7 @@ def finalize(
     journal.sync()
     if run.folder is not None:
         path = run.folder / RESULT
-        on_first(run.execution.ranks, lambda: _write(path, result))
+        on_first(run.execution.ranks, lambda: write_json(path, result))
     return outcome
 
 
@@ -84,7 +82,3 @@ def _result(outcome: Outcome, chosen_at: dict[str, Any], *, rate: float) -> dict
         "average": outcome.average.to_json() if outcome.average else None,
         "best": {**chosen_at, **outcome.best.to_json()} if outcome.best else None,
     }
-
-
-def _write(path: Path, result: dict[str, Any]) -> None:
-    write_staged(path, (json.dumps(result, indent=2) + "\n").encode())

@@ -6,7 +6,6 @@ import errno
 import importlib.util
 import json
 import logging
-import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pydantic import Field
 
 from bertsmith.config import Settings
 from bertsmith.errors import WriteError
+from bertsmith.files.strict_json import json_values
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +47,9 @@ class RunLog:
             raise self._failed(fault, 0) from fault
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Append a line; nan and inf become text, as JSON has neither."""
-        line = json.dumps({"kind": kind, **_plain(values)}, ensure_ascii=False) + "\n"
-        data = line.encode()
+        """Append a line; what is not finite is null."""
+        line = json.dumps(json_values({"kind": kind, **values}), ensure_ascii=False)
+        data = f"{line}\n".encode()
         try:
             done = os.write(self._descriptor, data)
             while done < len(data):
@@ -113,14 +113,3 @@ def _keep(path: Path, step: int) -> int:
                 break
             length += len(raw)
     return length
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _plain(value)
-        if isinstance(value, Mapping)
-        else str(value)
-        if isinstance(value, float) and not math.isfinite(value)
-        else value
-        for key, value in values.items()
-    }

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.files.strict_json import json_values
+from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics import better
@@ -182,9 +182,9 @@ def _put(
     note = {
         "from": member.folder.relative_to(job.folder).as_posix(),
         "because": f"the best {_metric(job, member.figures)} on the development rows",
-        "figures": json_values(member.figures),
+        "figures": member.figures,
     }
-    write_staged(job.folder / CHOSEN, (json.dumps(note, indent=2) + "\n").encode())
+    write_json(job.folder / CHOSEN, note)
 
 
 PREDICTIONS = "predictions.folds.jsonl"

@@ -20,7 +20,7 @@ from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import json_digest
 from bertsmith.files.faults import counted
 from bertsmith.files.folder_lock import FolderLock
-from bertsmith.files.strict_json import json_values
+from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
@@ -266,8 +266,7 @@ def write_result(path: Path, result: TrialResult, key: str) -> None:
         "more": result.more,
         "answers": [one.to_json() for one in result.answers],
     }
-    text = json.dumps(json_values(record), ensure_ascii=False)
-    write_staged(path, text.encode("utf-8", "surrogatepass") + b"\n")
+    write_json(path, record)
 
 
 def read_result(path: Path, name: str, key: str) -> TrialResult | None:
