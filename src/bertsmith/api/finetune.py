@@ -161,22 +161,22 @@ def _executed(
     job = finetune_job(request, splits)
     sections = _survey(job, splits, observer)
     with observer.training() as watch:
-        trained = _trained(request, job, execution, observer, watch)
+        outcome, chosen, several = _trained(request, job, execution, observer, watch)
     first = execution.ranks.is_first
-    if trained.outcome.status == "stopped" or not first:
-        return FinetunedModel(folder=request.out, outcome=trained.outcome, is_first=first)
+    if outcome.status == "stopped" or not first:
+        return FinetunedModel(folder=request.out, outcome=outcome, is_first=first)
     source = RecordSource(
         job=job,
         splits=splits,
-        run=trained.folder,
+        run=chosen,
         precision=execution.precision.name,
         threads=torch.get_num_threads(),
-        more={**sections, **trained.sections},
+        more={**sections, **several},
     )
     record = write_record(source, device=str(execution.device))
     report = write_finetune_report(job.folder, record)
     write_staged(job.folder / CARD, model_card(record, name=job.folder.name).encode())
-    return FinetunedModel(folder=job.folder, outcome=trained.outcome, record=record, report=report)
+    return FinetunedModel(folder=job.folder, outcome=outcome, record=record, report=report)
 
 
 def read_rows(
@@ -237,25 +237,16 @@ def _survey(job: FinetuneJob, splits: Splits, observer: Observer) -> dict[str, A
     return {"survey": findings.to_json(), "lengths": table.to_json(lengths.max_length)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trained:
-    """How training ended, the folder of the chosen run, and what several runs add to the record."""
-
-    outcome: Outcome
-    folder: Path
-    sections: Mapping[str, Any] = field(default_factory=dict)
-
-
 def _trained(
     request: FinetuneRequest,
     job: FinetuneJob,
     execution: Execution,
     observer: Observer,
     watch: Any,
-) -> _Trained:
+) -> tuple[Outcome, Path, dict[str, Any]]:
+    """How training ended, the folder of the chosen run, and what several runs add to the record."""
     if request.folds is None and request.seeds == 1:
-        outcome = training.finetune(job, execution=execution, watch=watch).outcome
-        return _Trained(outcome=outcome, folder=job.folder)
+        return training.finetune(job, execution=execution, watch=watch).outcome, job.folder, {}
     how: dict[str, Any] = {"execution": execution, "watch": watch, "notice": observer.note}
     if request.folds is not None:
         column = request.spec.group
@@ -264,7 +255,6 @@ def _trained(
     else:
         first = job.recipe.run.seed
         many = finetune_seeds(job, range(first, first + request.seeds), **how)
-    outcome = many.outcome
     if many.best is None:
-        return _Trained(outcome=outcome, folder=job.folder)
-    return _Trained(outcome=outcome, folder=many.best.folder, sections=many.to_json())
+        return many.outcome, job.folder, {}
+    return many.outcome, many.best.folder, many.to_json()

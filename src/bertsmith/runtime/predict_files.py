@@ -287,12 +287,15 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def write_labeled(
-    path: Path, examples: Iterable[Example], predictions: Iterable[Prediction]
+    path: Path,
+    examples: Sequence[Example],
+    predictions: Sequence[Prediction],
+    folds: Sequence[int] = (),
 ) -> None:
-    """Write file, line, id, texts, truth and prediction of each row, atomically."""
+    """Write file, line, id, texts, truth, fold and prediction of each row, atomically."""
     with StagedFile(path) as file:
-        for example, prediction in zip(examples, predictions, strict=True):
-            row = {
+        for number, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+            row: dict[str, Any] = {
                 "file": Path(example.source).name,
                 "line": example.line,
                 "id": example.id,
@@ -300,6 +303,8 @@ def write_labeled(
             }
             if example.target is not None:
                 row["truth"] = target_value(example.target)
+            if folds:
+                row["fold"] = folds[number]
             whole = {**row, **_values(prediction)}
             line = json.dumps(whole, ensure_ascii=False).translate(LINE_BREAKS)
             file.write(line.encode("utf-8", "replace") + b"\n")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
-from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values, write_json
-from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
+from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.runtime.predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.columns import meta_tables
@@ -274,18 +272,8 @@ def _with_rows(
         held_out |= dict(zip(numbers, predicted, strict=True))
     every = [held_out[n] for n in range(len(job.train))]
     task = predictor.task
-    on_first(execution.ranks, lambda: _write(job.folder / PREDICTIONS, job.train, whose, every))
+    path = job.folder / PREDICTIONS
+    on_first(execution.ranks, lambda: write_labeled(path, job.train, every, whose))
     best = next(one for one in members if many.best and one.number == many.best.number)
     whole = score(task, job.train, every)
     return replace(many, members=tuple(members), best=best, whole=whole)
-
-
-def _write(
-    path: Path, rows: Sequence[Example], whose: Sequence[int], predicted: Sequence[Prediction]
-) -> None:
-    def lines() -> Iterator[str]:
-        for row, fold, one in zip(rows, whose, predicted, strict=True):
-            origin = {"source": row.source, "line": row.line, "id": row.id, "fold": fold}
-            yield json.dumps({**origin, **one.to_json()}, ensure_ascii=False) + "\n"
-
-    write_staged(path, "".join(lines()).encode("utf-8", "surrogatepass"))
