@@ -37,9 +37,10 @@ class UnreadableLineError(BadRowError):
         self.raw = raw
 
 
-def counted(number: int, noun: str, several: str | None = None) -> str:
+def counted(number: float, noun: str, several: str | None = None) -> str:
     """A number with its noun, "1 row" or "2 rows"; `several` is the plural if it is another."""
-    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+    digits = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{digits} {noun if number == 1 else several or noun + 's'}"
 
 
 def shown(value: object) -> str:

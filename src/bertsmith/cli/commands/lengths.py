@@ -140,7 +140,6 @@ def _nothing(limit: int) -> str:
 def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
     """Which run is best, as JSON and as lines."""
     from bertsmith.files.faults import counted
-    from bertsmith.report.finetune.overview import epoch_count
     from bertsmith.training.finetune.finetune import job_task
     from bertsmith.training.studies.lengths import verdict
 
@@ -155,7 +154,9 @@ def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, 
         **result.to_json(),
     }
     head = f"max length {limit}, {counted(len(job.train), 'training row')}, "
-    head += f"{epoch_count(recipe.plan.epochs)}; metrics of {counted(len(job.dev), 'dev row')}:"
+    head += (
+        f"{counted(recipe.plan.epochs, 'epoch')}; metrics of {counted(len(job.dev), 'dev row')}:"
+    )
     return record, ["", head, *_table(job.task, tried, result), *result.words()]
 
 

@@ -14,7 +14,6 @@ from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import (
     BEATEN,
     baseline_title,
-    epoch_count,
     is_beaten,
     only_here,
 )
@@ -77,7 +76,7 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
 
 
 def _made(out: Path, training: Mapping[str, Any]) -> str:
-    parts = [epoch_count(training["epochs"])]
+    parts = [counted(training["epochs"], "epoch")]
     if training.get("steps"):
         parts.append(counted(training["steps"], "step"))
     if training.get("rate"):
