@@ -41,21 +41,21 @@ def cached_backward(
     model: SentenceModel, batch: SentenceBatch, step: StepGradients, *, ranks: Ranks, part: str
 ) -> None:
     """Accumulate the gradients of a batch, and record its loss."""
-    batch = batch.to(step.device)
+    batch = batch.to(step.execution.device)
     states = []
     parts = []
     with torch.no_grad():
         for chunk in batch.chunks:
-            states.append(RandomState(step.device))
-            with step.precision():
+            states.append(RandomState(step.execution.device))
+            with step.execution.precision.context():
                 parts.append(model(chunk).float())
-    after = RandomState(step.device)
-    texts = torch.cat(parts) if parts else torch.zeros(0, model.width, device=step.device)
+    after = RandomState(step.execution.device)
+    texts = torch.cat(parts) if parts else torch.zeros(0, model.width, device=step.execution.device)
     gradients = _vector_gradients(model, batch, texts, step, ranks=ranks, part=part)
     done = 0
     for chunk, state in zip(batch.chunks, states, strict=True):
         state.restore()
-        with step.precision():
+        with step.execution.precision.context():
             vectors = model(chunk)
         own = gradients[done : done + len(vectors)]
         torch.autograd.backward(vectors, own.to(vectors.dtype))
