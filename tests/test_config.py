@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as limits
 from hypothesis import strategies as st
 from pydantic import Field
 
@@ -147,6 +148,7 @@ def test_a_file_that_is_no_toml_is_named(tmp_path, content, said) -> None:
     assert str(path) in str(caught.value)
 
 
+@limits(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # says how busy it is
 @given(
     st.builds(
         Whole,
