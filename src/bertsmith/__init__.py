@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from bertsmith.api.sentences import TrainedSentences as TrainedSentences
     from bertsmith.api.sentences import evaluate_sentences as evaluate_sentences
     from bertsmith.api.sentences import train_sentences as train_sentences
+    from bertsmith.api.vectors import flow_vectors as flow_vectors
+    from bertsmith.api.vectors import static_vectors as static_vectors
+    from bertsmith.api.vectors import tune_vectors as tune_vectors
+    from bertsmith.api.vectors import whiten_vectors as whiten_vectors
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
@@ -58,6 +62,12 @@ _MODULES = {
         "evaluate_sentences",
         "train_sentences",
     ),
+    "bertsmith.api.vectors": (
+        "flow_vectors",
+        "static_vectors",
+        "tune_vectors",
+        "whiten_vectors",
+    ),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
@@ -89,6 +99,7 @@ __all__ = [
     "evaluate",
     "evaluate_sentences",
     "finetune",
+    "flow_vectors",
     "load",
     "load_model",
     "nearest",
@@ -96,7 +107,10 @@ __all__ = [
     "pretrain",
     "search",
     "similar_pairs",
+    "static_vectors",
     "train_sentences",
+    "tune_vectors",
+    "whiten_vectors",
 ]
 
 

@@ -16,6 +16,10 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.static import load_static, save_static
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
+from bertsmith.sentences.correct.flow import FlowSettings, fit_flow
+from bertsmith.sentences.correct.folder import save_with
+from bertsmith.sentences.correct.moments import moments_of
+from bertsmith.sentences.correct.whitening import whitening
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
@@ -135,3 +139,25 @@ def test_arguments_of_encode(options: dict[str, int], peer: dict[str, int], tmp_
     np.testing.assert_allclose(model.encode(TEXTS, **options), expected, atol=1e-5)
     streamed = np.concatenate(list(model.encode_stream(iter(TEXTS), **options)))
     np.testing.assert_allclose(streamed, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("correction", ["whitening", "flow"])
+def test_corrected_vectors_are_those_of_float64(correction: str, tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    table = torch.randn(tokenizer.vocab_size, 16, generator=torch.Generator().manual_seed(0))
+    save_static(table, tokenizer, tmp_path / "m", settings=SentenceSettings())
+    random = np.random.default_rng(0)
+    texts = [" ".join(random.choice(list("abcdefghijklm"), 6)) for _ in range(300)]
+    vectors = bertsmith.load(tmp_path / "m").encode(texts)
+    if correction == "whitening":
+        found = whitening(moments_of([vectors], 16), 9)
+        layers, exact = (found.layer(),), found(vectors)
+    else:
+        flow = fit_flow([vectors], 16, FlowSettings(epochs=3, hidden=6, keep=9)).flow
+        layers, exact = flow.layers(), flow(torch.from_numpy(vectors).double()).numpy()
+    save_with(tmp_path / "m", SentenceSettings(dense=layers, normalize=True), tmp_path / "c")
+    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
+    ours = bertsmith.load(tmp_path / "c").encode(texts)
+    peer = sentence_transformers.SentenceTransformer(str(tmp_path / "c"), device="cpu")
+    np.testing.assert_allclose(ours, exact, atol=1e-5)
+    np.testing.assert_allclose(peer.encode(texts), exact, atol=1e-5)

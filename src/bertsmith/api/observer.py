@@ -51,6 +51,11 @@ class Observer:
         """Entered while a model predicts; gives what is called with the number of rows done."""
         yield lambda done: None
 
+    @contextmanager
+    def counting(self, title: str) -> Iterator[Counter]:
+        """Entered while work of unknown length is done; gives what is called with the count."""
+        yield lambda done: None
+
 
 @contextmanager
 def executing(

@@ -77,7 +77,8 @@ COMMANDS = {
         "Compare poolings and layers on labeled rows.",
     ),
     "sentences": Entry(
-        "bertsmith.cli.commands.sentences.app:app", "Train and evaluate sentence vectors."
+        "bertsmith.cli.commands.sentences.app:app",
+        "Train, correct, choose and evaluate sentence vectors.",
     ),
     "glue": Entry(
         "bertsmith.cli.commands.glue:glue", "Fine-tune on every data set of GLUE and CLUE."

@@ -48,3 +48,9 @@ class ConsoleObserver(Observer):
         """A progress bar on a terminal, lines elsewhere."""
         with meter(title, quiet=self._quiet) as shown:
             yield lambda done: shown(done, done / rows)
+
+    @contextmanager
+    def counting(self, title: str) -> Iterator[Counter]:
+        """A count on a terminal, lines elsewhere."""
+        with meter(title, quiet=self._quiet) as shown:
+            yield lambda done: shown(done, None)

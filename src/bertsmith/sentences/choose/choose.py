@@ -22,6 +22,7 @@ from bertsmith.sentences.pair_measure import ScoredPairs
 
 Progress = Callable[[str, int, int], None]  # what is done, how far, of how many
 POOLINGS: tuple[PoolingKind, ...] = ("mean", "first", "max")
+ENCODED = "texts encoded"
 SHOWN = 12  # candidates with an interval of their own
 
 
@@ -85,7 +86,7 @@ def tune(
     poolings = tuple(dict.fromkeys([*single_pooling(own), *settings.poolings]))
 
     def encoded(done: int) -> None:
-        progress("texts encoded", done, len(every))
+        progress(ENCODED, done, len(every))
 
     with layer_vectors(model.host, model, every, poolings, progress=encoded) as kept:
         trial = _Trial(kept, pairs, slice(count, None) if len(texts) else slice(0, count))

@@ -11,7 +11,7 @@ import numpy as np
 from bertsmith.models.sentence_spec import PoolingKind
 from bertsmith.runtime.loading import LoadedModel
 from bertsmith.sentences.choose.candidates import Candidate, bases, dimensions
-from bertsmith.sentences.choose.choose import Progress, TuneSettings, single_pooling
+from bertsmith.sentences.choose.choose import ENCODED, Progress, TuneSettings, single_pooling
 from bertsmith.sentences.choose.hints import Hints, hints
 from bertsmith.sentences.choose.layer_vectors import LayerVectors, layer_vectors
 from bertsmith.sentences.correct.moments import AnyVectors, moments_of
@@ -51,7 +51,7 @@ def tune_without_labels(
 
         def encoded(number: int, *, dropout: bool) -> LayerVectors:
             def shown(done: int) -> None:
-                progress("texts encoded", number * len(distinct) + done, passes * len(distinct))
+                progress(ENCODED, number * len(distinct) + done, passes * len(distinct))
 
             return files.enter_context(
                 layer_vectors(

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from bertsmith.errors import ConfigError
+from bertsmith.files.faults import counted
 from bertsmith.metrics.arrays import Floats
 from bertsmith.models.sentence_spec import DenseLayer
 from bertsmith.sentences.correct.moments import AnyVectors, Moments
@@ -72,7 +73,8 @@ def check_keep(found: Principal, keep: int | None, *, what: str = "whitening") -
             f"has rank {found.rank}; give more texts, or keep at most {found.rank} dimensions"
         )
     if keep is not None and keep > found.rank:
-        why = f"of {found.texts:,} texts" if few else f"({found.dead} directions have no variance)"
+        dead = counted(found.dead, "direction")
+        why = f"of {found.texts:,} texts" if few else f"without {dead} of no variance"
         raise ConfigError(
             f"{keep} dimensions cannot be kept: the covariance {why} has rank {found.rank}; the "
             f"largest number to keep is {found.rank}"

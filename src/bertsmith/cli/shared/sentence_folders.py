@@ -1,0 +1,120 @@
+"""What the commands that make sentence folders share: texts, pairs, output, lines of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertsmith.cli.shared.data_options import (
+    Delimiter,
+    Encoding,
+    Form,
+    Header,
+    OnError,
+    Quoting,
+    Text,
+    TextOptions,
+    open_texts,
+)
+from bertsmith.cli.shared.options import DATA, OUTPUT, Device, Precision, Threads, option
+from bertsmith.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bertsmith.api.sentence_folders import FolderJob
+    from bertsmith.sentences.pair_measure import Change
+
+TextsArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TEXTS",
+        help="Texts to fit on, without labels: any file that `embed` reads; several text columns "
+        "by --text 1 --text 2; - is stdin.",
+    ),
+]
+OutFolder = Annotated[Path, option(OUTPUT, "--out", "Folder of the new model.", metavar="DIR")]
+Overwrite = Annotated[bool, option(OUTPUT, "--overwrite", "Replace a model folder at --out.")]
+PairsFile = Annotated[
+    Path | None,
+    option(
+        DATA,
+        "--pairs",
+        "Pairs with scores or labels of your own: prints whether the new vectors are better.",
+        metavar="FILE",
+    ),
+]
+PositiveLabel = Annotated[
+    str | None, option(DATA, "--positive", "Label of pairs that mean the same, if not obvious.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderOptions:
+    """Where a new folder goes, what it is judged on and how it is computed."""
+
+    pairs: PairsFile = None
+    positive: PositiveLabel = None
+    overwrite: Overwrite = False
+    device: Device = "cpu"
+    precision: Precision = "fp32"
+    threads: Threads = None
+
+    def job(self, model: str, out: Path) -> FolderJob:
+        """The job of these options."""
+        from bertsmith.api.sentence_folders import FolderJob, PairFile
+
+        pairs = None
+        if self.pairs is not None:
+            pairs = PairFile(path=self.pairs, positive=self.positive)
+        return FolderJob(
+            model=model,
+            out=out,
+            pairs=pairs,
+            overwrite=self.overwrite,
+            device=self.device,
+            precision=self.precision,
+            threads=self.threads,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyTextOptions:
+    """How a file of texts in one or several columns is read."""
+
+    text: Text = None
+    format: Form = None
+    header: Header = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    on_error: OnError = "stop"
+    quoting: Quoting = None
+
+    def stream(self, source: str, *, quiet: bool) -> Iterator[str]:
+        """The texts of each column in turn, as a stream."""
+        columns: Sequence[str | None] = self.text or [None]
+        if source == "-" and len(columns) > 1:
+            raise ConfigError("standard input cannot be read twice; save it to a file")
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "text"}
+        for column in columns:
+            with open_texts(source, TextOptions(text=column, **given), quiet=quiet) as texts:
+                yield from texts
+
+
+def change_line(change: Change | None) -> list[str]:
+    """What became of the measure on the user's pairs."""
+    if change is None:
+        return []
+    moved = change.difference
+    return [
+        f"{change.measure} on {change.pairs:,} pairs: {change.before:.4f} -> {change.after:.4f} "
+        f"({moved.value:+.4f}, 95 % interval {moved.low:+.4f} to {moved.high:+.4f}): it "
+        f"{change.verdict}"
+    ]
+
+
+def change_record(change: Change | None) -> dict[str, Any] | None:
+    """The same as plain values."""
+    return None if change is None else {**asdict(change), "verdict": change.verdict}
