@@ -69,7 +69,7 @@ class SentencePlan(Settings):
     steps: Count | None = None
     budget: Seconds | None = None
     batch: Count = 64  # rows per step
-    micro_tokens: Count = 4_096  # tokens of a pass; a larger batch needs no more memory
+    micro_tokens: Count = 2_048  # tokens of a pass; a larger batch needs no more memory
     warmup: Share = 0.1
     evaluations: Count = 10  # of the dev rows during training
     evaluate_every: Count = 50  # steps between them where a time limits training

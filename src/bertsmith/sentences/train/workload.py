@@ -169,7 +169,7 @@ class SentenceWorkload(Workload):
     def _whole(self, every: Numbers, own: Numbers, start: int) -> SentenceBatch:
         texts = self._data.rows[own]
         flat = texts.reshape(-1)
-        order = list(pack(self._lengths[flat], self._micro_tokens)) if len(flat) else []
+        order = self._chunked(self._lengths[flat]) if len(flat) else []
         place = np.empty(len(flat), dtype=np.int64)
         place[[text for part in order for text in part]] = np.arange(len(flat))
         return SentenceBatch(
@@ -179,6 +179,13 @@ class SentenceWorkload(Workload):
             keys=torch.from_numpy(self._data.rows[every]),
             start=start,
         )
+
+    def _chunked(self, lengths: Numbers) -> list[list[int]]:
+        """Which texts pass the encoder together: all at once if they fit."""
+        if lengths.sum() <= self._micro_tokens:
+            return list(pack(lengths, self._micro_tokens))
+        # Half as large: chunks of many shapes fragment the heap, by a third of the peak of one.
+        return list(pack(lengths, max(1, self._micro_tokens // 2)))
 
     def _targets(self, numbers: Numbers) -> Tensor | None:
         targets = self._data.targets
