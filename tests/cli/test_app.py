@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import re
@@ -165,6 +166,38 @@ def test_other_errors_are_short_and_point_at_debug(capsys, monkeypatch) -> None:
     assert "Traceback" not in shown
     assert run("--debug", "planted") == 70
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "part"),
+    [
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", "/no/where"),
+            74,
+            "/no/where: no such file",
+        ),
+        (OSError(errno.EROFS, "Read-only file system", "/ro/x"), 74, "/ro/x: read-only"),
+        (OSError(errno.ENOSPC, "No space left on device"), 74, "no space left"),
+        (ValueError("embedded null byte"), 2, "NUL character"),
+        (MemoryError(), 71, "not enough memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 71, "not enough memory"),
+    ],
+    ids=str,
+)
+def test_a_fault_of_the_system_is_no_bug(capsys, monkeypatch, error, code, part) -> None:
+    plant(monkeypatch, failing(error))
+    assert run("planted") == code
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: ")
+    assert part in shown
+    assert "this is a bug" not in shown
+
+
+def test_a_pipe_that_breaks_within_a_command_ends_with_141(capsys, monkeypatch) -> None:
+    plant(monkeypatch, failing(BrokenPipeError(errno.EPIPE, "Broken pipe")))
+    monkeypatch.setattr("bertsmith.cli.app.silence_stdout", lambda: None)
+    assert run("planted") == 141
+    assert capsys.readouterr().err == ""
 
 
 def test_an_interrupt_ends_with_130(capsys, monkeypatch) -> None:

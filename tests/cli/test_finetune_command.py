@@ -194,7 +194,7 @@ def test_mistakes_leave_nothing_behind(
         ((data, *usual, "--format", "lines"), "only predict supports it"),
         ((data, "--model", "no-such-model", "--out", out), "no-such-model"),
         ((data, *usual, "--seeds", "2", "--folds", "2"), "not both"),
-        ((data, *usual, "--device", "nonsense"), "cannot be used here"),
+        ((data, *usual, "--device", "nonsense"), "is not a device"),
     ):
         assert run("finetune", *arguments) == 2, arguments
         assert said in capsys.readouterr().err

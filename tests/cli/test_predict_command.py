@@ -131,7 +131,7 @@ def test_mistakes_are_named(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFi
     for arguments, said in (
         ((tiny, tmp_path / "none.tsv"), "there is no such file"),
         ((tiny, tmp_path / "in.tsv", "--out", tmp_path / "out.xlsx"), ".jsonl, .csv or .tsv"),
-        ((tiny, "a text", "--out", tmp_path / "out.csv"), "--out needs one"),
+        ((tiny, "a text", "--out", tmp_path / "out.csv"), "--out is for files"),
         ((tiny,), "give a fine-tuned model folder, and a file"),
         ((tiny, tmp_path), "is a folder"),
         (("all-MiniLM-L6-v2", "a text"), "was not fine-tuned"),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import errno
 import importlib
 import io
-import os
 import signal
 import sys
 import traceback
@@ -15,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from bertsmith.cli.shared.console import write_lines, write_remarks
-from bertsmith.errors import BertsmithError, WriteError
+from bertsmith.cli.shared.last_resort import complete_streams, explained, silence_stdout
 
 if TYPE_CHECKING:
     import typer
@@ -126,24 +124,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if debug:
         rest = rest[1:]
     try:
+        complete_streams()
         code = _run(rest, debug=debug)
         sys.stdout.flush()
     except BrokenPipeError:
-        _silence_stdout()
+        silence_stdout()
         code = 141  # what a shell reports for a process ended by SIGPIPE
-    except BertsmithError as error:
-        code = _report(str(error), error, debug=debug, exit_code=error.exit_code)
     except KeyboardInterrupt:
         code = _interrupted()
-    except OSError as error:  # of the system: a full disk, no permission, too many open files
-        code = _report(_system_fault(error), error, debug=debug, exit_code=WriteError.exit_code)
-        _keep_stdout_flushable()
-    except Exception as error:  # the last line of defense: a message, not a page of frames
-        message = f"{type(error).__name__}: {error}"
-        if not debug:
-            message += "\nthis is a bug or a broken installation; "
-            message += "`bertsmith --debug COMMAND ...` shows where it happened"
-        code = _report(message, error, debug=debug, exit_code=70)
+    except Exception as error:
+        if debug:
+            write_remarks(["".join(traceback.format_exception(error)).rstrip()])
+        message, code = explained(error)
+        write_remarks([f"error: {message}"])
     _leave(code)
 
 
@@ -174,6 +167,8 @@ def _run(rest: list[str], *, debug: bool) -> int:
     try:
         load_command(name)(after)
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None  # typer turns it into 1
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         return _interrupted() if code == 130 else code
     return 0
@@ -254,42 +249,9 @@ def _not_a_command(name: str) -> str:
     return f"error: no {kind} is called {name!r}; {hint}"
 
 
-def _report(message: str, error: Exception, *, debug: bool, exit_code: int) -> int:
-    if debug:
-        write_remarks(["".join(traceback.format_exception(error)).rstrip()])
-    write_remarks([f"error: {message}"])
-    return exit_code
-
-
-def _system_fault(error: OSError) -> str:
-    """What the system refused, where, and the way out."""
-    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
-    ways = {
-        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "free some space or give another disk",
-        (errno.EACCES, errno.EPERM, errno.EROFS): "give a place that you may write to",
-        (errno.EMFILE, errno.ENFILE): "raise the limit of open files (ulimit -n)",
-    }
-    usual = "check the path and the disk; `bertsmith --debug COMMAND ...` shows where it happened"
-    way = next((way for codes, way in ways.items() if error.errno in codes), usual)
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
-    return f"{' to '.join(names) or 'reading or writing'}: {reason}; {way}"
-
-
 def _interrupted() -> int:
     write_remarks(["interrupted"])
     return 130
-
-
-def _keep_stdout_flushable() -> None:
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        _silence_stdout()
-
-
-def _silence_stdout() -> None:
-    # The interpreter flushes stdout once more at exit; give it a place where that succeeds.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warnings(*, debug: bool) -> None:

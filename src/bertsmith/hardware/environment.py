@@ -14,6 +14,8 @@ from bertsmith.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
+MOST_THREADS = 1024  # or processes; starting more of them fails, or takes the machine down
+
 # Variables that change which machine code torch runs, hence the findings of probes.
 CODE_PATH_VARIABLES = (
     "ATEN_CPU_CAPABILITY",
@@ -75,8 +77,10 @@ def thread_count() -> int:
     value = os.environ.get("BERTSMITH_THREADS", "").strip()
     if not value:
         return processors()
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 4096:
-        raise ConfigError(f"BERTSMITH_THREADS is {value!r}; it must be a whole number from 1 up")
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= MOST_THREADS:
+        raise ConfigError(
+            f"BERTSMITH_THREADS is {value!r}; give a whole number from 1 to {MOST_THREADS}"
+        )
     return int(value)
 
 

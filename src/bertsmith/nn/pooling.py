@@ -63,7 +63,9 @@ def pool(name: str, rows: Tensor, lengths: Sequence[int]) -> Tensor:
     if sum(lengths) != len(rows):
         raise TextError(f"the lengths add up to {sum(lengths)}, but there are {len(rows)} rows")
     if min(lengths, default=1) < 1:
-        raise TextError(f"text {list(lengths).index(0)} has no rows to pool")
+        raise TextError(
+            f"text {list(lengths).index(0)} has no tokens, hence no vector; leave it out"
+        )
     sizes = torch.tensor(lengths, dtype=torch.long, device=rows.device)
     return POOLINGS[name](rows, sizes)
 

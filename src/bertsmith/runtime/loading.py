@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Self
 
 import torch
 
-from bertsmith.errors import FolderError, HardwareError, check_type, unknown
+from bertsmith.errors import FolderError, check_type, unknown
 from bertsmith.folders import read
 from bertsmith.folders.read import ModelFolder
 from bertsmith.folders.static import is_static, load_static
+from bertsmith.hardware.devices import torch_device
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.runtime.embedder import Embedder
 from bertsmith.runtime.host import Host
@@ -135,7 +136,7 @@ def load(
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
     check_type("threads", threads, int, NoneType)
-    where = _device(device)
+    where = torch_device(device)
     if is_static(name):
         static = load_static(name, device=str(where))
         table = TableVectors(static.table, static.tokenizer)
@@ -164,7 +165,7 @@ def load_model(
     packed rows (T, D); `want=Want(layers=True)` keeps those of every layer.
     """
     check_type("dtype", dtype, torch.dtype, NoneType)
-    loaded = read.load_model(name, device=str(_device(device)), dtype=dtype)
+    loaded = read.load_model(name, device=str(torch_device(device)), dtype=dtype)
     return loaded.model.eval(), loaded.tokenizer
 
 
@@ -174,21 +175,3 @@ def predict(
     """Predictions of a fine-tuned folder for texts, or tuples of fields."""
     with load(name, device=device, precision=precision) as model:
         return model.predict(rows)
-
-
-def _device(name: str) -> torch.device:
-    check_type("device", name, str)
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise HardwareError(f"{name!r} is not a device; try cpu, cuda or cuda:1") from error
-    backends = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "xpu": hasattr(torch, "xpu") and torch.xpu.is_available(),
-    }
-    if not backends.get(device.type, False):
-        there = ", ".join(kind for kind, available in backends.items() if available)
-        raise HardwareError(f"there is no {device.type} device here; there is: {there}")
-    return device

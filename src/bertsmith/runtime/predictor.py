@@ -18,6 +18,7 @@ from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMism
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import HEAD, read_data, read_task, read_task_head
 from bertsmith.folders.read import ModelFolder, load_model
+from bertsmith.hardware.devices import torch_device
 from bertsmith.labeled.example import Example
 from bertsmith.models.build import Model
 from bertsmith.nn.inputs import SEGMENTS
@@ -234,11 +235,12 @@ def load_predictor(
     notice: Notice = log.info,
 ) -> ModelPredictor:
     """The predictor of a fine-tuned folder, exact unless another precision is given."""
-    loaded = load_model(name, device=device)
+    where = torch_device(device)
+    loaded = load_model(name, device=str(where))
     host = Host(
         loaded.model,
         loaded.tokenizer,
-        device=device,
+        device=where,
         precision=precision,
         threads=threads,
         notice=notice,

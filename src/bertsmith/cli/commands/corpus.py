@@ -23,6 +23,7 @@ from bertsmith.cli.shared.options import (
     spread,
 )
 from bertsmith.errors import ConfigError, InputFileError, WriteError
+from bertsmith.hardware.environment import MOST_THREADS
 
 if TYPE_CHECKING:
     from bertsmith.corpus.shards import Corpus
@@ -69,7 +70,8 @@ CorpusSegmenter = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, option(COMPUTE, "--workers", "Processes; one per core if unset.", min=1)
+    int | None,
+    option(COMPUTE, "--workers", "Processes; one per core if unset.", min=1, max=MOST_THREADS),
 ]
 Top = Annotated[int, option(OUTPUT, "--top", "Maximum number of words.", min=1)]
 MinCount = Annotated[int, option(OUTPUT, "--min-count", "Minimum frequency of a word.", min=1)]
@@ -223,8 +225,10 @@ def advise(
             corpus.require_vocabulary(TokenizerChoice(model=model).load(), model)
         counts = count_words(corpus)
     else:
-        tokenizer = TokenizerChoice(model=model).load()
         sources: Sequence[CorpusSource] = find_sources(_paths(files), _settings(reading))
+        if model is None:
+            raise ConfigError(f"{files[0]} is no corpus folder; for files of text, give --model")
+        tokenizer = TokenizerChoice(model=model).load()
         counts = count_words_of_files(sources, tokenizer, on_error=reading.on_error)
     advice = find(counts, tokenizer, top=top, min_count=min_count)
     if out is not None:

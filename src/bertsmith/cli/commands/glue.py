@@ -89,7 +89,8 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
     else:
         write_lines(_lines(record))
     if done.failed:
-        raise typer.Exit(1)
+        reasons = "; ".join(f"{name}: {_first(why)}" for name, why in done.failed.items())
+        raise InputFileError(f"{len(done.failed)} of {len(runs)} data sets failed: {reasons}")
 
 
 def _wanted(sets: AvailableSets, only: Sequence[str], data: Path) -> list[str]:

@@ -83,7 +83,9 @@ def predict(
     elif not pair and is_data_file(given):
         _file(predictor, folder, path, reading.spec(rows), reading.on_error, out, quiet=quiet)
     elif out is not None:
-        raise InputFileError(f"{given}: there is no such file, and --out needs one")
+        raise InputFileError(
+            f"{given} is read as a text{' because of --pair' if pair else ''}; --out is for files"
+        )
     else:
         _one(predictor, (given, *(pair or ())), as_json=as_json)
 

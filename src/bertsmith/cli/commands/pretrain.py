@@ -26,6 +26,7 @@ from bertsmith.cli.shared.options import (
     spread,
 )
 from bertsmith.errors import ConfigError
+from bertsmith.hardware.environment import MOST_THREADS
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
@@ -64,7 +65,8 @@ Budget = Annotated[
     ),
 ]
 Devices = Annotated[
-    int | None, option(COMPUTE, "--devices", "Number of data-parallel processes.", min=1)
+    int | None,
+    option(COMPUTE, "--devices", "Number of data-parallel processes.", min=1, max=MOST_THREADS),
 ]
 Verify = Annotated[
     bool,

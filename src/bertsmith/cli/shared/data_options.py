@@ -257,7 +257,7 @@ def is_data_file(given: str) -> bool:
     try:
         path = Path(given)
         if path.is_dir():
-            raise InputFileError(f"{given} is a folder; give a file, or a text")
+            raise InputFileError(f"{path} is a folder; give a file, or a text")
         if path.exists():
             return True
     except (OSError, ValueError):  # too long, or with a null character: no name of a file

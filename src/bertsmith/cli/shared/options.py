@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
+from bertsmith.hardware.environment import MOST_THREADS
+
 MODEL, DATA, TRAINING, COMPUTE, OUTPUT, RARE_DATA = PANELS = (
     "Model",
     "Data",
@@ -119,7 +121,8 @@ TrainingPrecision = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, option(COMPUTE, "--threads", "CPU threads; all cores if unset.", min=1)
+    int | None,
+    option(COMPUTE, "--threads", "CPU threads; all cores if unset.", min=1, max=MOST_THREADS),
 ]
 Device = Annotated[str, option(COMPUTE, "--device", "cpu, cuda, cuda:1, mps.")]
 TrainingDevice = Annotated[

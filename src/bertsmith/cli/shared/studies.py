@@ -14,6 +14,7 @@ import typer
 from bertsmith.cli.shared.console import write_remarks
 from bertsmith.cli.shared.options import DevFile, DevRows, StudyFolder, TrainRows, TrialEpochs
 from bertsmith.cli.shared.recipe_options import RecipeOptions
+from bertsmith.errors import InputFileError
 
 if TYPE_CHECKING:
     from bertsmith.api.finetune import FinetuneRequest
@@ -89,7 +90,7 @@ class Study:
                 write_remarks([stopped_line(done.stopped)])
             raise typer.Exit(done.stopped.exit_code)
         if not ranks.is_first:
-            raise typer.Exit(1 if done.failed else 0)
+            raise typer.Exit(InputFileError.exit_code if done.failed else 0)
         return done
 
 

@@ -14,8 +14,9 @@ import torch
 from pydantic import Field
 from torch import distributed, nn
 
-from bertsmith.errors import HardwareError
 from bertsmith.files.safe_folder import Folder
+from bertsmith.hardware.devices import torch_device
+from bertsmith.hardware.environment import MOST_THREADS
 from bertsmith.nn.block import Block
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_manifest
@@ -25,7 +26,7 @@ from bertsmith.training.execution.stop import StopRequest
 
 log = logging.getLogger(__name__)
 
-Count = Annotated[int, Field(ge=1)]
+Some = Annotated[int, Field(ge=1, le=MOST_THREADS)]
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4  # from malloc.h of glibc
 _NEVER = 2**31 - 1
 _PAD = 64 << 20
@@ -36,8 +37,8 @@ class RunSettings(RankSettings):
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     precision: Wanted = "auto"
-    threads: Count | None = None
-    devices: Count = 1
+    threads: Some | None = None
+    devices: Some = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ def choose_execution(
 
     `device` names another device than that.
     """
-    where = _default_device() if device is None else _named_device(device)
+    where = _default_device() if device is None else torch_device(device)
     precision = choose_precision(
         settings.precision, where, before=None if out is None else recorded_path(out)
     )
@@ -87,16 +88,6 @@ def _default_device() -> torch.device:
         local = distributed.get_node_local_rank() if is_one_of_many() else 0
         device = torch.device("cuda", local)
         torch.cuda.set_device(device)
-    return device
-
-
-def _named_device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as fault:
-        reason = str(fault).partition("\n")[0]
-        raise HardwareError(f"{name!r} cannot be used here: {reason}; try cpu or cuda") from fault
     return device
 
 
