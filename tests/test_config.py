@@ -191,3 +191,8 @@ def test_another_kind_of_table_replaces_the_old_one_whole() -> None:
         "lr": 2.0,
         "name": "lamb",
     }
+
+
+def test_a_number_that_no_compiled_code_takes_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"steps is 9{20}; that number is too large"):
+        read("steps = 99999999999999999999")

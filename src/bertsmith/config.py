@@ -152,6 +152,8 @@ def validated(kind: type[S], tree: Mapping[str, Any], source: str) -> S:
     for path, value in _leaves(tree):
         if isinstance(value, date | datetime | time):
             raise ConfigError(f"{source}: {path} is the date {value}; no setting is one")
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise ConfigError(f"{source}: {path} is {value}; that number is too large")
     try:
         # By way of JSON, strict means strict but arrays may be tuples and strings may be paths.
         return kind.model_validate_json(json.dumps(tree))

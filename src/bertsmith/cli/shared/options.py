@@ -11,7 +11,10 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
+from bertsmith.errors import ConfigError
 from bertsmith.hardware.environment import MOST_THREADS
+
+LARGEST = 2**63  # what compiled code takes for a number
 
 MODEL, DATA, TRAINING, COMPUTE, OUTPUT, RARE_DATA = PANELS = (
     "Model",
@@ -170,6 +173,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**values: Any) -> None:  # typer calls by name, whatever the names are
+        for name, value in values.items():
+            if isinstance(value, int) and abs(value) >= LARGEST:
+                raise ConfigError(f"--{name.replace('_', '-')} {value}: the number is too large")
         for name, group in groups.items():
             values[name] = group(**{one.name: values.pop(one.name) for one in fields(group)})
         command(**values)
