@@ -68,10 +68,13 @@ bench: $(BENCH)
 	@mkdir -p bench_out
 	$(BIN)/python benchmarks/cold_start.py
 	$(BIN)/python benchmarks/encode.py
+	$(BIN)/python benchmarks/search.py vectors
 ifeq ($(strip $(DATA)),)
 	@echo "STS-B was left out: run make bench DATA=FOLDER, where FOLDER/stsb/en-test.csv is the test set"
 else
 	$(BIN)/python benchmarks/stsb.py "$(DATA)"
+	$(BIN)/python benchmarks/search.py pairs "$(DATA)"
+	$(BIN)/python benchmarks/search.py bank "$(DATA)"
 endif
 
 bench-training: $(BENCH)

@@ -1,0 +1,278 @@
+"""Indexes: recall and speed of search, memory of a large build, similar pairs, hybrid search.
+
+    python benchmarks/search.py vectors --rows 200000      recall, p50, exact search against faiss
+    python benchmarks/search.py build --rows 1000000       memory and time of a large build
+    python benchmarks/search.py pairs FOLDER               10,000 sentences of FOLDER/imdb
+    python benchmarks/search.py bank FOLDER                a question bank of FOLDER/csts_zh/LCQMC
+
+Vectors of the first two are drawn with a power-law spectrum (the first directions carry most of the
+variance, as in real ones); times are CPU seconds of one thread unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from machine import cpu_name
+
+Matrix = NDArray[np.float32]
+WIDTH = 384
+MODEL = "all-MiniLM-L6-v2"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=["vectors", "build", "pairs", "bank"])
+    parser.add_argument("data", type=Path, nargs="?", help="folder with the data sets")
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--width", type=int, default=WIDTH)
+    parser.add_argument("--dtype", default="float16")
+    options = parser.parse_args()
+    print(f"{cpu_name()}, load {os.getloadavg()[0]:.1f}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.what == "vectors":
+            measure_vectors(options.rows, options.width, options.dtype, Path(folder))
+        elif options.what == "build":
+            measure_build(options.rows, options.width, options.dtype, Path(folder))
+        elif options.data is None:
+            print("error: give the folder with the data sets")
+            return 2
+        elif options.what == "pairs":
+            measure_pairs(options.data, Path(folder))
+        else:
+            measure_bank(options.data, Path(folder))
+    return 0
+
+
+def drawn(rows: int, width: int, seed: int) -> Matrix:
+    """Unit vectors (n, D) whose directions carry variance 1 / rank."""
+    scale = (1 / np.sqrt(1 + np.arange(width))).astype(np.float32)
+    vectors = np.random.default_rng(seed).standard_normal((rows, width), dtype=np.float32) * scale
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+class DrawnVectors:
+    """A model of no cost: text number i has the vector drawn for i."""
+
+    def __init__(self, width: int, block: int = 4_096) -> None:
+        from bertsmith.sentences.search.store import EncoderRecord
+
+        self.record = EncoderRecord(model="drawn", key="0" * 64, pooling="none")
+        self.dimension = width
+        self._block = block
+
+    def texts(self, texts: Sequence[str]) -> Matrix:
+        first = int(texts[0].split()[1])
+        return drawn(len(texts), self.dimension, 1 + first // self._block)
+
+    queries = texts
+
+
+def rows_of(count: int) -> Iterator[tuple[str, dict[str, str]]]:
+    for number in range(count):
+        yield f"row {number} of w{number % 9_973} and w{number % 499}", {"label": "ab"[number % 2]}
+
+
+def build(rows: int, width: int, dtype: str, path: Path) -> None:
+    from bertsmith.sentences.search.folder.manifest import FolderManifest
+    from bertsmith.sentences.search.folder.store import new_index
+    from bertsmith.sentences.search.index import add_rows
+    from bertsmith.sentences.search.store import SourceRecord
+
+    encoder = DrawnVectors(width)
+    manifest = FolderManifest(
+        encoder=encoder.record,
+        dimension=width,
+        metric="cosine",
+        stored=dtype,  # type: ignore[arg-type]
+        rows=0,
+        next_id=0,
+        segmenter="bigrams",
+    )
+    with new_index(path, manifest, SourceRecord(name="drawn", sha256="0" * 64)) as writer:
+        add_rows(writer, rows_of(rows), encoder, "drawn")
+
+
+def timed(call: Callable[[], object], times: int) -> float:
+    """The median CPU time in milliseconds."""
+    spent = []
+    for _ in range(times):
+        start = time.process_time()
+        call()
+        spent.append(time.process_time() - start)
+    return 1e3 * float(np.median(spent))
+
+
+def recall(found: Sequence[Sequence[int]], true: Sequence[Sequence[int]]) -> float:
+    return float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found, true, strict=True)]))
+
+
+def measure_vectors(rows: int, width: int, graph_for: str, folder: Path) -> None:
+    """Every type; the graph, which is the same for float32 and float16, is built once."""
+    import faiss
+    import torch
+
+    from bertsmith.sentences.search.folder import candidates
+    from bertsmith.sentences.search.folder import recall as graphs
+    from bertsmith.sentences.search.folder.store import FolderStore
+
+    queries = drawn(500, width, 0)
+    threshold = candidates.EXACT_BELOW
+    true: list[list[int]] = []
+    for dtype in ("float32", "float16", "int8", "binary"):
+        path = folder / dtype
+        graphs.EXACT_BELOW = threshold if dtype == graph_for else 1 << 60
+        start, cpu = time.perf_counter(), time.process_time()
+        build(rows, width, dtype, path)
+        spent, cpu = time.perf_counter() - start, time.process_time() - cpu
+        with FolderStore.open(path) as store:
+            size = sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 1e6
+            print(f"{dtype}: built in {spent:.0f} s ({cpu:.0f} CPU s), {size:.0f} MB", flush=True)
+            torch.set_num_threads(1)
+            if store.manifest.graph is not None:
+                graph = store.manifest.graph
+                print(f"  graph: expansion {graph.expansion_search}, stored {graph.recall}")
+                near = [[h.id for h in store.search(q[None], 10)[0]] for q in queries]
+                wall = [_wall(lambda q=q: store.search(q[None], 10)) for q in queries]
+                print(f"  graph: one query p50 {1e3 * np.median(wall):.2f} ms wall", flush=True)
+            candidates.EXACT_BELOW = 1 << 60  # the same index, searched exactly
+            if dtype == "float32":
+                true = [[h.id for h in hits] for hits in store.search(queries, 10)]
+            found = [[h.id for h in hits] for hits in store.search(queries, 10)]
+            if store.manifest.graph is not None:
+                print(f"  graph: recall@10 {recall(near, true):.4f} on 500 fresh queries")
+            print(f"  without a graph: recall@10 {recall(found, true):.4f}")
+            one = timed(lambda: store.search(queries[:1], 10), 9)
+            many = timed(lambda: store.search(queries[:64], 10), 3) / 64
+            print(f"  without a graph: {one:.2f} ms alone, {many:.2f} ms in batches of 64")
+            if dtype == "float32":
+                _against_faiss(faiss, store, queries)
+            candidates.EXACT_BELOW = threshold
+
+
+def _against_faiss(faiss: object, store: object, queries: Matrix) -> None:
+    """Exact search of the same rows, one thread each, in turns."""
+    faiss.omp_set_num_threads(1)  # type: ignore[attr-defined]
+    flat = faiss.IndexFlatIP(queries.shape[1])  # type: ignore[attr-defined]
+    for segment in store.segments:  # type: ignore[attr-defined]
+        flat.add(np.ascontiguousarray(segment.vectors))
+    ours: dict[int, list[float]] = {1: [], 64: []}
+    theirs: dict[int, list[float]] = {1: [], 64: []}
+    for _ in range(5):
+        for size in (1, 64):
+            part = queries[:size]
+            ours[size].append(timed(lambda part=part: store.search(part, 10), 3))  # type: ignore
+            theirs[size].append(timed(lambda part=part: flat.search(part, 10), 3))
+    for size in (1, 64):
+        own, peer = float(np.median(ours[size])), float(np.median(theirs[size]))
+        print(
+            f"  exact, batches of {size}: {own / size:.2f} ms a query, faiss flat "
+            f"{peer / size:.2f} ms: {own / peer:.2f} of its time",
+            flush=True,
+        )
+
+
+def _wall(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def measure_build(rows: int, width: int, dtype: str, folder: Path) -> None:
+    start, cpu = time.perf_counter(), time.process_time()
+    build(rows, width, dtype, folder / "index")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(
+        f"{rows:,} x {width} {dtype}: {time.perf_counter() - start:.0f} s, "
+        f"{time.process_time() - cpu:.0f} CPU s, peak memory {peak:.2f} GB"
+    )
+
+
+def sentences(data: Path, count: int) -> list[str]:
+    found: list[str] = []
+    with gzip.open(data / "imdb" / "IMDB_Dataset.csv.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            plain = line.replace("<br />", " ").replace('"', "")
+            found += [part.strip() for part in plain.split(". ") if 20 < len(part) < 300]
+            if len(found) >= count:
+                return found[:count]
+    return found
+
+
+def measure_pairs(data: Path, folder: Path) -> None:
+    texts = sentences(data, 10_000)
+    file = folder / "texts.txt"
+    file.write_text("\n".join(" ".join(text.split()) for text in texts) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "bertsmith"]
+    spent = {}
+    for name, rest in (
+        ("embed", ["embed", MODEL, str(file), "--out", str(folder / "v.npy"), "--quiet"]),
+        ("pairs", ["pairs", str(file), "--model", MODEL, "-k", "1", "--quiet", "--json"]),
+    ):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        out = subprocess.run([*command, *rest], check=True, capture_output=True, text=True).stdout
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"{name}: {spent[name]:.1f} CPU s", flush=True)
+    from bertsmith.sentences.search.pairs import similar_pairs
+
+    vectors = np.load(folder / "v.npy")
+    start = time.process_time()
+    best = similar_pairs(vectors, 1)[0]
+    compared = time.process_time() - start
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    products = np.triu(unit @ unit.T, 1)
+    first, second = np.unravel_index(products.argmax(), products.shape)
+    same = (best.first, best.second) == (first, second)
+    print(f"comparison {compared:.2f} CPU s, same pair as brute force: {same}")
+    ratio = spent["pairs"] / (spent["embed"] + compared)
+    print(f"pairs / (embed + comparison): {ratio:.2f}; {out.strip()[:200]}")
+
+
+def measure_bank(data: Path, folder: Path) -> None:
+    import bertsmith
+    from bertsmith.metrics.significance import paired_bootstrap
+
+    lines = (data / "csts_zh" / "LCQMC" / "dev.txt").read_text(encoding="utf-8").splitlines()
+    positive = [line.split("\t") for line in lines if line.endswith("\t1")]
+    bank = sorted({second for _, second, _ in positive})
+    (folder / "bank.txt").write_text("\n".join(bank) + "\n", encoding="utf-8")
+    right: dict[str, set[str]] = {}
+    for first, second, _ in positive:
+        right.setdefault(first, set()).add(second)
+    questions = sorted(right)
+    bertsmith.build_index(folder / "bank.txt", MODEL, folder / "index")
+    ranks: dict[str, NDArray[np.float64]] = {}
+    with bertsmith.Index.open(folder / "index") as index:
+        for name, hybrid in (("vectors", False), ("hybrid", True)):
+            found = index.search(questions, 10, hybrid=hybrid)
+            ranks[name] = np.array(
+                [
+                    next((1 / n for n, hit in enumerate(hits, 1) if hit.text in right[q]), 0.0)
+                    for q, hits in zip(questions, found, strict=True)
+                ]
+            )
+            print(f"{name}: MRR@10 {ranks[name].mean():.4f}, first {np.mean(ranks[name] == 1):.4f}")
+    difference = paired_bootstrap(
+        lambda rows: float(ranks["hybrid"][rows].mean()),
+        lambda rows: float(ranks["vectors"][rows].mean()),
+        len(questions),
+    )
+    print(f"{len(bank):,} questions in the bank, {len(questions):,} asked: {difference}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
