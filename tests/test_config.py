@@ -42,6 +42,9 @@ class Whole(Settings):
     note: str = ""
 
 
+INTEGERS = st.integers(1 - 2**63, 2**63 - 1)
+
+
 def read(text: str, *overrides: str) -> Whole:
     import tomllib
 
@@ -154,11 +157,11 @@ def test_a_file_that_is_no_toml_is_named(tmp_path, content, said) -> None:
         Whole,
         optimizer=st.builds(Optimizer, lr=st.floats(min_value=1e-300, allow_infinity=False)),
         way=st.one_of(
-            st.builds(Near, reach=st.integers()),
+            st.builds(Near, reach=INTEGERS),
             st.builds(Far, speed=st.floats(allow_nan=False, allow_infinity=False)),
         ),
-        stages=st.lists(st.builds(Near, reach=st.integers()), max_size=3).map(tuple),
-        steps=st.none() | st.integers(),
+        stages=st.lists(st.builds(Near, reach=INTEGERS), max_size=3).map(tuple),
+        steps=st.none() | INTEGERS,
         note=st.text(st.characters(exclude_categories=["Cs"])),
     )
 )

@@ -121,7 +121,9 @@ def _option(rng: random.Random, number: int, arguments: list[str], place: Path) 
             (value, arguments[0], "NUL character"),
         )
     if parameter.is_flag:
-        return Case(number, f"flag {name}", [*arguments, name], (name, *_given(arguments)))
+        names = (name, *_given(arguments))
+        slow = name == "--verify-resume"  # several runs, killed and resumed
+        return Case(number, f"flag {name}", [*arguments, name], names, asks_much=slow)
     if "Path" in str(parameter.type_descriptor.annotation) and rng.random() < 0.7:
         fault, value = _bad_path(rng, place, rng.choice((Input, Output)))
     else:
@@ -130,7 +132,14 @@ def _option(rng: random.Random, number: int, arguments: list[str], place: Path) 
     if name == "--set":
         value = f"{rng.choice(SETTINGS)}={value}"
     key = name.removeprefix("--").replace("-", "_")
-    names = (name, key, key.split("_")[-1], value, *value.split("=")[:1])
+    names = (
+        name,
+        key,
+        key.split("_")[-1],
+        value,
+        *value.split("=")[:1],
+        *("learning rate",) * name.endswith("lr"),
+    )
     large = any(one in value for one in LARGE)
     return Case(number, f"{name} {fault}", [*arguments, name, value], names, asks_much=large)
 

@@ -105,6 +105,10 @@ def read_template(processor: dict[str, Any] | None) -> Template:
     """The template of a tokenizer.json post-processor; bare text when it adds nothing."""
     if processor is None:
         return BARE
+    if not isinstance(processor, dict):
+        raise FolderError(
+            f"the post_processor of tokenizer.json is {processor!r:.40}; it must be an object"
+        )
     kind = processor.get("type")
     try:
         if kind == "TemplateProcessing":

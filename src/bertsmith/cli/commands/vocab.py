@@ -45,7 +45,9 @@ Lowercase = Annotated[
     bool | None,
     option(TRAINING, "--lowercase/--cased", "Lowercase the text (default, except for byte-bpe)."),
 ]
-MinCount = Annotated[int, option(TRAINING, "--min-count", "Minimum frequency of a merged pair.")]
+MinCount = Annotated[
+    int, option(TRAINING, "--min-count", "Minimum frequency of a merged pair.", min=0)
+]
 
 
 @app.callback()
