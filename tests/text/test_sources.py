@@ -71,6 +71,15 @@ def test_a_template_with_a_foreign_id_is_refused() -> None:
         Tokenizer.from_files(edited(change))
 
 
+@pytest.mark.parametrize("value", [3, "x", [1], {"type": "Sequence", "processors": [3]}])
+def test_a_post_processor_of_another_type_is_refused(value) -> None:
+    def change(state) -> None:
+        state["post_processor"] = value
+
+    with pytest.raises(FolderError, match="tokenizer"):
+        Tokenizer.from_files(edited(change))
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_flipped_bytes_give_our_errors_or_a_tokenizer(data) -> None:
