@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bertsmith.errors import FolderError
-from bertsmith.files.digest import file_digest
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.read import CONFIG, TOKENIZER_FILES
-from bertsmith.folders.resolve import resolve
 from bertsmith.folders.tensors import open_weights_file
 
 if TYPE_CHECKING:
@@ -154,17 +149,3 @@ def read_extras(folder: Folder) -> Extras:
     if section is None:
         return heads
     return heads | task_extras(section, read_task_head(folder, section), read_data(folder))
-
-
-DECIDING = (CONFIG, OWN, HEAD, "model.safetensors", *TOKENIZER_FILES)
-
-
-def model_key(name: str | Path) -> str:
-    """The sha256 over names and bytes of a folder's files."""
-    folder = resolve(name)
-    total = hashlib.sha256()
-    for file in sorted(DECIDING):
-        if (folder / file).is_file():
-            total.update(f"{file}\0".encode())
-            total.update(bytes.fromhex(file_digest(folder / file)))
-    return total.hexdigest()

@@ -142,7 +142,7 @@ def _to_file(
 ) -> None:
     from bertsmith.cli.views.progress import meter
     from bertsmith.files.faults import counted
-    from bertsmith.folders.extras import model_key
+    from bertsmith.folders.keys import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
     from bertsmith.runtime.predict_files import predict_file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.folders.sentence_key import sentence_key
+from bertsmith.folders.keys import sentence_key
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.runtime.selection import Precision
 from bertsmith.sentences.search.store import EncoderRecord, Matrix, Metric

@@ -1,4 +1,4 @@
-"""The key of a sentence model follows whatever decides a vector, and nothing else."""
+"""The keys of a folder follow whatever decides a vector or a prediction, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from folder_models import tiny_model, tiny_tokenizer
 
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.describe import describe
+from bertsmith.folders.keys import model_key, sentence_key
 from bertsmith.folders.read import load_model, read_folder
-from bertsmith.folders.sentence_key import sentence_key
 from bertsmith.folders.static import load_static, save_static
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
@@ -68,6 +68,27 @@ def test_a_changed_byte_of_weights_or_vocabulary_changes_the_key(tmp_path: Path)
         data[-1] ^= 1
         (copy / name).write_bytes(data)
         assert sentence_key(copy) != key, name
+
+
+def test_a_changed_shard_changes_both_keys(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "a")
+    (folder / "model.safetensors").rename(folder / "part.safetensors")
+    index = {"weight_map": {"any.weight": "part.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    keys = model_key(folder), sentence_key(folder)
+    data = bytearray((folder / "part.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "part.safetensors").write_bytes(data)
+    assert model_key(folder) != keys[0]
+    assert sentence_key(folder) != keys[1]
+
+
+def test_the_head_of_a_task_decides_predictions_alone(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "a")
+    keys = model_key(folder), sentence_key(folder)
+    (folder / "bertsmith.json").write_text('{"task": {"name": "other"}}')
+    assert model_key(folder) != keys[0]
+    assert sentence_key(folder) == keys[1]
 
 
 @pytest.mark.parametrize(
