@@ -11,7 +11,7 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.sentences.search import exact
 from bertsmith.sentences.search.exact import scan
 from bertsmith.sentences.search.pairs import similar_pairs
-from bertsmith.sentences.search.quantized import hamming, int8_codes, sign_bits
+from bertsmith.sentences.search.quantized import hamming, int8_codes, rotation, sign_bits
 from bertsmith.sentences.search.question_bank import best_threshold, read_pairs
 
 
@@ -81,8 +81,22 @@ def test_codes_and_bits() -> None:
     assert int8_codes(np.zeros((1, 4), np.float32))[0].tolist() == [[0, 0, 0, 0]]
     bits = sign_bits(rows)
     assert bits.shape == (50, 2)
-    wanted = ((rows[0] > 0) != (rows > 0)).sum(axis=1)
+    turned = rows @ rotation(70)
+    np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-3)
+    wanted = ((turned[0] > 0) != (turned > 0)).sum(axis=1)
     assert hamming(bits[0], bits).tolist() == wanted.tolist()
+
+
+def test_bits_of_vectors_with_few_large_columns() -> None:
+    scale = 1 / np.sqrt(1 + np.arange(128))
+    rows = (np.random.default_rng(0).standard_normal((3_000, 128)) * scale).astype(np.float32)
+    bits = sign_bits(rows)
+    found = [np.argsort(hamming(bits[i], bits))[:400] for i in range(50)]
+    true = [
+        np.argsort(-(rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ rows[i])[:10]
+        for i in range(50)
+    ]
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(true, found, strict=True)]) > 0.97
 
 
 def test_the_threshold_of_the_best_f1() -> None:

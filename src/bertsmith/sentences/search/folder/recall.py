@@ -20,7 +20,7 @@ from bertsmith.sentences.search.graph import Graph
 K = 10
 QUERIES = 200
 WANTED = 0.98
-EXPANSIONS = (64, 128, 256, 512, 1024, 2048)
+EXPANSIONS = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 LATER_SHARE = 0.1  # rows added after the graph was built, which are scanned at every search
 LATER_ROWS = 20_000
 
