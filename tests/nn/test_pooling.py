@@ -51,5 +51,5 @@ def test_bad_poolings_are_named() -> None:
         pool("meen", torch.zeros(2, 3), [2])
     with pytest.raises(TextError, match="add up to 3, but there are 2 rows"):
         pool("mean", torch.zeros(2, 3), [3])
-    with pytest.raises(TextError, match="text 1 has no rows"):
+    with pytest.raises(TextError, match="text 1 has no tokens"):
         pool("mean", torch.zeros(2, 3), [2, 0])

@@ -45,7 +45,8 @@ def saved(
     recipe = FinetuneRecipe(vector=vector, head=layers)
     model, tokenizer = build_task_model(recipe, load_model(folder / "source"), task, meta_sizes={})
     randomized(model)
-    save_task_model(model.eval(), tokenizer, folder / "tuned", recipe=recipe, tables={})
+    rows = examples(TEXTS)
+    save_task_model(model.eval(), tokenizer, folder / "tuned", recipe=recipe, tables={}, rows=rows)
     return folder / "tuned"
 
 
@@ -113,8 +114,9 @@ def test_the_logits_of_a_rewritten_head_are_those_that_were_trained(tmp_path: Pa
         recipe, load_model(tmp_path / "source"), task, meta_sizes={}
     )
     randomized(model)
-    save_task_model(model.eval(), tokenizer, tmp_path / "m", recipe=recipe, tables={})
-    features = task.features(examples(TEXTS), tokenizer, recipe.length)
+    rows = examples(TEXTS)
+    save_task_model(model.eval(), tokenizer, tmp_path / "m", recipe=recipe, tables={}, rows=rows)
+    features = task.features(rows, tokenizer, recipe.length)
     trained = np.stack(compute_logits(model, features, device=torch.device("cpu")).logits)
     assert np.abs(trained - our_logits(load_predictor(tmp_path / "m"), TEXTS)).max() < 1e-6
 

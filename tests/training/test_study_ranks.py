@@ -86,7 +86,7 @@ def test_a_set_that_cannot_be_read_fails_on_both_and_the_next_is_run(
     (home / "CoLA" / "train.tsv").write_text("only\n")
     words = ("glue", home / "model", home, "--only", "cola", "--only", "sst2", "--json")
     found = forks.run(home, command=[*map(str, words), *FAST, *TWO, "--out", str(home / "glue")])
-    assert [one["code"] for one in found] == [1, 1]
+    assert [one["code"] for one in found] == [2, 2]
     assert found[1]["out"] == ""
     record = json.loads(found[0]["out"])
     assert list(record["failed"]) == ["cola"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.shared.console import note, write_lines
+from bertsmith.cli.shared.console import note, write_lines, write_remarks
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.options import (
     DATA,
@@ -336,4 +335,4 @@ def _report(work: IndexWork, place: Path, seconds: float, *, quiet: bool) -> Non
             f"  every question gets an answer; to refuse unknown ones: bertsmith index tune "
             f"{place} PAIRS"
         )
-    sys.stderr.write("\n".join(lines) + "\n")
+    write_remarks(lines)
