@@ -100,11 +100,14 @@ def run_command(order: dict[str, Any]) -> dict[str, Any]:
     sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     from bertsmith.cli.app import _run
 
-    code = _run(order["command"], debug=False)
+    try:
+        code, error = _run(order["command"], debug=False), ""
+    except BertsmithError as fault:
+        code, error = fault.exit_code, f"{type(fault).__name__}: {fault}"
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     out, err = (stream.buffer.getvalue().decode() for stream in (sys.stdout, sys.stderr))
-    return {"code": code, "out": out, "err": err, "changed": changed}
+    return {"code": code, "error": error, "out": out, "err": err, "changed": changed}
 
 
 def _reports(children: list[tuple[int, int]]) -> list[dict[str, Any]]:
