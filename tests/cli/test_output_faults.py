@@ -69,10 +69,10 @@ def test_a_file_where_the_folder_should_be_is_named(
     taken.write_text("mine")
     for out in (taken, taken / "below"):
         assert run(*commands(home, out)[name]) == 74
-        told = capsys.readouterr().err
-        assert str(taken) in told
-        assert "this is a bug" not in told
-        assert "; " in told.splitlines()[-1]  # the way out
+        message = capsys.readouterr().err
+        assert str(taken) in message
+        assert "this is a bug" not in message
+        assert "; " in message.splitlines()[-1]  # the way out
     assert taken.read_text() == "mine"
 
 
@@ -97,9 +97,9 @@ def test_a_read_only_disk_is_named(
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     for out in (disk / "new", *([disk / "old"] if name != "corpus" else [])):
         assert run(*commands(home, out)[name]) == 74
-        told = capsys.readouterr().err
-        assert str(disk) in told
-        assert "ead-only file system" in told
+        message = capsys.readouterr().err
+        assert str(disk) in message
+        assert "ead-only file system" in message
 
 
 def test_a_full_disk_is_named_wherever_it_fills_up(
@@ -109,10 +109,10 @@ def test_a_full_disk_is_named_wherever_it_fills_up(
     while not codes or codes[-1] != 0:
         subprocess.run(["mount", "-o", f"remount,size={4 * pages}k", str(disk)], check=True)
         codes.append(run(*commands(home, disk / "out")["finetune"]))
-        told = capsys.readouterr().err
+        message = capsys.readouterr().err
         if codes[-1]:
-            assert codes[-1] == 74, told
-            assert str(disk) in told
+            assert codes[-1] == 74, message
+            assert str(disk) in message
         pages += 1 + pages // 3
     assert len(codes) > 4  # it filled up at several places
 

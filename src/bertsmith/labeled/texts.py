@@ -224,7 +224,7 @@ def _spec_of(source: FileSource, given: DataSpec) -> DataSpec:
 
 
 def with_other_columns(spec: DataSpec) -> DataSpec:
-    """The spec that also reads every column of a table beside that of the texts."""
+    """The spec that also reads every column of a table besides that of the texts."""
     columns = spec.columns
     if columns is None:
         return spec
