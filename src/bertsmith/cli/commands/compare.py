@@ -10,7 +10,7 @@ import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions
-from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
+from bertsmith.cli.shared.inference import EvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError
 

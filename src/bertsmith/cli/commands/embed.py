@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +12,12 @@ import typer
 
 from bertsmith.cli.shared.console import write_remarks
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, open_texts
+from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
 from bertsmith.cli.shared.options import (
     MODEL,
     OUTPUT,
-    Device,
     ModelArgument,
-    Precision,
     Quiet,
-    Threads,
     option,
     spread,
 )
@@ -52,13 +49,10 @@ Prompt = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncodeOptions:
+class EncodeOptions(ComputeOptions):
     """How a text becomes a vector."""
 
     prompt: Prompt = None
-    device: Device = "cpu"
-    precision: Precision = "auto"
-    threads: Threads = None
 
 
 @spread
@@ -87,7 +81,7 @@ def embed(
     with open_texts(file, reading, rows=rows, quiet=quiet) as texts:
         from bertsmith.runtime.embedder import EncodingAccount  # torch: faults of files show first
 
-        embedder = _load(model, computing, quiet=quiet)
+        embedder = load_encoder(model, computing, quiet=quiet)
         account = EncodingAccount()
         _check_prompt(embedder, computing.prompt)
         start = time.perf_counter()
@@ -147,25 +141,6 @@ def _check_source(file: str, out: Path) -> None:
     source = Path(file)
     if file != "-" and out.exists() and source.exists() and out.samefile(source):
         raise WriteError(f"{out} is the input file itself; choose another --out")
-
-
-def _load(model: str, computing: EncodeOptions, *, quiet: bool) -> Embedder:
-    import torch
-
-    from bertsmith.cli.shared.console import note
-    from bertsmith.runtime.loading import load
-
-    if computing.threads is not None:
-        torch.set_num_threads(computing.threads)
-    # Truncation is reported once per file, not once per block.
-    logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
-    return load(
-        model,
-        device=computing.device,
-        precision=computing.precision,
-        threads=computing.threads,
-        notice=lambda message: note(message, quiet=quiet),
-    )
 
 
 def _check_prompt(embedder: Embedder, prompt: str | None) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows
-from bertsmith.cli.shared.fine_tuned import EvaluationOptions, load_fine_tuned
+from bertsmith.cli.shared.inference import EvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError
 

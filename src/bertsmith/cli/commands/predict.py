@@ -10,7 +10,7 @@ import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_json_lines, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows, is_data_file
-from bertsmith.cli.shared.fine_tuned import InferenceOptions, load_fine_tuned
+from bertsmith.cli.shared.inference import InferenceOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError, InputFileError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,14 +11,12 @@ import typer
 
 from bertsmith.cli.shared.console import note, write_lines, write_remarks
 from bertsmith.cli.shared.data_options import TextOptions
+from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
 from bertsmith.cli.shared.options import (
     DATA,
     MODEL,
     OUTPUT,
-    Device,
-    Precision,
     Quiet,
-    Threads,
     option,
     spread,
 )
@@ -27,7 +24,6 @@ from bertsmith.cli.shared.options import (
 if TYPE_CHECKING:
     from bertsmith.api.search import IndexWork
     from bertsmith.labeled.spec import DataSpec
-    from bertsmith.runtime.loading import LoadedModel
 
 app = typer.Typer(help="Build, extend and check an index of texts.", no_args_is_help=True)
 
@@ -109,15 +105,6 @@ class Contents:
     query_prompt: QueryPrompt = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComputeOptions:
-    """What computes the vectors."""
-
-    device: Device = "cpu"
-    precision: Precision = "auto"
-    threads: Threads = None
-
-
 @app.callback()
 def index() -> None:
     """Build, extend and check an index of texts."""
@@ -153,7 +140,7 @@ def build(
     with meter("index", quiet=quiet) as shown:
         work = build_index(
             file,
-            loaded(model, computing, quiet=quiet),
+            load_encoder(model, computing, quiet=quiet),
             out,
             reading=_spec(reading, contents.answers),
             on_error=reading.on_error,
@@ -202,7 +189,7 @@ def add(
         work = add_to_index(
             index,
             file,
-            model=loaded(name, computing, quiet=quiet),
+            model=load_encoder(name, computing, quiet=quiet),
             reading=_spec(reading, None),
             on_error=reading.on_error,
             again=again,
@@ -275,24 +262,6 @@ def tune(
             f"{index}: no answer below a similarity of {bank.threshold:.3f} "
             f"(F1 {bank.f1:.3f} on {bank.pairs:,} pairs)"
         ]
-    )
-
-
-def loaded(model: str, computing: ComputeOptions, *, quiet: bool) -> LoadedModel:
-    """The model, with the threads of torch set; truncation is reported by the command."""
-    import torch
-
-    from bertsmith.runtime.loading import load
-
-    if computing.threads is not None:
-        torch.set_num_threads(computing.threads)
-    logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
-    return load(
-        model,
-        device=computing.device,
-        precision=computing.precision,
-        threads=computing.threads,
-        notice=lambda message: note(message, quiet=quiet),
     )
 
 

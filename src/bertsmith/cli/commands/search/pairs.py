@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.commands.search.index import ComputeOptions, IndexModel, loaded
+from bertsmith.cli.commands.search.index import IndexModel
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import TextOptions, open_texts
+from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
 from bertsmith.cli.shared.options import (
     DATA,
     Json,
@@ -71,7 +72,7 @@ def pairs(
     from bertsmith.runtime.embedder import EncodingAccount
 
     account = EncodingAccount()
-    embedder = loaded(model, computing, quiet=quiet)
+    embedder = load_encoder(model, computing, quiet=quiet)
     with meter("pairs", quiet=quiet) as shown:
         found = similar_pairs(
             texts,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.commands.search.index import (
-    ComputeOptions,
     IndexArgument,
     SameModel,
     Where,
-    loaded,
 )
 from bertsmith.cli.shared.console import note, write_json, write_lines
+from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
 from bertsmith.cli.shared.options import (
     DATA,
     Json,
@@ -81,7 +80,7 @@ def search(
     questions = [question] if question is not None else _questions(file)
     from bertsmith.sentences.search.index import Index, named_model
 
-    encoder = loaded(model or named_model(index), computing, quiet=True)
+    encoder = load_encoder(model or named_model(index), computing, quiet=True)
     with Index.open(index, encoder, precision=computing.precision) as opened:
         if opened.manifest.bank is None:
             _show_hits(opened, questions, ranking, as_json=as_json)

@@ -1,13 +1,15 @@
-"""Loading and running a fine-tuned folder, as predict, evaluate and compare do."""
+"""Loading a model for vectors or predictions, and the options of that."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads, option
 
 if TYPE_CHECKING:
+    from bertsmith.runtime.loading import LoadedModel
     from bertsmith.runtime.predictor import Predictor
 
 EnsembleOption = Annotated[
@@ -16,13 +18,19 @@ EnsembleOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceOptions:
-    """Device, precision and threads for inference: the fastest path proven on this machine."""
+class ComputeOptions:
+    """Device, precision and threads: the fastest path proven on this machine."""
 
-    ensemble: EnsembleOption = False
     device: Device = "cpu"
     precision: Precision = "auto"
     threads: Threads = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceOptions(ComputeOptions):
+    """The same for predictions."""
+
+    ensemble: EnsembleOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +59,25 @@ def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) ->
         )
     return load_predictor(
         folder,
+        device=computing.device,
+        precision=computing.precision,
+        threads=computing.threads,
+        notice=lambda message: note(message, quiet=quiet),
+    )
+
+
+def load_encoder(model: str, computing: ComputeOptions, *, quiet: bool) -> LoadedModel:
+    """A model for vectors; truncation is reported by the command, once per file."""
+    import torch
+
+    from bertsmith.cli.shared.console import note
+    from bertsmith.runtime.loading import load
+
+    if computing.threads is not None:
+        torch.set_num_threads(computing.threads)
+    logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
+    return load(
+        model,
         device=computing.device,
         precision=computing.precision,
         threads=computing.threads,
