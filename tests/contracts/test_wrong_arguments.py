@@ -37,7 +37,7 @@ CALLS: dict[str, Call] = {
     "encode": lambda _, model: model.encode(5),
     "encode None": lambda _, model: model.encode([None]),
     "encode batch_size": lambda _, model: model.encode(["a"], batch_size="8"),
-    "encode normalize": lambda _, model: model.encode(["a"], normalize_embeddings="yes"),
+    "encode normalize": lambda _, model: model.encode(["a"], normalize="yes"),
     "encode prompt": lambda _, model: model.encode(["a"], prompt=5),
     "encode_stream": lambda _, model: model.encode_stream(5),
     "similarity": lambda _, model: model.similarity(5, ["a"]),

@@ -124,15 +124,16 @@ def test_a_static_folder_of_theirs_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"normalize_embeddings": True},
+        {"normalize": True},
         {"truncate_dim": 3},
-        {"truncate_dim": 3, "normalize_embeddings": True, "batch_size": 1},
+        {"truncate_dim": 3, "normalize": True, "batch_size": 1},
     ],
 )
 def test_arguments_of_encode(options: dict[str, int], tmp_path: Path) -> None:
     save_model(tiny_model(), tiny_tokenizer(), tmp_path / "m", sentence=SentenceSettings())
     model = bertsmith.load(tmp_path / "m", precision="fp32")
-    expected = theirs(tmp_path / "m", **options)
+    names = {"normalize": "normalize_embeddings"}
+    expected = theirs(tmp_path / "m", **{names.get(key, key): options[key] for key in options})
     np.testing.assert_allclose(model.encode(TEXTS, **options), expected, atol=1e-5)
     streamed = np.concatenate(list(model.encode_stream(iter(TEXTS), **options)))
     np.testing.assert_allclose(streamed, expected, atol=1e-5)

@@ -101,7 +101,7 @@ def test_vectors_can_be_normalized_and_batches_limited(fine_tuned: Path) -> None
     model = bertsmith.load(fine_tuned, precision="fp32")
     texts = ["a bird", "a tree and a stone", "river"]
     plain = model.encode(texts)
-    unit = model.encode(texts, normalize_embeddings=True)
+    unit = model.encode(texts, normalize=True)
     assert np.allclose(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
     assert np.allclose(model.encode(texts, batch_size=1), plain, atol=1e-6)
 

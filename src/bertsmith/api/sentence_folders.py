@@ -158,7 +158,7 @@ class _Opened:
         """The vectors of texts before normalization, in bounded memory."""
         with self.observer.counting("encode") as shown:
             yield from self.model.encode_stream(
-                texts, normalize_embeddings=False, progress=shown, account=self.account
+                texts, normalize=False, progress=shown, account=self.account
             )
 
     def save(self, layers: tuple[DenseLayer, ...], texts: int, dead: int) -> Corrected:
@@ -167,7 +167,7 @@ class _Opened:
         settings = replace(own, dense=(*own.dense, *layers), normalize=True)
         judged = None
         if self.pairs is not None:
-            before = self.model.encode(list(self.pairs.texts), normalize_embeddings=False)
+            before = self.model.encode(list(self.pairs.texts), normalize=False)
             head = replace(settings, dense=layers).head()
             after = head.finish(torch.from_numpy(before)).numpy()
             judged = change(self.pairs, before, after)

@@ -125,7 +125,7 @@ class Embedder:
         *,
         prompt: str | None = None,
         batch_size: int | None = None,
-        normalize_embeddings: bool | None = None,
+        normalize: bool | None = None,
         truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
@@ -133,9 +133,9 @@ class Embedder:
         """Texts to float32 vectors in their order: -> (n, D), or (D,) for a single string.
 
         `prompt` names one of the model's prompts. `batch_size` limits the texts of a batch, which
-        is filled by tokens. `truncate_dim` returns the first columns only. `normalize_embeddings`
-        returns vectors of length one (True, after truncation), or as they are before normalization
-        (False); None is what the model's folder says. `account` is filled with what the call did.
+        is filled by tokens. `truncate_dim` returns the first columns only. `normalize` returns
+        vectors of length one (True, after truncation), or as they are before normalization (False);
+        None is what the model's folder says. `account` is filled with what the call did.
         """
         if isinstance(texts, str):
             texts, single = [texts], True
@@ -145,7 +145,7 @@ class Embedder:
         options = _CallOptions(
             prompt=prompt,
             batch_size=batch_size,
-            normalize=normalize_embeddings,
+            normalize=normalize,
             truncate_dim=truncate_dim,
         )
         vectors = self._encode(texts, self._checked(options), progress, account)
@@ -158,7 +158,7 @@ class Embedder:
         *,
         prompt: str | None = None,
         batch_size: int | None = None,
-        normalize_embeddings: bool | None = None,
+        normalize: bool | None = None,
         truncate_dim: int | None = None,
         progress: Progress | None = None,
         account: EncodingAccount | None = None,
@@ -171,7 +171,7 @@ class Embedder:
         options = _CallOptions(
             prompt=prompt,
             batch_size=batch_size,
-            normalize=normalize_embeddings,
+            normalize=normalize,
             truncate_dim=truncate_dim,
         )
         return self._stream(texts, self._checked(options), progress, account)
@@ -195,7 +195,7 @@ class Embedder:
         """Refuse what cannot be computed before the first text is read."""
         prompt = options.prompt
         check_type("prompt", prompt, str, NoneType)
-        check_type("normalize_embeddings", options.normalize, bool, NoneType)
+        check_type("normalize", options.normalize, bool, NoneType)
         check_type("batch_size", options.batch_size, int, NoneType)
         check_type("truncate_dim", options.truncate_dim, int, NoneType)
         if prompt is not None and prompt not in self.settings.prompts:

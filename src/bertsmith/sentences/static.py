@@ -112,7 +112,7 @@ def static_table(
 
 
 def _used_tokens(tokenizer: Tokenizer) -> NDArray[np.int64]:
-    """Ids that a text can have: neither placeholders nor control tokens but the unknown one."""
+    """Ids that a text can have: no unused ones, and of the special ones only the unknown token."""
     special = tokenizer.special
     never = {special.pad, special.cls, special.sep, special.mask}
     return np.array(
