@@ -14,6 +14,7 @@ up, and what to do with nan.
 | TAGS | N sequences of tags | the same, equal lengths | all tags, or () |
 | ANSWERS | N sequences of gold texts | N texts, "": none, None: missing | rules, or () |
 | CHOICES | (N,) numbers of choices | (N,) numbers of choices | () |
+| WRITTEN | N reference texts | N written texts | () |
 
 TAGS: entities as conlleval reads them, in BIO, BIOES or BMES; if a tag is of no such scheme (parts
 of speech), every unit is an entity of its own, and F1 is the share of right tags.
@@ -23,7 +24,8 @@ ANSWERS: without a gold text there is no answer. labels may hold one name of `an
 Figures: CLASSIFICATION accuracy, f1_macro, f1_micro, f1_weighted, mcc, and f1 (of the second of two
 labels); MULTILABEL f1_micro, f1_macro, subset_accuracy, average_precision (if probabilities are
 known); REGRESSION spearman, pearson, mse; TAGS f1, precision, recall, f1_macro, accuracy; ANSWERS
-f1, exact, and both for _answerable and _unanswerable questions; CHOICES accuracy.
+f1, exact, and both for _answerable and _unanswerable questions; CHOICES accuracy; WRITTEN rouge_l,
+rouge_1, rouge_2, bleu, chrf, exact (Chinese characters count as words).
 """
 
 from bertsmith.metrics.answers import ANSWERS
@@ -32,6 +34,7 @@ from bertsmith.metrics.correlation import REGRESSION
 from bertsmith.metrics.entities import TAGS
 from bertsmith.metrics.metric import LOWER_IS_BETTER, Metric, better
 from bertsmith.metrics.multilabel import MULTILABEL, Decisions
+from bertsmith.metrics.written_text import WRITTEN
 
 __all__ = [
     "ANSWERS",
@@ -41,6 +44,7 @@ __all__ = [
     "MULTILABEL",
     "REGRESSION",
     "TAGS",
+    "WRITTEN",
     "Decisions",
     "Metric",
     "better",
