@@ -12,7 +12,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import to_jsonable_python
 
 from bertsmith.errors import ConfigError, unknown
@@ -31,6 +31,18 @@ class Settings(BaseModel):
     """The root of all settings: frozen, no unknown keys, no silent conversions, finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def named_by_kind(what: str, table: Mapping[str, Any]) -> BeforeValidator:
+    """Lets `"span"` stand for `{kind = "span"}`, and lists the known names otherwise."""
+
+    def read(value: object) -> object:
+        named = value.get("kind") if isinstance(value, dict) else value
+        if isinstance(named, str) and named not in table:
+            raise ValueError(str(unknown(what, named, table)))
+        return {"kind": value} if isinstance(value, str) else value
+
+    return BeforeValidator(read)
 
 
 def read_toml(path: Path) -> Tree:

@@ -86,6 +86,7 @@ class Assembly:
             lengths=tuple(np.add.reduceat(blocks, ends - counts).tolist()) if rows else (),
             keys=keys,
             pair_labels=None if plan.labels is None else plan.labels[numbers],
+            sentences=self._sentences(rows, begin + before, plan.starts[parts], sizes),
         )
 
     def _words(self, rows: int, here: Longs, there: Longs, sizes: Longs) -> NDArray[np.int32]:
@@ -95,6 +96,17 @@ class Assembly:
         words = np.full(rows, -1, dtype=np.int32)
         words[here] = np.cumsum(starts, dtype=np.int32) - np.int32(1)
         return words
+
+    def _sentences(self, rows: int, here: Longs, there: Longs, sizes: Longs) -> Longs:
+        """Sentence numbers, a new one at the start of every part; `here` is its first row."""
+        borders = self._files.sentences
+        low = np.searchsorted(borders, there, side="right")
+        counts = np.searchsorted(borders, there + sizes, side="left") - low
+        marks = np.zeros(rows, dtype=np.int64)
+        marks[here[sizes > 0]] = 1
+        inside = borders[spread(low, counts)] + np.repeat(here - there, counts)
+        marks[inside] = 1
+        return np.cumsum(marks)
 
 
 def frame_of(tokenizer: Tokenizer, fields: int) -> Frame:

@@ -29,7 +29,8 @@ class RowsBatch:
     tokens; `keys` (B,) what each text's random numbers are drawn from, so that they do not depend
     on its neighbors; `pair_labels` (B,) 0 right, 1 random or swapped, None when no pair was made.
     `channels` are further numbers per row for the model's embeddings, `positions` (T,) are None
-    where they count from 0 in each text, `sees` where all see all.
+    where they count from 0 in each text, `sees` where all see all. `sentences` (T,) is the number
+    of each row's sentence, where that is known: neighbors with other numbers are in other ones.
     """
 
     ids: Ints
@@ -41,6 +42,7 @@ class RowsBatch:
     channels: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     positions: Longs | None = None
     sees: Sees | None = None
+    sentences: Longs | None = None
 
     @cached_property
     def sizes(self) -> Longs:
@@ -80,12 +82,15 @@ class RowsBatch:
 
     def bits(self, stream: str, at: Longs) -> Words:
         """64 random bits for each row of `at`, another set for each stream."""
-        places = self.places[at]
-        return hashes(self._stream(stream)[self.texts[at]], places)
+        return self.numbered_bits(stream, self.texts[at], self.places[at])
 
     def uniforms(self, stream: str, at: Longs) -> Floats:
         """A number in [0, 1) for each row of `at`, another set for each stream."""
         return unit(self.bits(stream, at))
+
+    def numbered_bits(self, stream: str, texts: Longs, numbers: Longs) -> Words:
+        """64 random bits for things that are numbered in each text, such as its sentences."""
+        return hashes(self._stream(stream)[texts], numbers)
 
     def text_uniforms(self, stream: str) -> Floats:
         """(B,) a number in [0, 1) for each text."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self, Union
+from typing import TYPE_CHECKING, Annotated, Self, Union
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Settings, named_by_kind
 from bertsmith.corpus.rows import Flags, Ints, Longs, RowsBatch, begins
-from bertsmith.errors import ConfigError, unknown
+from bertsmith.errors import ConfigError
 from bertsmith.objectives.masking.grouping import GROUPINGS, Grouping, GroupingSettings, Token
 from bertsmith.objectives.masking.replacement import (
     REPLACEMENTS,
@@ -25,18 +25,6 @@ _HALF = np.uint64(32)
 Rate = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
-def _by_name(kind: str, table: dict[str, Any]) -> BeforeValidator:
-    """Lets `"span"` stand for `{kind = "span"}`, and lists the known names otherwise."""
-
-    def read(value: object) -> object:
-        named = value.get("kind") if isinstance(value, dict) else value
-        if isinstance(named, str) and named not in table:
-            raise ValueError(str(unknown(kind, named, table)))
-        return {"kind": value} if isinstance(value, str) else value
-
-    return BeforeValidator(read)
-
-
 if TYPE_CHECKING:
     AnyGrouping = GroupingSettings
     AnyReplacement = ReplacementSettings
@@ -44,12 +32,12 @@ else:
     AnyGrouping = Annotated[
         Union[tuple(GROUPINGS.values())],  # noqa: UP007 - made from the table
         Field(discriminator="kind"),
-        _by_name("grouping", GROUPINGS),
+        named_by_kind("grouping", GROUPINGS),
     ]
     AnyReplacement = Annotated[
         Union[tuple(REPLACEMENTS.values())],  # noqa: UP007
         Field(discriminator="kind"),
-        _by_name("replacement", REPLACEMENTS),
+        named_by_kind("replacement", REPLACEMENTS),
     ]
 
 
