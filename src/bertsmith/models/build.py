@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -12,27 +13,37 @@ from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import find
 from bertsmith.nn.attention import Attention
-from bertsmith.nn.block import Block
+from bertsmith.nn.block import Block, DecoderBlock
+from bertsmith.nn.cache import Cache
+from bertsmith.nn.decoder import Decoder
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.feed_forward import FeedForward
-from bertsmith.nn.heads import Classifier
+from bertsmith.nn.heads import Classifier, VocabularyHead
 from bertsmith.nn.inputs import SEGMENTS, Inputs
+from bertsmith.nn.layout import FULL, Layout, Sees
 
 INIT_STD = 0.02  # Devlin et al. 2018
 
 
 class Model(nn.Module):
-    """An encoder and its heads."""
+    """An encoder, for some models a decoder that shares its token embedding, and heads."""
 
     def __init__(
-        self, variant: str | Variant, spec: Spec, encoder: Encoder, heads: Sequence[Head]
+        self,
+        variant: str | Variant,
+        spec: Spec,
+        encoder: Encoder,
+        heads: Sequence[Head],
+        *,
+        decoder: Decoder | None = None,
     ) -> None:
         super().__init__()
         self.variant = find(variant)
         self.spec = spec
         self.head_specs = tuple(heads)
         self.encoder = encoder
+        self.decoder = decoder
         self.heads = nn.ModuleDict(
             {head.kind: build_head(self.variant, spec, head) for head in heads}
         )
@@ -44,16 +55,53 @@ class Model(nn.Module):
         rows: Tensor | None = None,
         want: Want = Want(),  # noqa: B008 - frozen
         head_mask: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Encoded:
         """The encoder's rows: T rows of inputs -> Encoded.
 
         Tokenizers number the texts of a pair for every model; one without segments of its own
-        ignores them.
+        ignores them. Where `spec.sees` is "before", a layout that sees everything is causal. With a
+        `cache` the rows continue the texts in it.
         """
         if not self.spec.reads_segments:
             inputs = inputs.without(SEGMENTS)
-        encoded: Encoded = self.encoder(inputs, rows=rows, want=want, head_mask=head_mask)
+        encoded: Encoded = self.encoder(
+            inputs, rows=rows, want=want, head_mask=head_mask, cache=cache
+        )
         return encoded
+
+    def decode(
+        self,
+        inputs: Inputs,
+        memory: Tensor | None,
+        memory_layout: Layout | None,
+        *,
+        rows: Tensor | None = None,
+        sees_memory: Sees = FULL,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """The decoder's rows of B target texts: T rows of inputs -> (T, D), of `rows` (P, D).
+
+        `memory` (S, D) holds the encoder's rows of the B source texts, which a `cache` knows after
+        the first pass; text b looks at text b of them as `sees_memory` says.
+        """
+        if self.decoder is None:
+            raise ConfigError(f"this {self.variant.name} model has no decoder")
+        hidden: Tensor = self.decoder(
+            inputs.without(SEGMENTS), memory, memory_layout, sees_memory=sees_memory, cache=cache
+        )
+        return hidden if rows is None else hidden.index_select(0, rows)
+
+    @property
+    def vocabulary_head(self) -> VocabularyHead:
+        """The head over the vocabulary: masked_lm or language_model."""
+        for kind in ("masked_lm", "language_model"):
+            if kind in self.heads and isinstance(self.heads[kind], VocabularyHead):
+                return self.heads[kind]  # type: ignore[return-value]
+        raise ConfigError(
+            "this model has no head over the vocabulary (masked_lm or language_model); it has "
+            f"{', '.join(self.heads) or 'none at all'}"
+        )
 
     def logits(self, kind: str, rows: Tensor) -> Tensor:
         """What a head says of hidden rows: (P, D) -> (P, C), (P, V) or, replaced token, (P,).
@@ -92,7 +140,9 @@ def build(
     variant = find(variant)
     settings = _settings(variant, spec, heads)
     with torch.device("meta"):
-        model = Model(variant, spec, _encoder(spec), settings).to(dtype)
+        encoder = _encoder(spec)
+        decoder = _decoder(spec, encoder.embeddings.tokens)
+        model = Model(variant, spec, encoder, settings, decoder=decoder).to(dtype)
     if torch.device(device).type == "meta":
         return model
     if empty:
@@ -103,11 +153,12 @@ def build(
 
 
 def with_heads(model: Model, heads: Sequence[Head]) -> Model:
-    """The same encoder under other heads, which are still empty, on the device "meta"."""
+    """The same model under other heads, which are still empty, on the device "meta"."""
     settings = _settings(model.variant, model.spec, heads)
     dtype = next(model.parameters()).dtype
     with torch.device("meta"):
-        return Model(model.variant, model.spec, model.encoder, settings).to(dtype)
+        parts = (model.variant, model.spec, model.encoder, settings)
+        return Model(*parts, decoder=model.decoder).to(dtype)
 
 
 def initialize(module: nn.Module, generator: torch.Generator | None = None) -> None:
@@ -140,22 +191,62 @@ def _setting(head: str | Head, variant: Variant) -> Head:
 
 
 def _encoder(spec: Spec) -> Encoder:
+    pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
+    return Encoder(
+        _embeddings(spec, channels={SEGMENTS: spec.segments, **dict(spec.channels)}),
+        _blocks(spec),
+        pooler=pooler,
+        positions=spec.positions.attention(),
+        norm=_norm(spec) if spec.norm == "before" else None,
+        causal=spec.sees == "before",
+    )
+
+
+def _decoder(spec: Spec, tokens: nn.Embedding) -> Decoder | None:
+    """The decoder, if the spec has one; its positions are a table of their own."""
+    if spec.decoder is None:
+        return None
+    shape = replace(
+        spec,
+        layers=spec.decoder.layers,
+        heads=spec.decoder.heads,
+        feed_forward=spec.decoder.feed_forward,
+        sharing="none",
+    )
+    blocks = [
+        DecoderBlock(
+            block,
+            Attention(shape.hidden, shape.heads, dropout=shape.attention_dropout),
+            _norm(shape),
+        )
+        for block in _blocks(shape)
+    ]
+    norm = _norm(spec) if spec.norm == "before" else None
+    return Decoder(_embeddings(spec, tokens=tokens), blocks, norm=norm)
+
+
+def _embeddings(
+    spec: Spec, *, channels: Mapping[str, int] | None = None, tokens: nn.Embedding | None = None
+) -> Embeddings:
     rows, first = spec.positions.table
     project = spec.projected or spec.embedding != spec.hidden
-    embeddings = Embeddings(
+    return Embeddings(
         spec.vocab_size,
         spec.embedding,
         rows=rows,
         first=first,
-        channels={SEGMENTS: spec.segments, **dict(spec.channels)},
+        channels=channels,
         project=spec.hidden if project else None,
         norm_eps=spec.norm_eps,
+        norm=spec.embedding_norm,
+        scale=spec.embedding**0.5 if spec.embedding_scale else None,
         dropout=spec.dropout,
+        tokens=tokens,
     )
-    pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
-    norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps) if spec.norm == "before" else None
-    inside = spec.positions.attention()
-    return Encoder(embeddings, _blocks(spec), pooler=pooler, positions=inside, norm=norm)
+
+
+def _norm(spec: Spec) -> nn.LayerNorm:
+    return nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
 
 
 def _blocks(spec: Spec) -> list[Block]:
@@ -166,12 +257,12 @@ def _blocks(spec: Spec) -> list[Block]:
             attention, attention_norm = blocks[0].attention, blocks[0].attention_norm
         else:
             attention = Attention(spec.hidden, spec.heads, dropout=spec.attention_dropout)
-            attention_norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
+            attention_norm = _norm(spec)
         if blocks and spec.sharing in ("all", "feed_forward"):
             feed_forward, norm = blocks[0].feed_forward, blocks[0].feed_forward_norm
         else:
             feed_forward = FeedForward(spec.hidden, spec.feed_forward, activation=spec.activation)
-            norm = nn.LayerNorm(spec.hidden, eps=spec.norm_eps)
+            norm = _norm(spec)
         parts = (attention, attention_norm, feed_forward, norm)
         blocks.append(Block(*parts, dropout=spec.dropout, norm=spec.norm))
     return blocks

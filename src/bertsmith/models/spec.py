@@ -11,6 +11,25 @@ from bertsmith.models.positions import Learned, Positions
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
 Sharing = Literal["none", "all", "attention", "feed_forward"]
 Norm = Literal["after", "before"]
+Seen = Literal["all", "before"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderSpec:
+    """The shape of a decoder; width, norms, positions and activation are those of the encoder.
+
+    `start` is the token that stands before every text the decoder reads.
+    """
+
+    layers: int
+    heads: int
+    feed_forward: int
+    start: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "heads", "feed_forward"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"decoder {name} must be at least 1, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +47,9 @@ class Spec:
     positions: Positions = Learned()  # noqa: RUF009 - frozen
     segments: int = 2  # 0: the model has no segment embedding
     channels: tuple[tuple[str, int], ...] = ()  # further embeddings: name and number of rows
+    embedding_norm: bool = True  # a norm over the sum of embeddings
+    embedding_scale: bool = False  # token embeddings times sqrt(E)
+    sees: Seen = "all"  # rows see their whole text, or themselves and what stands "before" (causal)
     sharing: Sharing = "none"
     norm: Norm = "after"  # each residual sum, or "before" each part (pre-norm)
     norm_eps: float = 1e-12
@@ -35,6 +57,7 @@ class Spec:
     dropout: float = 0.1
     attention_dropout: float = 0.1
     pad_id: int = 0
+    decoder: DecoderSpec | None = None
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden", "layers", "heads", "feed_forward", "embedding"):
@@ -42,6 +65,10 @@ class Spec:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.hidden % self.heads:
             raise ConfigError(f"hidden size {self.hidden} is not a multiple of {self.heads} heads")
+        if self.decoder is not None and self.hidden % self.decoder.heads:
+            raise ConfigError(
+                f"hidden size {self.hidden} is not a multiple of {self.decoder.heads} decoder heads"
+            )
         for name in ("dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"{name} must be in [0, 1), not {getattr(self, name)}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # The kinds of heads that published models have; a variant may have others.
 HEAD_KINDS = (
     "masked_lm",
+    "language_model",
     "next_sentence",
     "sentence_order",
     "replaced_token",
@@ -23,7 +24,7 @@ HEAD_KINDS = (
     "token",
     "span",
 )
-_SIZED = ("masked_lm", "next_sentence", "sentence_order", "replaced_token", "span")
+_CHOSEN = ("sequence", "token")  # heads whose number of outputs can be chosen
 ENCODER = "encoder"  # key of the headless model in a table of architectures
 
 
@@ -38,7 +39,7 @@ class Head:
     def __post_init__(self) -> None:
         if self.outputs < 1:
             raise ConfigError(f"the {self.kind} head needs at least 1 output, not {self.outputs}")
-        if self.outputs != 2 and self.kind in _SIZED:
+        if self.outputs != 2 and self.kind in set(HEAD_KINDS) - set(_CHOSEN):
             raise ConfigError(f"the number of outputs of a {self.kind} head cannot be chosen")
         if self.dropout is not None and not 0.0 <= self.dropout < 1.0:
             raise ConfigError(f"{self.kind} dropout must be in [0, 1), not {self.dropout}")
@@ -58,6 +59,7 @@ class HeadSpec:
     dropout_first: bool = True
     build: Callable[[Spec, Head, HeadSpec], nn.Module] | None = None
     reads_tokens: bool = False
+    bias: bool = True  # of the last layer
 
     def activation_of(self, spec: Spec) -> str | None:
         """The activation before the last layer, None: there is one layer only."""
@@ -75,6 +77,18 @@ def masked_lm_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
         activation=own.activation_of(spec) or spec.activation,
         norm_eps=spec.norm_eps,
     )
+
+
+def language_model_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
+    """The token embedding as output matrix, with a bias where the family has one."""
+    from bertsmith.nn.heads import LanguageModelHead  # torch, as above
+
+    if spec.embedding != spec.hidden:
+        raise ConfigError(
+            f"a language_model head needs embeddings as wide as the rows: {spec.embedding} is not "
+            f"{spec.hidden}"
+        )
+    return LanguageModelHead(spec.vocab_size, bias=own.bias)
 
 
 def replaced_token_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:

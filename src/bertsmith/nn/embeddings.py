@@ -15,7 +15,8 @@ from bertsmith.nn.inputs import SEGMENTS, Inputs
 class Embeddings(nn.Module):
     """Token vectors, learned position vectors (when `rows`) and those of `channels`, summed.
 
-    `channels` names further embeddings and how many rows each has, "segments" among them.
+    `channels` names further embeddings and how many rows each has, "segments" among them. `tokens`
+    is a table to share; `scale` multiplies token vectors, not those given in their place.
     """
 
     def __init__(
@@ -28,17 +29,21 @@ class Embeddings(nn.Module):
         channels: Mapping[str, int] | None = None,
         project: int | None = None,
         norm_eps: float = 1e-12,
+        norm: bool = True,
+        scale: float | None = None,
         dropout: float = 0.0,
+        tokens: nn.Embedding | None = None,
     ) -> None:
         super().__init__()
         self.first = first
         self.dropout = dropout
-        self.tokens = _table(vocab_size, width)
+        self.scale = scale
+        self.tokens = _table(vocab_size, width) if tokens is None else tokens
         self.positions = _table(rows, width) if rows else None
         further = dict(channels or {})
         segments = further.pop(SEGMENTS, 0)
         self.segments = _table(segments, width) if segments else None
-        self.norm = nn.LayerNorm(width, eps=norm_eps)
+        self.norm = nn.LayerNorm(width, eps=norm_eps) if norm else None
         self.project = nn.Linear(width, project) if project else None
         self._channels = tuple(further)
         for name, count in further.items():  # a ModuleDict refuses names such as "type"
@@ -51,7 +56,9 @@ class Embeddings(nn.Module):
 
     def forward(self, inputs: Inputs) -> Tensor:
         """T rows of inputs -> (T, D)."""
-        summed = self.tokens(inputs.ids)  # (T, E)
+        summed: Tensor = self.tokens(inputs.ids)  # (T, E)
+        if self.scale is not None:
+            summed = summed * self.scale
         if inputs.vectors is not None and inputs.vector_rows is not None:
             summed = summed.index_copy(0, inputs.vector_rows, inputs.vectors.to(summed.dtype))
         segments = inputs.channels.get(SEGMENTS)
@@ -64,7 +71,7 @@ class Embeddings(nn.Module):
             summed = summed + self.positions(inputs.layout.positions + self.first)
         if self._channels or len(inputs.channels) > (segments is not None):
             summed = summed + self._further(inputs)
-        rows: Tensor = self.norm(summed)
+        rows: Tensor = summed if self.norm is None else self.norm(summed)
         if self.training:
             rows = dropout(rows, self.dropout)
         return rows if self.project is None else self.project(rows)

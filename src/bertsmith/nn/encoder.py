@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from bertsmith.nn.block import Block
 from bertsmith.nn.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
-from bertsmith.nn.layout import Layout
+from bertsmith.nn.layout import Causal, Full, Layout
 from bertsmith.nn.positions import AttentionPositions
 
 
@@ -38,7 +38,8 @@ class Encoded:
 class Encoder(nn.Module):
     """Embeddings, blocks and, for some models, a pooler over the first token of a text.
 
-    `positions` are those inside attention; `norm` is the last norm of pre-norm models.
+    `positions` are those inside attention; `norm` is the last norm of pre-norm models. A `causal`
+    encoder reads a layout that sees everything as one that sees what stands before.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Encoder(nn.Module):
         pooler: nn.Linear | None = None,
         positions: AttentionPositions | None = None,
         norm: nn.LayerNorm | None = None,
+        causal: bool = False,
     ) -> None:
         super().__init__()
         self.embeddings = embeddings
@@ -56,6 +58,7 @@ class Encoder(nn.Module):
         self.pooler = pooler
         self.positions = positions
         self.norm = norm
+        self.causal = causal
         self.heads = blocks[0].attention.heads
 
     def forward(
@@ -71,6 +74,8 @@ class Encoder(nn.Module):
 
         With a `cache` the T rows continue the texts in it, causal or after a prefix.
         """
+        if self.causal and isinstance(inputs.layout.sees, Full):
+            inputs = replace(inputs, layout=replace(inputs.layout, sees=Causal()))
         self._check(inputs, head_mask, cache)
         hidden = self.embeddings(inputs)
         few = rows if cache is None and not (want.layers or want.attention) else None

@@ -9,8 +9,33 @@ from torch.nn import functional as F
 from bertsmith.nn.feed_forward import find_activation
 
 
-class MaskedLMHead(nn.Module):
-    """Scores over the vocabulary with the token embedding as output matrix."""
+class VocabularyHead(nn.Module):
+    """Logits over the vocabulary with the token embedding as output matrix.
+
+    `bias` (V,) is None where a model has none; `project` is what comes before the product.
+    """
+
+    bias: nn.Parameter | None
+
+    def project(self, rows: Tensor) -> Tensor:
+        """Hidden rows as they are multiplied with the token embedding: (P, D) -> (P, E)."""
+        return rows
+
+    def forward(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """(P, D) rows and the (V, E) token embedding -> (P, V)."""
+        return F.linear(self.project(rows), tokens, self.bias)
+
+
+class LanguageModelHead(VocabularyHead):
+    """The token embedding and nothing else (GPT), or also a bias (BART)."""
+
+    def __init__(self, vocab_size: int, *, bias: bool) -> None:
+        super().__init__()
+        self.register_parameter("bias", nn.Parameter(torch.zeros(vocab_size)) if bias else None)
+
+
+class MaskedLMHead(VocabularyHead):
+    """A dense layer, an activation and a norm before the token embedding (BERT)."""
 
     def __init__(
         self, hidden: int, embedding: int, vocab_size: int, *, activation: str, norm_eps: float
@@ -21,9 +46,10 @@ class MaskedLMHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocab_size))
         self.activation = find_activation(activation)
 
-    def forward(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """(P, D) rows and the (V, E) token embedding -> (P, V)."""
-        return F.linear(self.norm(self.activation(self.dense(rows))), tokens, self.bias)
+    def project(self, rows: Tensor) -> Tensor:
+        """(P, D) -> (P, E)."""
+        projected: Tensor = self.norm(self.activation(self.dense(rows)))
+        return projected
 
 
 class Classifier(nn.Module):

@@ -19,12 +19,12 @@ CHUNK_BYTES = 24 << 20
 def vocabulary_loss(
     rows: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     targets: Tensor,
     *,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> tuple[LossSum, Tensor]:
-    """(P, E) rows, (V, E) weight, (V,) bias, (P,) targets -> losses and right predictions.
+    """(P, E) rows, (V, E) weight, (V,) bias or None, (P,) targets -> losses, right predictions.
 
     Gradients are made in the forward pass, chunk by chunk, while the probabilities are there, and
     scaled in the backward pass, which may run once. The format is that of autocast where it is
@@ -73,7 +73,7 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, job: _Job
+        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, job: _Job
     ) -> tuple[Tensor, Tensor]:
         needs = [needed and job.wanted for needed in ctx.needs_input_grad]
         made = _Gradients(rows, weight, bias, needs, job)
@@ -116,14 +116,14 @@ class _Gradients:
     """The gradients of a sum of losses, added up chunk by chunk."""
 
     def __init__(
-        self, rows: Tensor, weight: Tensor, bias: Tensor, needs: list[bool], job: _Job
+        self, rows: Tensor, weight: Tensor, bias: Tensor | None, needs: list[bool], job: _Job
     ) -> None:
         self._job = job
         self._needs_weight = needs[1]
         none = not rows.shape[0]
         self.rows = torch.empty_like(rows) if needs[0] else None
         self.weight = torch.zeros_like(weight) if needs[1] and none else None
-        self.bias = torch.zeros_like(bias) if needs[2] else None
+        self.bias = torch.zeros_like(bias) if bias is not None and needs[2] else None
 
     def add(
         self, part: slice, chances: Tensor, wanted: Tensor, rows: Tensor, weight: Tensor

@@ -20,7 +20,7 @@ from bertsmith.models.spec import Spec
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum, Score, binary_cross_entropy
 from bertsmith.objectives.batch import Targets, rows_inputs
-from bertsmith.objectives.masked_lm import MaskedLMObjective, masked_lm_head, masked_lm_rows
+from bertsmith.objectives.masked_lm import MaskedLMObjective
 from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.program import (
     Losses,
@@ -175,12 +175,12 @@ def sampled(generator: Model, hidden: Tensor, uniform: Tensor) -> Tensor:
     The token at which the summed probabilities pass the row's number: an exact draw, with one
     number per row that does not depend on the batch.
     """
-    weight, bias = generator.encoder.embeddings.tokens.weight, masked_lm_head(generator).bias
-    rows = masked_lm_rows(generator, hidden.to(weight.dtype))
+    head, weight = generator.vocabulary_head, generator.encoder.embeddings.tokens.weight
+    rows = head.project(hidden.to(weight.dtype))
     tokens = []
     for start in range(0, len(rows), SAMPLED_ROWS):
         here = slice(start, start + SAMPLED_ROWS)
-        logits = F.linear(rows[here], weight, bias).float()
+        logits = F.linear(rows[here], weight, head.bias).float()
         sums = logits.softmax(-1).cumsum(-1)  # (p, V)
         wanted = uniform[here].to(sums.dtype)[:, None] * sums[:, -1:]
         tokens.append(torch.searchsorted(sums, wanted, right=True).flatten())

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.corpus.rows import RowsBatch
-from bertsmith.errors import unknown
 from bertsmith.models.build import Model
-from bertsmith.nn.heads import MaskedLMHead
 from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.objectives.batch import Targets
@@ -41,32 +39,12 @@ class MaskedLMObjective(Objective):
         self, model: Model, own_head: nn.Module | None, hidden: Tensor, targets: Targets
     ) -> tuple[LossSum, Score]:
         """(rows, D) -> the loss over the vocabulary."""
-        return token_loss(
-            masked_lm_rows(model, hidden[targets.at]),
-            model.encoder.embeddings.tokens.weight,
-            masked_lm_head(model).bias,
-            targets.of,
-        )
+        return token_loss(model, hidden[targets.at], targets.of)
 
 
-def token_loss(
-    rows: Tensor, weight: Tensor, bias: Tensor, targets: Tensor
-) -> tuple[LossSum, Score]:
-    """(P, E) rows, (V, E) embedding, (V,) bias, (P,) targets -> loss and right predictions."""
-    loss, correct = vocabulary_loss(rows, weight, bias, targets)
+def token_loss(model: Model, hidden: Tensor, targets: Tensor) -> tuple[LossSum, Score]:
+    """The loss of tokens (P,) that the model's vocabulary head predicts from rows (P, D)."""
+    head = model.vocabulary_head
+    weight = model.encoder.embeddings.tokens.weight
+    loss, correct = vocabulary_loss(head.project(hidden), weight, head.bias, targets)
     return loss, Score(correct, targets.numel())
-
-
-def masked_lm_rows(model: Model, hidden: Tensor) -> Tensor:
-    """What the masked-LM head multiplies with the embedding: (P, D) -> (P, E)."""
-    head = masked_lm_head(model)
-    rows: Tensor = head.norm(head.activation(head.dense(hidden)))
-    return rows
-
-
-def masked_lm_head(model: Model) -> MaskedLMHead:
-    """The masked-LM head of a model that must have one."""
-    head = model.heads["masked_lm"] if "masked_lm" in model.heads else None  # noqa: SIM401
-    if not isinstance(head, MaskedLMHead):
-        raise unknown("head of this model", "masked_lm", model.heads)
-    return head

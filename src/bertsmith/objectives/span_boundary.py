@@ -14,8 +14,8 @@ from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model, initialize
 from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.loss import LossSum, Score
+from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.objectives.batch import Targets
-from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.objectives.masking.masking import Masked
 from bertsmith.objectives.objective import Objective
 
@@ -90,9 +90,10 @@ class SpanBoundary(Objective):
         if not isinstance(own_head, SpanBoundaryHead):
             raise ConfigError("the model was built without the head of sbo")
         left, right = hidden[targets.at[:, 0]], hidden[targets.at[:, 1]]
-        return token_loss(
+        loss, correct = vocabulary_loss(
             own_head(left, right, targets.more["place"]),
             model.encoder.embeddings.tokens.weight,
             own_head.bias,
             targets.of,
         )
+        return loss, Score(correct, targets.count)

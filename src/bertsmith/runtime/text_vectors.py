@@ -128,7 +128,12 @@ def mixing_engine(host: Host, mix: Sequence[float]) -> EagerEngine:
     used = max(1, *(number for number, weight in enumerate(mix) if weight))
     if used < len(encoder.blocks) and len(mix) == len(encoder.blocks) + 1:
         blocks = list(encoder.blocks)[:used]
-        encoder = Encoder(encoder.embeddings, blocks, positions=encoder.positions)  # type: ignore[arg-type]
+        encoder = Encoder(
+            encoder.embeddings,
+            blocks,  # type: ignore[arg-type]
+            positions=encoder.positions,
+            causal=encoder.causal,
+        )
         mix = mix[: used + 1]
     dtype = next(host.model.parameters()).dtype
     return EagerEngine(encoder.eval(), device=host.device, dtype=dtype, mix=mix)

@@ -133,6 +133,9 @@ def check_size(spec: Spec) -> None:
     count = (
         spec.vocab_size + spec.positions.table[0] + spec.segments
     ) * spec.embedding + distinct * block
+    if spec.decoder is not None:
+        inside = 8 * spec.hidden**2 + 2 * spec.hidden * spec.decoder.feed_forward
+        count += spec.decoder.layers * inside
     if count > MOST_PARAMETERS:
         raise ConfigError(f"a model of {count:,} parameters; at most {MOST_PARAMETERS:,} are read")
 

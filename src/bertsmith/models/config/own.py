@@ -10,7 +10,7 @@ from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.config import values
 from bertsmith.models.config.values import Config
 from bertsmith.models.positions import MOST, FunctionalRelative, Learned, Positions
-from bertsmith.models.spec import Activation, Norm, Sharing, Spec
+from bertsmith.models.spec import Activation, DecoderSpec, Norm, Seen, Sharing, Spec
 from bertsmith.models.variant import Head, Variant
 
 OWN_TYPE = "bertsmith"
@@ -53,6 +53,7 @@ def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
         "activation": get_args(Activation),
         "sharing": get_args(Sharing),
         "norm": get_args(Norm),
+        "sees": get_args(Seen),
     }
     found: dict[str, object] = {}
     for name in shape:
@@ -65,12 +66,24 @@ def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
             found[name] = values.text(shape, name, choices[name])
         elif name in ("dropout", "attention_dropout", "norm_eps"):
             found[name] = values.fraction(shape, name)
-        elif name in ("pooler", "projected"):
+        elif name == "decoder":
+            found[name] = None if shape[name] is None else _decoder(_table(shape, name))
+        elif name in ("pooler", "projected", "embedding_norm", "embedding_scale"):
             found[name] = _truth(shape, name)
         else:
             low = 0 if name in ("pad_id", "segments") else 1
             found[name] = values.integer(shape, name, low, MOST)
     return Spec(**found)  # type: ignore[arg-type]
+
+
+def _decoder(record: Config) -> DecoderSpec:
+    names = {field.name for field in fields(DecoderSpec)}
+    if set(record) != names:
+        raise ConfigError(f"a decoder needs exactly {', '.join(sorted(names))}")
+    lowest = {"start": 0}
+    return DecoderSpec(
+        **{name: values.integer(record, name, lowest.get(name, 1), MOST) for name in names}
+    )
 
 
 def _positions(record: Config, kinds: Mapping[str, type[Positions]]) -> Positions:

@@ -58,8 +58,16 @@ def why_not(spec: Spec) -> str:
     """Why the kernel cannot run a model of this shape; empty if it can."""
     if not spec.positions.table[0]:
         return "it has relative positions"
-    if spec.norm != "after" or spec.channels:
-        return "it has norms before its parts" if spec.norm != "after" else "it has more channels"
+    parts = {
+        "norms before its parts": spec.norm != "after",
+        "more channels": bool(spec.channels),
+        "causal attention": spec.sees != "all",
+        "no norm over its embeddings": not spec.embedding_norm,
+        "scaled embeddings": spec.embedding_scale,
+    }
+    for part, there in parts.items():
+        if there:
+            return f"it has {part}"
     if spec.activation not in _ACTIVATIONS:
         return f"the kernel has no {spec.activation} activation"
     widths = {
@@ -171,11 +179,15 @@ def _tables(encoder: Encoder) -> list[Tensor | None]:
     parts = encoder.embeddings
     segments = parts.segments.weight if parts.segments is not None else None
     positions = parts.positions.weight if parts.positions is not None else None
-    project = parts.project
     return [
-        *(parts.tokens.weight, positions, segments, parts.norm.weight, parts.norm.bias),
-        *((project.weight, project.bias) if project is not None else (None, None)),
+        *(parts.tokens.weight, positions, segments),
+        *_weight_and_bias(parts.norm),
+        *_weight_and_bias(parts.project),
     ]
+
+
+def _weight_and_bias(module: nn.LayerNorm | nn.Linear | None) -> tuple[Tensor | None, ...]:
+    return (None, None) if module is None else (module.weight, module.bias)
 
 
 def _parts(block: nn.Module) -> list[Tensor]:
