@@ -15,7 +15,7 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.nn import Causal, Dense, Encoder, Inputs, Prefix, Sees, visibility
 from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block
-from bertsmith.nn.embeddings import Embeddings
+from bertsmith.nn.embeddings import Embeddings, embedding_table
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.objectives.batch import PretrainBatch, Targets, rows_inputs
 from bertsmith.runtime.engines.batches import RowBatch
@@ -130,7 +130,7 @@ def inputs_in(batch) -> Inputs:
 def encoder() -> Encoder:
     norms = [nn.LayerNorm(16) for _ in range(2)]
     block = Block(Attention(16, 2), norms[0], FeedForward(16, 32), norms[1])
-    embeddings = Embeddings(20, 16, rows=9, channels={"segments": 2, "tasks": 3})
+    embeddings = Embeddings(embedding_table(20, 16), rows=9, channels={"segments": 2, "tasks": 3})
     encoder = Encoder(embeddings, [block]).eval()
     torch.manual_seed(1)
     with torch.no_grad():

@@ -16,7 +16,7 @@ from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block, DecoderBlock
 from bertsmith.nn.cache import Cache
 from bertsmith.nn.decoder import Decoder
-from bertsmith.nn.embeddings import Embeddings
+from bertsmith.nn.embeddings import Embeddings, embedding_table
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.positions import AttentionPositions, FunctionalPositions
 
@@ -59,13 +59,13 @@ def last(norm: Norm) -> nn.LayerNorm | None:
 
 
 def make_encoder(norm: Norm, positions: AttentionPositions | None = None) -> Encoder:
-    embeddings = Embeddings(VOCAB, WIDTH, rows=0 if positions else 12)
+    embeddings = Embeddings(embedding_table(VOCAB, WIDTH), rows=0 if positions else 12)
     return drawn(Encoder(embeddings, blocks(norm), positions=positions, norm=last(norm)))
 
 
 def make_decoder(norm: Norm) -> Decoder:
     made = [DecoderBlock(one, Attention(WIDTH, 2), nn.LayerNorm(WIDTH)) for one in blocks(norm)]
-    return drawn(Decoder(Embeddings(VOCAB, WIDTH, rows=12), made, norm=last(norm)))
+    return drawn(Decoder(Embeddings(embedding_table(VOCAB, WIDTH), rows=12), made, norm=last(norm)))
 
 
 def ids_of(lengths: tuple[int, ...] = LENGTHS) -> list[np.ndarray]:

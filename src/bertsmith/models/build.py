@@ -16,7 +16,7 @@ from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block, DecoderBlock
 from bertsmith.nn.cache import Cache
 from bertsmith.nn.decoder import Decoder
-from bertsmith.nn.embeddings import Embeddings
+from bertsmith.nn.embeddings import Embeddings, embedding_table
 from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.heads import Classifier, VocabularyHead
@@ -192,8 +192,9 @@ def _setting(head: str | Head, variant: Variant) -> Head:
 
 def _encoder(spec: Spec) -> Encoder:
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
+    channels = {SEGMENTS: spec.segments, **dict(spec.channels)}
     return Encoder(
-        _embeddings(spec, channels={SEGMENTS: spec.segments, **dict(spec.channels)}),
+        _embeddings(spec, embedding_table(spec.vocab_size, spec.embedding), channels),
         _blocks(spec),
         pooler=pooler,
         positions=spec.positions.attention(),
@@ -222,26 +223,21 @@ def _decoder(spec: Spec, tokens: nn.Embedding) -> Decoder | None:
         for block in _blocks(shape)
     ]
     norm = _norm(spec) if spec.norm == "before" else None
-    return Decoder(_embeddings(spec, tokens=tokens), blocks, norm=norm)
+    return Decoder(_embeddings(spec, tokens, {}), blocks, norm=norm)
 
 
-def _embeddings(
-    spec: Spec, *, channels: Mapping[str, int] | None = None, tokens: nn.Embedding | None = None
-) -> Embeddings:
+def _embeddings(spec: Spec, tokens: nn.Embedding, channels: Mapping[str, int]) -> Embeddings:
     rows, first = spec.positions.table
     project = spec.projected or spec.embedding != spec.hidden
     return Embeddings(
-        spec.vocab_size,
-        spec.embedding,
+        tokens,
         rows=rows,
         first=first,
         channels=channels,
         project=spec.hidden if project else None,
-        norm_eps=spec.norm_eps,
-        norm=spec.embedding_norm,
+        norm_eps=spec.norm_eps if spec.embedding_norm else None,
         scale=spec.embedding**0.5 if spec.embedding_scale else None,
         dropout=spec.dropout,
-        tokens=tokens,
     )
 
 

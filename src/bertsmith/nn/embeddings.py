@@ -15,39 +15,38 @@ from bertsmith.nn.inputs import SEGMENTS, Inputs
 class Embeddings(nn.Module):
     """Token vectors, learned position vectors (when `rows`) and those of `channels`, summed.
 
-    `channels` names further embeddings and how many rows each has, "segments" among them. `tokens`
-    is a table to share; `scale` multiplies token vectors, not those given in their place.
+    `channels` names further embeddings and how many rows each has, "segments" among them. Decoders
+    share the `tokens` of their encoder (`embedding_table` makes a table). `scale` multiplies token
+    vectors, not those given in their place; without `norm_eps` there is no norm.
     """
 
     def __init__(
         self,
-        vocab_size: int,
-        width: int,
+        tokens: nn.Embedding,
         *,
         rows: int = 0,
         first: int = 0,
         channels: Mapping[str, int] | None = None,
         project: int | None = None,
-        norm_eps: float = 1e-12,
-        norm: bool = True,
+        norm_eps: float | None = 1e-12,
         scale: float | None = None,
         dropout: float = 0.0,
-        tokens: nn.Embedding | None = None,
     ) -> None:
         super().__init__()
         self.first = first
         self.dropout = dropout
         self.scale = scale
-        self.tokens = _table(vocab_size, width) if tokens is None else tokens
-        self.positions = _table(rows, width) if rows else None
+        self.tokens = tokens
+        width = tokens.embedding_dim
+        self.positions = embedding_table(rows, width) if rows else None
         further = dict(channels or {})
         segments = further.pop(SEGMENTS, 0)
-        self.segments = _table(segments, width) if segments else None
-        self.norm = nn.LayerNorm(width, eps=norm_eps) if norm else None
+        self.segments = embedding_table(segments, width) if segments else None
+        self.norm = nn.LayerNorm(width, eps=norm_eps) if norm_eps is not None else None
         self.project = nn.Linear(width, project) if project else None
         self._channels = tuple(further)
         for name, count in further.items():  # a ModuleDict refuses names such as "type"
-            self.add_module(f"channel_{name}", _table(count, width))
+            self.add_module(f"channel_{name}", embedding_table(count, width))
 
     @property
     def channels(self) -> dict[str, nn.Module]:
@@ -94,6 +93,6 @@ class Embeddings(nn.Module):
         return total
 
 
-def _table(rows: int, width: int) -> nn.Embedding:
+def embedding_table(rows: int, width: int) -> nn.Embedding:
     """An embedding left empty: drawing its values on "meta" would import torch's compiler."""
     return nn.Embedding(rows, width, _weight=torch.empty(rows, width))
