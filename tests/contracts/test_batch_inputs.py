@@ -12,7 +12,17 @@ import torch
 from torch import nn
 
 from bertsmith.corpus.rows import RowsBatch
-from bertsmith.nn import Causal, Dense, Encoder, Inputs, Prefix, Sees, visibility
+from bertsmith.nn import (
+    Anticausal,
+    Causal,
+    Dense,
+    Encoder,
+    Inputs,
+    Mixed,
+    Prefix,
+    Sees,
+    visibility,
+)
 from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block
 from bertsmith.nn.embeddings import Embeddings, embedding_table
@@ -60,7 +70,10 @@ def sees_of(texts: Sequence[Text], kind: str) -> Sees:
     prefix = Prefix(tuple(text.source for text in texts))
     if kind == "dense":
         return Dense(visibility(prefix, [len(text.ids) for text in texts]))
-    return Causal() if kind == "causal" else prefix
+    if kind == "mixed":
+        backward = tuple(len(text.ids) == 3 for text in texts)
+        return Mixed(prefix.sources, backward)
+    return {"causal": Causal(), "anticausal": Anticausal()}.get(kind, prefix)
 
 
 def of_runtime(texts: Sequence[Text], kind: str) -> Inputs:
@@ -119,7 +132,7 @@ KINDS: dict[str, Callable] = {
     "tasks": of_tasks,
 }
 ALL = pytest.mark.parametrize("made", KINDS.values(), ids=KINDS)
-SEES = pytest.mark.parametrize("kind", ["causal", "prefix", "dense"])
+SEES = pytest.mark.parametrize("kind", ["causal", "anticausal", "prefix", "mixed", "dense"])
 
 
 def inputs_in(batch) -> Inputs:

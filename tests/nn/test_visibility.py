@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from bertsmith.nn import Causal, Dense, Full, Prefix, picture, visibility
+from bertsmith.errors import TextError
+from bertsmith.nn import Anticausal, Causal, Dense, Full, Mixed, Prefix, picture, visibility
 
 
 def test_causal() -> None:
@@ -31,3 +33,22 @@ def test_dense_is_cut_to_the_texts() -> None:
         "##.",
         "...",
     ]
+
+
+def test_right_to_left_sees_what_comes_after() -> None:
+    assert picture(visibility(Anticausal(), [3])) == ["###", ".##", "..#"]
+
+
+def test_each_text_of_a_batch_may_see_in_its_own_way() -> None:
+    lengths = [4, 4, 3, 4]
+    mixed = Mixed(sources=(4, 0, 0, 2), backward=(False, False, True, False))
+    mixed.check(lengths)
+    full, causal, backward, written = visibility(mixed, lengths)
+    assert picture(full) == ["####"] * 4
+    assert picture(causal) == picture(visibility(Causal(), [4]))
+    assert picture(backward) == ["###.", ".##.", "..#.", "...."]
+    assert picture(written) == ["##..", "##..", "###.", "####"]
+    taken = visibility(mixed.take([2, 0]), [3, 4])
+    assert picture(taken[0]) == picture(backward)
+    with pytest.raises(TextError, match="3 directions for 4 texts"):
+        Mixed((1, 1, 1, 1), (False,) * 3).check(lengths)

@@ -3,10 +3,12 @@
 from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import (
+    Anticausal,
     Causal,
     Dense,
     Full,
     Layout,
+    Mixed,
     Prefix,
     Sees,
     picture,
@@ -18,6 +20,7 @@ from bertsmith.nn.pooling import POOLINGS, pool
 
 __all__ = [
     "POOLINGS",
+    "Anticausal",
     "Causal",
     "Dense",
     "Encoded",
@@ -26,6 +29,7 @@ __all__ = [
     "Inputs",
     "Layout",
     "LossSum",
+    "Mixed",
     "Prefix",
     "Sees",
     "Want",

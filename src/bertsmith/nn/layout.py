@@ -54,6 +54,26 @@ class Causal:
 
 
 @dataclass(frozen=True, slots=True)
+class Anticausal:
+    """Every row sees itself and the rows after it: a right-to-left language model."""
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Fits every batch."""
+
+    def to(self, device: torch.device | str) -> Anticausal:
+        """The same."""
+        return self
+
+    def take(self, texts: Sequence[int]) -> Anticausal:
+        """The same for some texts."""
+        return self
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys -> (b, l, m)."""
+        return torch.arange(keys, device=places.device) >= places[:, :, None]
+
+
+@dataclass(frozen=True, slots=True)
 class Prefix:
     """A source that sees itself, then a target that sees the source and what comes before it.
 
@@ -87,6 +107,43 @@ class Prefix:
         sources = torch.tensor(self.sources[first : first + len(places)], device=places.device)
         at = torch.arange(keys, device=places.device)
         return (at <= places[:, :, None]) | (at < sources[:, None, None])
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """A visibility per text: `Prefix` by its source length, `Anticausal` where `backward`.
+
+    A source of 0 tokens is causal, one as long as the text is full.
+    """
+
+    sources: tuple[int, ...]
+    backward: tuple[bool, ...]
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Refuse another number of texts, or source lengths that do not fit them."""
+        Prefix(self.sources).check(lengths)
+        if len(self.backward) != len(lengths):
+            raise TextError(f"Mixed has {len(self.backward)} directions for {len(lengths)} texts")
+
+    def to(self, device: torch.device | str) -> Mixed:
+        """The same."""
+        return self
+
+    def take(self, texts: Sequence[int]) -> Mixed:
+        """The same for some texts."""
+        return Mixed(
+            tuple(self.sources[text] for text in texts),
+            tuple(self.backward[text] for text in texts),
+        )
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys -> (b, l, m)."""
+        backward = torch.tensor(self.backward[first : first + len(places)], device=places.device)
+        return torch.where(
+            backward[:, None, None],
+            Anticausal().mask(places, keys, first=first),
+            Prefix(self.sources).mask(places, keys, first=first),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +180,7 @@ class Dense:
         return square.take_along_dim(places[:, :, None], dim=1)
 
 
-Sees = Full | Causal | Prefix | Dense
+Sees = Full | Causal | Anticausal | Prefix | Mixed | Dense
 FULL = Full()
 
 
