@@ -12,12 +12,20 @@ from torch import nn
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models import VARIANTS, Learned, Spec
 from bertsmith.models.build import Model, build
+from bertsmith.models.spec import DecoderSpec
+from bertsmith.objectives.causal import CausalProgram
+from bertsmith.objectives.denoise import DenoiseProgram
 from bertsmith.objectives.electra import ElectraProgram
 from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
+from bertsmith.objectives.masked_span import MaskedSpanProgram, MaskedSpanSettings
 from bertsmith.objectives.masking.grouping import geometric, runs
 from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.masking.replacement import Replacement
+from bertsmith.objectives.noise.infilling import infill
+from bertsmith.objectives.noise.noised import Noised
+from bertsmith.objectives.noise.token_masking import hide_units
 from bertsmith.objectives.program import PretrainModule, Program
+from bertsmith.objectives.unified import KindShares, UnifiedProgram
 
 VOCAB = 60
 MIXES = {  # parts of the loss of each program
@@ -26,6 +34,17 @@ MIXES = {  # parts of the loss of each program
     "roberta": ("mlm",),
     "albert": ("mlm", "sop"),
     "electra": ("mlm", "rtd", "rtd_baseline"),
+    "causal": ("next_token",),
+    "unified": ("bidirectional", "seq2seq", "left_to_right", "right_to_left"),
+    "denoise": ("denoise",),
+    "masked_span": ("masked_span",),
+}
+SHAPES: dict[str, dict[str, object]] = {  # of BERT, where a program has no variant of its own
+    "spanbert": {},
+    "causal": {"sees": "before"},
+    "unified": {"segments": 6},
+    "denoise": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
+    "masked_span": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
 }
 
 
@@ -67,9 +86,8 @@ def pairs(count: int = 8, seed: int = 0, segments: int = 2) -> RowsBatch:
 
 
 def masking(rate: float = 0.15, **more: float) -> Masking:
-    make = Replacement(mask_id=4, ordinary=np.arange(5, VOCAB), **more)
     stages = [(1.0, runs(geometric(0.4, 4)))]
-    return Masking(stages=stages, replacement=make, rate=rate)
+    return Masking(stages=stages, replacement=replacement(**more), rate=rate)
 
 
 class Builder:
@@ -79,6 +97,10 @@ class Builder:
         self.variant, self.more = variant, more
         self.random = torch.Generator().manual_seed(1)
         self.spec = tiny(variant, **more)
+
+    @property
+    def vocabulary_head(self) -> str:
+        return "masked_lm"
 
     def model(self, heads: Sequence[str]) -> Model:
         alone = {"pooler": False} if len(heads) == 1 else {}  # nobody reads a pooler
@@ -99,12 +121,32 @@ def objectives(*names: str) -> ObjectiveTable:
     return ObjectiveTable.model_validate(dict.fromkeys(names, 1.0))
 
 
+def replacement(**more: float) -> Replacement:
+    return Replacement(mask_id=4, ordinary=np.arange(5, VOCAB), **more)
+
+
+def noise(rows: RowsBatch) -> Noised:
+    """Infilling, then masking."""
+    first = infill(0.3, 2.0, 4, "first")(rows)
+    second = hide_units(0.1, "word", 4, "second", shown=True)
+    return second(first.rows(rows)).after(first)
+
+
 def program(name: str) -> Program:
     if name == "electra":
         return ElectraProgram(masking(), mlm=1.0, rtd=50.0, width=0.5)
+    if name == "causal":
+        return CausalProgram()
+    if name == "unified":
+        return UnifiedProgram(masking(0.3), KindShares())
+    if name == "denoise":
+        return DenoiseProgram(noise, 3)
+    if name == "masked_span":
+        return MaskedSpanProgram(MaskedSpanSettings(), replacement())
     return MaskedProgram(objectives(*MIXES[name]).chosen, masking())
 
 
 def case(name: str, **more: object) -> tuple[Program, PretrainModule]:
     made = program(name)
-    return made, made.build(Builder("bert" if name == "spanbert" else name, **more))
+    shape = {**SHAPES.get(name, {}), **more}
+    return made, made.build(Builder("bert" if name in SHAPES else name, **shape))

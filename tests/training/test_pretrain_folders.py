@@ -10,6 +10,7 @@ import pytest
 import torch
 from toy_corpus import short_recipe, toy_corpus
 
+from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.models.build import Model
 from bertsmith.nn import Inputs, Layout
@@ -59,6 +60,7 @@ def real(logits: torch.Tensor) -> torch.Tensor:
         ("albert", "AlbertForPreTraining", ("prediction_logits", "sop_logits")),
         ("spanbert", "BertForMaskedLM", ("logits",)),
         ("fast", "BertForMaskedLM", ("logits",)),
+        ("unilm", "BertForMaskedLM", ("logits",)),
     ],
 )
 def test_transformers_gives_the_same_logits(name, kind, fields, corpus, tmp_path) -> None:
@@ -108,3 +110,21 @@ def test_files_have_the_mode_of_the_umask(corpus, tmp_path) -> None:
     out = trained("bert", corpus, tmp_path / "run")
     for path in out.rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644), path
+
+
+def test_bert_goes_on_as_unilm_with_segments_that_begin_as_its_own(corpus, tmp_path) -> None:
+    old = trained("fast", corpus, tmp_path / "bert")
+    recipe = short_recipe("unilm", "optimizer.lr=1e-9", "optimizer.rest_lr=1e-9", steps=1)
+    pretrain(Job(recipe=recipe, corpus=corpus, out=tmp_path / "unilm", init=str(old)))
+    before, after = (load_model(path).model for path in (old, tmp_path / "unilm"))
+    table = before.encoder.embeddings.segments.weight
+    grown = after.encoder.embeddings.segments.weight
+    assert after.spec.segments == 6
+    torch.testing.assert_close(grown, table[[0, 1, 0, 0, 0, 1]], rtol=0, atol=1e-6)
+    writes = json.loads((tmp_path / "unilm" / "bertsmith.json").read_text())["writes"]
+    assert writes == {"by": "mask", "source_segment": 4, "target_segment": 5}
+    small = short_recipe("unilm", "model.segments=3", steps=1)
+    with pytest.raises(ConfigError, match="has 6 segments and the recipe 3"):
+        pretrain(
+            Job(recipe=small, corpus=corpus, out=tmp_path / "no", init=str(tmp_path / "unilm"))
+        )

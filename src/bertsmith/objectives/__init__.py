@@ -1,12 +1,20 @@
-"""Pre-training objectives: what is masked, by what, and what is predicted of it."""
+"""Pre-training programs: how texts are changed and arranged, and what is predicted of them."""
 
+from bertsmith.objectives.causal import CausalSettings
+from bertsmith.objectives.denoise import DenoiseSettings
 from bertsmith.objectives.electra import ElectraSettings
 from bertsmith.objectives.masked import MaskedSettings
+from bertsmith.objectives.masked_span import MaskedSpanSettings
 from bertsmith.objectives.program import Program, ProgramSettings
+from bertsmith.objectives.unified import UnifiedSettings
 
 PROGRAMS: dict[str, type[ProgramSettings]] = {
     "masked": MaskedSettings,
     "electra": ElectraSettings,
+    "causal": CausalSettings,
+    "unified": UnifiedSettings,
+    "denoise": DenoiseSettings,
+    "masked_span": MaskedSpanSettings,
 }
 
 __all__ = ["PROGRAMS", "Program", "ProgramSettings"]

@@ -42,6 +42,10 @@ class ModelBuilder(Protocol):
     def spec(self) -> Spec:
         """The shape of the model to pre-train."""
 
+    @property
+    def vocabulary_head(self) -> str:
+        """The kind of head over the vocabulary that this variant has."""
+
     def model(self, heads: Sequence[str]) -> Model:
         """The model to pre-train, with these heads."""
 
@@ -63,10 +67,6 @@ class Program(Protocol):
     def weights(self) -> Mapping[str, float]:
         """The weight of each part of the loss; a part of weight 0 is only reported."""
 
-    @property
-    def heads(self) -> Sequence[str]:
-        """The published heads that the model needs."""
-
     def build(self, builder: ModelBuilder) -> PretrainModule:
         """The module to train."""
 
@@ -87,6 +87,11 @@ class ProgramSettings(Settings):
         """The kind of sentence pairs that its examples need."""
         return None
 
+    @property
+    def paired(self) -> bool:
+        """Whether its examples must be pairs of texts, of whatever kind."""
+        return self.pair is not None
+
     def make(self, tokenizer: Tokenizer) -> Program:
         """The program for a vocabulary."""
         raise TypeError(f"{type(self).__name__} has no `make`")
@@ -100,8 +105,10 @@ class PretrainModule(nn.Module):
     """The model under training with all that only training needs; `forward` computes losses.
 
     `companions` are models of their own (ELECTRA's generator), `own_heads` heads that published
-    models do not have (SpanBERT's boundary head).
+    models do not have (SpanBERT's boundary head). `record` goes into bertsmith.json of the result.
     """
+
+    record: Mapping[str, Any]
 
     def __init__(
         self,
@@ -116,6 +123,7 @@ class PretrainModule(nn.Module):
         self.model = model
         self.companions = nn.ModuleDict(dict(companions or {}))
         self.own_heads = nn.ModuleDict(dict(own_heads or {}))
+        self.record = {}
 
     def forward(self, batch: Any) -> tuple[Losses, Scores]:
         """A batch of the program -> the loss and the accuracy of each part."""

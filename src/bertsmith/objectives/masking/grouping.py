@@ -18,6 +18,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.objectives.masking.lexicon import Lexicon
 from bertsmith.text.tokenizer import Tokenizer
 
+Unit = Literal["word", "token"]
 Grouping = Callable[[RowsBatch], Longs]
 """Rows -> (T,) the unit of each token, equal numbers on neighbors; -1 for special tokens."""
 
@@ -32,14 +33,14 @@ def whole_words(rows: RowsBatch) -> Longs:
     return rows.words.astype(np.int64)
 
 
-def runs(weights: Sequence[float]) -> Grouping:
-    """Runs of n neighboring words, n = 1, 2, ... drawn by weight (SpanBERT, MacBERT)."""
+def runs(weights: Sequence[float], *, of: Unit = "word") -> Grouping:
+    """Runs of n neighboring words or tokens, n = 1, 2, ... drawn by weight (SpanBERT, MacBERT)."""
     if not weights or min(weights) < 0 or sum(weights) <= 0:
         raise ConfigError(f"weights of run lengths must be positive numbers, not {list(weights)}")
     shares = np.cumsum(weights) / sum(weights)
 
     def group(rows: RowsBatch) -> Longs:
-        new_word = begins(rows.words, rows)
+        new_word = begins(rows.words, rows) if of == "word" else rows.real
         at = np.flatnonzero(new_word)  # (W,) the first row of each word
         first = np.flatnonzero(rows.breaks[at])  # the first word of each stretch without specials
         counts = np.diff(np.append(first, len(at)))
@@ -126,14 +127,15 @@ class Span(GroupingSettings):
 
 
 class Ngram(GroupingSettings):
-    """Runs of 1, 2, 3, ... words with these weights (MacBERT, arXiv:2004.13922)."""
+    """Runs of 1, 2, 3, ... words with these weights (MacBERT, arXiv:2004.13922), or of tokens."""
 
     kind: Literal["ngram"] = "ngram"
     weights: tuple[float, ...] = Field(default=(0.4, 0.3, 0.2, 0.1), strict=False)
+    of: Unit = "word"
 
     def make(self, tokenizer: Tokenizer) -> Grouping:
         """The grouping itself."""
-        return runs(self.weights)
+        return runs(self.weights, of=self.of)
 
 
 class Phrase(GroupingSettings):

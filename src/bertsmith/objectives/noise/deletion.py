@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bertsmith.objectives.masking.grouping import Unit
 from bertsmith.objectives.noise.noised import Noise, NoiseSettings
 from bertsmith.objectives.noise.token_masking import hide_units
-from bertsmith.objectives.noise.units import Unit
 from bertsmith.text.tokenizer import Tokenizer
 
 

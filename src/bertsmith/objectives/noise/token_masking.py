@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from bertsmith.corpus.rows import RowsBatch
+from bertsmith.objectives.masking.grouping import Unit
 from bertsmith.objectives.noise.noised import Noise, Noised, NoiseSettings, hide, mask_of
 from bertsmith.objectives.noise.units import (
-    Unit,
     choose_units,
     text_alone,
     unit_numbers,

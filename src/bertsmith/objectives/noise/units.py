@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
 from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins
-
-Unit = Literal["word", "token"]
+from bertsmith.objectives.masking.grouping import Unit
 
 
 def text_alone(rows: RowsBatch, mask_id: int | None) -> RowsBatch:

@@ -16,6 +16,7 @@ from bertsmith.files.atomic_folder import result_folder
 from bertsmith.folders.extras import (
     HEADS_KEY,
     OBJECTIVE_HEADS,
+    Extras,
     objective_heads,
     read_objective_heads,
 )
@@ -33,6 +34,10 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.pretrain.recipe import PretrainRecipe, attention_dropout, spec_of
 
 log = logging.getLogger(__name__)
+
+# Which segment a new one begins as: those of `unified`, sources and single texts as the first text
+# of a pair, targets as the second.
+SEGMENTS_LIKE = (0, 1, 0, 0, 0, 1)
 
 
 def build_module(
@@ -66,6 +71,11 @@ class RecipeBuilder:
         self._variant = variant
         self._loaded = loaded
         self._random = torch.Generator().manual_seed(recipe.run.seed)
+
+    @property
+    def vocabulary_head(self) -> str:
+        """The kind of head over the vocabulary that the variant has."""
+        return "masked_lm" if "masked_lm" in self._variant.heads else "language_model"
 
     def model(self, heads: Sequence[str]) -> Model:
         """The model to pre-train, with these heads."""
@@ -113,15 +123,35 @@ def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: st
             f"{init} is a {model.variant.name} model and the recipe is for "
             f"{recipe.model.variant}; set model.variant={model.variant.name} or take another recipe"
         )
-    changed = [n for n in ("layers", "hidden", "heads", "embedding") if getattr(recipe.model, n)]
+    shape = ("layers", "hidden", "heads", "embedding", "decoder_layers")
+    changed = [name for name in shape if getattr(recipe.model, name)]
     if changed:
         raise ConfigError(f"with a model to continue from, model.{changed[0]} cannot be chosen")
     model.spec = replace(
         model.spec,
         dropout=model.spec.dropout if recipe.model.dropout is None else recipe.model.dropout,
         attention_dropout=attention_dropout(recipe.model, model.spec, device),
+        sees=recipe.model.sees or model.spec.sees,
     )
+    if recipe.model.segments is not None:
+        _grow_segments(model, recipe.model.segments, str(init))
     return loaded
+
+
+def _grow_segments(model: Model, count: int, source: str) -> None:
+    """Further segments, each beginning as one that the model has."""
+    table, had = model.encoder.embeddings.segments, model.spec.segments
+    if count == had:
+        return
+    if table is None or not 2 <= had < count <= len(SEGMENTS_LIKE):
+        raise ConfigError(
+            f"{source} has {had} segments and the recipe {count}: 2 can become up to "
+            f"{len(SEGMENTS_LIKE)}; set model.segments={had}"
+        )
+    like = [number if number < had else SEGMENTS_LIKE[number] for number in range(count)]
+    grown = table.weight.detach()[like].clone()
+    model.encoder.embeddings.segments = nn.Embedding(*grown.shape, _weight=grown)
+    model.spec = replace(model.spec, segments=count)
 
 
 def _fill_own_heads(heads: nn.ModuleDict, loaded: LoadedFolder) -> None:
@@ -192,6 +222,7 @@ def save_result(module: PretrainModule, tokenizer: Tokenizer, out: Path, *, writ
     for name, companion in companions.items():
         save_model(companion, tokenizer, out / name, overwrite=True)
     with result_folder(out) as staging:
-        save_model(model, tokenizer, staging, extras=objective_heads(own))
+        extras = objective_heads(own) | Extras(json=module.record)
+        save_model(model, tokenizer, staging, extras=extras)
     if not own:
         (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives

@@ -18,9 +18,9 @@ from pydantic import (
 )
 
 from bertsmith.config import Settings, changed, validated
-from bertsmith.corpus.examples import PAIRED, InputSettings
-from bertsmith.errors import unknown
-from bertsmith.models.spec import Activation, Sharing, Spec
+from bertsmith.corpus.examples import PAIRED, InputSettings, frame_of
+from bertsmith.errors import ConfigError, unknown
+from bertsmith.models.spec import Activation, DecoderSpec, Seen, Sharing, Spec
 from bertsmith.models.variant import sized
 from bertsmith.models.variants import VARIANTS, find
 from bertsmith.objectives import PROGRAMS, ProgramSettings
@@ -90,6 +90,9 @@ class ModelSettings(Settings):
     embedding: Count | None = None
     activation: Activation | None = None
     sharing: Sharing | None = None
+    sees: Seen | None = None  # "before": a left-to-right model, for the program `causal`
+    segments: Annotated[int, Field(ge=0)] | None = None  # 6 for the kinds of texts of `unified`
+    decoder_layers: Count | None = None  # of an encoder-decoder; None: as many as `layers`
     positions: Annotated[int, Field(ge=8)] = 512  # the longest text, where positions are learned
     dropout: Rate | None = None
     attention_dropout: Rate | None = None  # None: 0 on a CPU, where it costs half the speed
@@ -158,8 +161,9 @@ class PretrainRecipe(Settings):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         pair = self.program.pair
-        if pair is not None and self.input.kind not in PAIRED:
-            raise ValueError(f"{pair} needs pairs; set input.kind to segment_pair")
+        if self.program.paired and self.input.kind not in PAIRED:
+            needing = pair or f"the program {self.program.kind}"
+            raise ValueError(f"{needing} needs pairs; set input.kind to segment_pair")
         if self.input.pair not in (None, pair):
             raise ValueError("leave input.pair out: the program decides how pairs are made")
         ends = [stage.after for stage in self.stages]
@@ -195,7 +199,7 @@ def spec_of(settings: ModelSettings, tokenizer: Tokenizer, *, device: str = "cpu
     spec = variant.sizes.get(settings.size) or sized(
         variant.spec, layers, hidden, embedding=variant.spec.embedding if factorized else None
     )
-    spec = _resized(spec, settings)
+    spec = _with_decoder(_resized(spec, settings), settings, tokenizer)
     pad = tokenizer.special.pad or 0
     multiple = settings.vocab_multiple
     return replace(
@@ -230,4 +234,25 @@ def _resized(spec: Spec, settings: ModelSettings) -> Spec:
         activation=settings.activation or spec.activation,
         sharing=settings.sharing or spec.sharing,
         dropout=spec.dropout if settings.dropout is None else settings.dropout,
+        sees=settings.sees or spec.sees,
+        segments=spec.segments if settings.segments is None else settings.segments,
     )
+
+
+def _with_decoder(spec: Spec, settings: ModelSettings, tokenizer: Tokenizer) -> Spec:
+    """The decoder as wide as the encoder; it starts with the token that ends every text."""
+    if spec.decoder is None:
+        if settings.decoder_layers is not None:
+            raise ConfigError(
+                f"{settings.variant} has no decoder, so model.decoder_layers cannot be chosen; "
+                "set model.variant=bart"
+            )
+        return spec
+    marks = frame_of(tokenizer, 1).gaps[-1]
+    decoder = DecoderSpec(
+        layers=settings.decoder_layers or spec.layers,
+        heads=spec.heads,
+        feed_forward=spec.feed_forward,
+        start=marks[-1][0] if marks else spec.decoder.start,
+    )
+    return replace(spec, decoder=decoder)
