@@ -31,11 +31,11 @@ WRITING = ("gpt", "unilm")  # recipes whose programs arrange their texts
 class Arranged:
     """Source and target, reversed positions, a channel: the last half is written word by word."""
 
-    weights, heads = {"next": 1.0}, ("masked_lm",)
+    weights = {"next": 1.0}
 
     def build(self, builder):
         builder.spec = replace(builder.spec, channels=(("half", 2),))
-        return PretrainModule(self, builder.model(self.heads))
+        return PretrainModule(self, builder.model(["masked_lm"]))
 
     def prepare(self, rows: RowsBatch, share: float = 0.0) -> PretrainBatch:
         sources = tuple(size // 2 for size in rows.lengths)

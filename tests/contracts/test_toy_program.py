@@ -22,10 +22,10 @@ from bertsmith.training.pretrain.pretrain import Job, pretrain
 class Shortened:
     """Every tenth token or so is deleted; each token that is left predicts the next one."""
 
-    weights, heads = {"next": 1.0}, ("masked_lm",)
+    weights = {"next": 1.0}
 
     def build(self, builder):
-        return PretrainModule(self, builder.model(self.heads))
+        return PretrainModule(self, builder.model(["masked_lm"]))
 
     def prepare(self, rows: RowsBatch, share: float = 0.0) -> PretrainBatch:
         kept = ~rows.real | (rows.uniforms("delete", np.arange(len(rows.ids))) > 0.1)

@@ -150,7 +150,7 @@ def _grow_segments(model: Model, count: int, source: str) -> None:
         )
     like = [number if number < had else SEGMENTS_LIKE[number] for number in range(count)]
     grown = table.weight.detach()[like].clone()
-    model.encoder.embeddings.segments = nn.Embedding(*grown.shape, _weight=grown)
+    model.encoder.embeddings.segments = nn.Embedding(count, grown.shape[1], _weight=grown)
     model.spec = replace(model.spec, segments=count)
 
 
