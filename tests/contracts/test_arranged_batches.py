@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ WRITING = ("gpt", "unilm")  # recipes whose programs arrange their texts
 class Arranged:
     """Source and target, reversed positions, a channel: the last half is written word by word."""
 
-    weights = {"next": 1.0}
+    weights: ClassVar = {"next": 1.0}
 
     def build(self, builder):
         builder.spec = replace(builder.spec, channels=(("half", 2),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from bertsmith.training.pretrain.pretrain import Job, pretrain
 class Shortened:
     """Every tenth token or so is deleted; each token that is left predicts the next one."""
 
-    weights = {"next": 1.0}
+    weights: ClassVar = {"next": 1.0}
 
     def build(self, builder):
         return PretrainModule(self, builder.model(["masked_lm"]))
