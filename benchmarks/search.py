@@ -95,14 +95,12 @@ def rows_of(count: int) -> Iterator[tuple[str, dict[str, str]]]:
         yield f"row {number} of w{number % 9_973} and w{number % 499}", {"label": "ab"[number % 2]}
 
 
-def build(rows: int, width: int, dtype: str, path: Path) -> None:
-    from bertsmith.sentences.search.folder.manifest import FolderManifest
-    from bertsmith.sentences.search.folder.store import new_index
-    from bertsmith.sentences.search.index import add_rows
-    from bertsmith.sentences.search.store import SourceRecord
+def build(rows: int, width: int, dtype: str, path: Path | str) -> None:
+    from bertsmith.sentences.search.index import add_rows, new_store
+    from bertsmith.sentences.search.store import SourceRecord, StoreManifest
 
     encoder = DrawnVectors(width)
-    manifest = FolderManifest(
+    manifest = StoreManifest(
         encoder=encoder.record,
         dimension=width,
         metric="cosine",
@@ -111,7 +109,7 @@ def build(rows: int, width: int, dtype: str, path: Path) -> None:
         next_id=0,
         segmenter="bigrams",
     )
-    with new_index(path, manifest, SourceRecord(name="drawn", sha256="0" * 64)) as writer:
+    with new_store(path, manifest, SourceRecord(name="drawn", sha256="0" * 64)) as writer:
         add_rows(writer, rows_of(rows), encoder, "drawn")
 
 

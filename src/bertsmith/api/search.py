@@ -22,9 +22,14 @@ from bertsmith.runtime.selection import Precision
 from bertsmith.sentences.search.encoder import ModelEncoder, loaded_model
 from bertsmith.sentences.search.exact import scan
 from bertsmith.sentences.search.filters import Conditions, where_of
-from bertsmith.sentences.search.folder.manifest import FolderManifest
-from bertsmith.sentences.search.folder.store import new_index
-from bertsmith.sentences.search.index import Index, add_rows, encoder_of, open_store
+from bertsmith.sentences.search.index import (
+    Index,
+    add_rows,
+    encoder_of,
+    new_store,
+    open_store,
+    place_name,
+)
 from bertsmith.sentences.search.pairs import SimilarPair
 from bertsmith.sentences.search.pairs import similar_pairs as pairs_of_vectors
 from bertsmith.sentences.search.question_bank import read_pairs
@@ -88,11 +93,12 @@ def build_index(
     precision: Precision = "auto",
     watch: Watch | None = None,
 ) -> IndexWork:
-    """Encode a file of texts and write an index folder, in memory that does not grow with the file.
+    """Encode a file of texts and write an index, in memory that does not grow with the file.
 
-    A run that was interrupted is resumed by the same call, and ends with the same vectors and
-    texts. From 100,000 rows on, a graph makes searches fast (extra `search`); its recall is
-    measured and stored. How the file is read is guessed where `reading` leaves it open.
+    `out` is a folder, or postgresql://USER@HOST/DATABASE?table=NAME (extra `postgres`). A
+    run that was interrupted is resumed by the same call, and ends with the same vectors and texts.
+    From 100,000 rows on, a graph makes searches fast (in a folder by the extra `search`); its
+    recall is measured and stored. How the file is read is guessed where `reading` leaves it open.
     """
     path, wanted = Path(file), options or IndexOptions()
     rows = read_text_rows(path, reading, on_error=on_error)
@@ -101,7 +107,7 @@ def build_index(
     encoder = ModelEncoder(
         loaded, name, prompt=wanted.prompt, query_prompt=wanted.query_prompt, precision=precision
     )
-    manifest = FolderManifest(
+    manifest = StoreManifest(
         encoder=encoder.record,
         dimension=encoder.dimension,
         metric=wanted.metric or encoder.metric,
@@ -112,7 +118,7 @@ def build_index(
         bank=None if answers is None else BankRecord(answers=answers),
     )
     source = _source(path, rows.spec, encoder)
-    with new_index(Path(out), manifest, source) as writer:
+    with new_store(out, manifest, source) as writer:
         work = _add(writer, opened, rows, encoder, watch)
     with open_store(out) as store:
         work.manifest = store.manifest
@@ -140,13 +146,14 @@ def add_to_index(
         bank = store.manifest.bank
         opened, _ = _checked(rows, path, None if bank is None else bank.answers)
         encoder = encoder_of(store.manifest, model, precision=precision)
-        store.manifest.encoder.require(encoder.record, str(index))
+        store.manifest.encoder.require(encoder.record, place_name(index))
         source = _source(path, rows.spec, encoder)
         with store.writer(source) as writer:
             added = {one.sha256 for one in store.manifest.sources}
             if source.sha256 in added and not (writer.complete or writer.done or again):
                 raise ConfigError(
-                    f"{path} was added to {index} before; --again adds its rows once more"
+                    f"{path} was added to {place_name(index)} before; --again adds its rows once "
+                    "more"
                 )
             work = _add(writer, opened, rows, encoder, watch)
     with open_store(index) as store:
@@ -167,7 +174,10 @@ def delete_from_index(
 
 
 def check_index(index: str | Path) -> list[str]:
-    """Compare every file with its recorded sha256 and every part with the others; a summary."""
+    """Compare every file with its recorded sha256 and every part with the others; a summary.
+
+    In a database, that the rows, their words and what is recorded about them fit together.
+    """
     with open_store(index) as store:
         return store.check()
 

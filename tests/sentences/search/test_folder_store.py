@@ -14,7 +14,7 @@ from bertsmith.sentences.search.filters import parse_where
 from bertsmith.sentences.search.folder import segments, writer
 from bertsmith.sentences.search.folder.store import FolderStore, new_index
 from bertsmith.sentences.search.index import Index, add_rows
-from bertsmith.sentences.search.store import StoredType
+from bertsmith.sentences.search.store import StoredRow, StoredType
 
 ENCODER = ToyEncoder()
 ROWS = texts(700)
@@ -90,6 +90,23 @@ def test_added_and_deleted_rows(tmp_path: Path) -> None:
         assert [row.id for row in store.texts()] == store.matching(())
         assert "699 rows" in store.check()[1]
         assert "2 deleted" in store.check()[1]
+
+
+def test_an_unfinished_source_resumes_after_a_deletion(tmp_path: Path) -> None:
+    more = texts(20, seed=4)
+    rows = [StoredRow(700 + i, text, meta) for i, (text, meta) in enumerate(more)]
+    vectors = ENCODER.texts([text for text, _ in more])
+    with build(tmp_path / "index", ROWS) as store:
+        with store.writer(source_of(more)) as adding:
+            adding.append(rows[:8], vectors[:8])
+        store.delete([1])
+        with store.writer(source_of(more)) as adding:
+            assert (adding.done, adding.complete) == (8, False)
+            adding.append(rows[8:], vectors[8:])
+            adding.finish()
+        with FolderStore.open(tmp_path / "index") as now:
+            assert now.matching(()) == [0, *range(2, 720)]
+            assert now.check()
 
 
 def test_words_are_found(tmp_path: Path) -> None:

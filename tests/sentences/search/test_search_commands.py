@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run
+from postgres_server import PostgresServer
 
 import bertsmith
 from bertsmith.errors import ConfigError
@@ -92,13 +93,47 @@ def test_adding_deleting_checking(
     assert [hits[0].id for hits in bertsmith.search(index, ["rain", "sort"], 1)] == [6, 2]
 
 
-def test_a_question_bank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bank = tmp_path / "bank"
+def test_the_same_commands_on_a_database(
+    built: Path, tmp_path: Path, postgres: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = postgres.address("commands").replace("postgres@", "postgres:secret@")
+    build = ("index", "build", built.parent / "rows.tsv", "--model", MODEL, "--store", place)
+    assert run(*build) == 0
+    assert "table=commands: 5 rows added" in capsys.readouterr().err
+    search = ("order numbers by size", "-k", "2", "--hybrid", "--where", "label!=io", "--json")
+    assert run("search", place, *search) == run("search", built, *search) == 0
+    first, second = map(json.loads, _documents(capsys.readouterr().out))
+    assert first == second
+    (tmp_path / "more.txt").write_text("A cloud brings rain\n", encoding="utf-8")
+    assert run("index", "add", place, tmp_path / "more.txt") == 0
+    assert run("index", "add", place, tmp_path / "more.txt") == 2
+    assert run("index", "delete", place, "--where", "label=io") == 0
+    assert run("index", "check", place) == 0
+    shown = capsys.readouterr()
+    assert "was added to postgresql://postgres@/postgres?table=commands before" in shown.err
+    assert "2 rows deleted" in shown.out
+    assert "4 rows of 384 dimensions (float16 as halfvec), 2 deleted" in shown.out
+    assert "secret" not in shown.out + shown.err
+    with bertsmith.Index.open(place) as opened:
+        assert opened.search("sun and rain", 1)[0][0].id == 5
+
+
+def _documents(output: str) -> list[str]:
+    """The two JSON documents that two commands printed."""
+    first, second = output.split("\n]\n[", 1)
+    return [first + "\n]", "[" + second]
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_a_question_bank(
+    tmp_path: Path, kind: str, postgres: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank = postgres.address("bank") if kind == "database" else tmp_path / "bank"
     (tmp_path / "faq.tsv").write_text(
         "How can I reset my password?\tUse the link.\nWhere is my parcel?\tSee the map.\n"
     )
     command = ("index", "build", tmp_path / "faq.tsv", "--answers", "2", "--model", MODEL)
-    assert run(*command, "--out", bank) == 0
+    assert run(*command, "--store" if kind == "database" else "--out", bank) == 0
     assert "every question gets an answer" in capsys.readouterr().err
     assert run("search", bank, "I forgot my password") == 0
     assert capsys.readouterr().out.splitlines()[0] == "Use the link."

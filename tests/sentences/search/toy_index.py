@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 
 from bertsmith.files.digest import json_digest
 from bertsmith.labeled.texts import TextRow
-from bertsmith.sentences.search.folder.manifest import FolderManifest
 from bertsmith.sentences.search.folder.store import FolderStore, new_index
 from bertsmith.sentences.search.index import add_rows
-from bertsmith.sentences.search.store import EncoderRecord, Metric, SourceRecord, StoredType
+from bertsmith.sentences.search.store import (
+    EncoderRecord,
+    Metric,
+    SourceRecord,
+    StoredType,
+    StoreManifest,
+)
 from bertsmith.sentences.search.words import Words
 
 DIMENSION = 70  # not a multiple of 64: sign bits are filled up
@@ -39,8 +44,8 @@ class ToyEncoder:
     queries = texts
 
 
-def plan(stored: StoredType = "float32", metric: Metric = "cosine") -> FolderManifest:
-    return FolderManifest(
+def plan(stored: StoredType = "float32", metric: Metric = "cosine") -> StoreManifest:
+    return StoreManifest(
         encoder=ToyEncoder.record,
         dimension=DIMENSION,
         metric=metric,

@@ -33,7 +33,7 @@ class Condition:
             return cell in self.values
         if self.operator == "!=":
             return cell not in self.values
-        number = None if cell is None else _number(cell)
+        number = None if cell is None else number_of(cell)
         if number is None:
             return False
         wanted = float(self.values[0])
@@ -92,12 +92,13 @@ def _parsed(text: str) -> Condition:
         )
     operator = next(one for one in OPERATORS if one == parts["operator"])
     value = parts["value"].strip() if operator not in ("=", "!=") else parts["value"]
-    if operator not in ("=", "!=") and _number(value) is None:
+    if operator not in ("=", "!=") and number_of(value) is None:
         raise ConfigError(f"{text!r} compares numbers, but {value!r} is not a number")
     return Condition(parts["column"].strip(), operator, (value,))
 
 
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """A cell as a number; None if it is none, which matches no comparison."""
     try:
         value = float(text)
     except ValueError:

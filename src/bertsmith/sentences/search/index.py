@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from bertsmith.errors import ConfigError, FolderError, InputFileError
+from bertsmith.errors import ConfigError, FolderError, InputFileError, MissingExtraError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.labeled.texts import TextRow
 from bertsmith.runtime.loading import LoadedModel
@@ -16,13 +17,15 @@ from bertsmith.runtime.selection import Precision
 from bertsmith.sentences.search.encoder import IndexEncoder, ModelEncoder, loaded_model
 from bertsmith.sentences.search.filters import Conditions, where_of
 from bertsmith.sentences.search.folder.manifest import read_manifest
-from bertsmith.sentences.search.folder.store import FolderStore
+from bertsmith.sentences.search.folder.store import FolderStore, new_index
 from bertsmith.sentences.search.fusion import DEPTH, fuse
+from bertsmith.sentences.search.postgres.address import Address, is_address
 from bertsmith.sentences.search.question_bank import QuestionPairs, Reply, reply_of, tuned
 from bertsmith.sentences.search.store import (
     BankRecord,
     Hit,
     Matrix,
+    SourceRecord,
     Store,
     StoredRow,
     StoreManifest,
@@ -35,13 +38,47 @@ BLOCK_CHARACTERS = 16_000_000
 
 
 def open_store(place: str | Path) -> Store:
-    """The store at a place: the folder of an index."""
+    """The store at a place: the folder of an index, or the address of one in a database."""
+    if is_address(place):
+        address = Address.parse(str(place))
+        with _needs_psycopg():
+            from bertsmith.sentences.search.postgres.store import DatabaseStore
+        return DatabaseStore(address)
     return FolderStore.open(Path(place))
+
+
+def new_store(place: str | Path, plan: StoreManifest, source: SourceRecord) -> StoreWriter:
+    """Begin, or resume, to build an index at a place from its first source."""
+    if is_address(place):
+        address = Address.parse(str(place))
+        with _needs_psycopg():
+            from bertsmith.sentences.search.postgres.writer import DatabaseWriter
+        return DatabaseWriter(address, plan, source, adding=False)
+    return new_index(Path(place), plan, source)
+
+
+def place_name(place: str | Path) -> str:
+    """A place as messages show it: without the password of an address."""
+    return Address.parse(str(place)).shown if is_address(place) else str(place)
 
 
 def named_model(place: str | Path) -> str:
     """The model that an index names, without a look at its rows."""
+    if is_address(place):
+        with open_store(place) as store:
+            return store.manifest.encoder.model
     return read_manifest(Folder.at(Path(place), wanted="the folder of an index")).encoder.model
+
+
+@contextmanager
+def _needs_psycopg() -> Iterator[None]:
+    """Around the import of what works with databases."""
+    try:
+        yield
+    except ImportError as fault:
+        if (fault.name or "psycopg").partition(".")[0] != "psycopg":
+            raise
+        raise MissingExtraError("psycopg[binary]", "postgres") from fault
 
 
 def encoder_of(
@@ -71,15 +108,16 @@ class Index:
         device: str = "cpu",
         precision: Precision = "auto",
     ) -> Self:
-        """The index of a folder, with its model: the one it names, or this one if it is the same.
+        """An index with its model: the one it names, or this one if it is the same.
 
-        Every file is compared with its recorded sha256 first; a damaged index, or a model, pooling
-        or prompt that is not the index's, is an error.
+        `place` is a folder, or postgresql://USER@HOST/DATABASE?table=NAME. Every file of a folder
+        is compared with its recorded sha256 first; a damaged index, or a model, pooling or prompt
+        that is not the index's, is an error.
         """
         store = open_store(place)
         try:
             encoder = encoder_of(store.manifest, model, device=device, precision=precision)
-            return cls(store, encoder, str(place))
+            return cls(store, encoder, place_name(place))
         except BaseException:
             store.close()
             raise

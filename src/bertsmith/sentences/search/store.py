@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
+from bertsmith.files.digest import json_digest
 from bertsmith.sentences.search.filters import Where
 
 Matrix = NDArray[np.float32]
@@ -121,6 +122,28 @@ class StoreManifest(Settings):
     """How Chinese words are found for BM25: jieba or bigrams; None: words are not indexed."""
     bank: BankRecord | None = None
     sources: tuple[SourceRecord, ...] = ()
+
+
+def work_key(manifest: StoreManifest, source: SourceRecord) -> str:
+    """What a writer does, as a digest: a run that was interrupted resumes only the same work."""
+    return json_digest(
+        [
+            manifest.encoder.model_dump(mode="json"),
+            source.model_dump(mode="json"),
+            [manifest.dimension, manifest.metric, manifest.stored, manifest.segmenter],
+        ]
+    )
+
+
+def is_result(current: StoreManifest, wanted: StoreManifest, source: SourceRecord) -> bool:
+    """Whether an index is what a build of this source would make."""
+    return current.sources == (source,) and work_key(current, source) == work_key(wanted, source)
+
+
+def check_k(k: int) -> None:
+    """Refuse a number of results that makes no sense."""
+    if k < 1:
+        raise ConfigError(f"k must be at least 1, not {k}")
 
 
 class StoreWriter(Protocol):

@@ -20,6 +20,7 @@ from bertsmith.cli.shared.options import (
     option,
     spread,
 )
+from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
     from bertsmith.api.search import IndexWork
@@ -33,7 +34,13 @@ File = Annotated[
         metavar="FILE", help="Texts: .txt (one per line), .tsv, .csv or .jsonl, also .gz or .zst."
     ),
 ]
-IndexArgument = Annotated[Path, typer.Argument(metavar="INDEX", help="Folder of an index.")]
+IndexArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="INDEX",
+        help="Folder of an index, or postgresql://USER@HOST/DATABASE?table=NAME.",
+    ),
+]
 IndexModel = Annotated[
     str,
     option(MODEL, "--model", "Model folder, or a name such as all-MiniLM-L6-v2.", metavar="MODEL"),
@@ -47,7 +54,19 @@ SameModel = Annotated[
         metavar="MODEL",
     ),
 ]
-Out = Annotated[Path, option(OUTPUT, "--out", "Folder of the index.", metavar="INDEX")]
+Out = Annotated[
+    Path | None, option(OUTPUT, "--out", "Folder of the index; or use --store.", metavar="INDEX")
+]
+Database = Annotated[
+    str | None,
+    option(
+        OUTPUT,
+        "--store",
+        "Store the index in PostgreSQL with pgvector instead of a folder: "
+        "postgresql://USER@HOST/DATABASE?table=NAME. Needs the extra `postgres`.",
+        metavar="ADDRESS",
+    ),
+]
 Dtype = Annotated[
     Literal["float32", "float16", "int8", "binary"],
     option(
@@ -115,33 +134,37 @@ def index() -> None:
 def build(
     file: File,
     model: IndexModel,
-    out: Out,
     reading: TextOptions,
     contents: Contents,
     computing: ComputeOptions,
+    out: Out = None,
+    store: Database = None,
     quiet: Quiet = False,
 ) -> None:
     """Encode a file of texts and write an index, which `bertsmith search` reads.
 
     All columns of the file are stored, for results and --where. Memory is bounded for any file
     size; after a crash the same command resumes. From 100,000 rows on, searches use a graph, which
-    needs the extra `search`; its recall is measured and printed.
+    needs the extra `search` (in a folder); its recall is measured and printed.
 
     Examples:
 
         bertsmith index build texts.txt --model all-MiniLM-L6-v2 --out my-index
 
         bertsmith index build faq.tsv --answers 2 --model all-MiniLM-L6-v2 --out my-bank
+
+        bertsmith index build texts.txt --model M --store 'postgresql://me@host/db?table=texts'
     """
     from bertsmith.api.search import IndexOptions, build_index
     from bertsmith.cli.views.progress import meter
 
+    place = _place(out, store)
     start = time.perf_counter()
     with meter("index", quiet=quiet) as shown:
         work = build_index(
             file,
             load_encoder(model, computing, quiet=quiet),
-            out,
+            place,
             reading=_spec(reading, contents.answers),
             on_error=reading.on_error,
             options=IndexOptions(
@@ -155,7 +178,7 @@ def build(
             precision=computing.precision,
             watch=shown,
         )
-    _report(work, out, time.perf_counter() - start, quiet=quiet)
+    _report(work, place, time.perf_counter() - start, quiet=quiet)
 
 
 @app.command()
@@ -218,22 +241,27 @@ def delete(
     """
     from bertsmith.api.search import delete_from_index
     from bertsmith.files.faults import counted
+    from bertsmith.sentences.search.index import place_name
 
     deleted = delete_from_index(index, ids or [], where=where or None)
-    write_lines([f"{counted(deleted, 'row')} deleted from {index}"])
+    write_lines([f"{counted(deleted, 'row')} deleted from {place_name(index)}"])
 
 
 @app.command()
 def check(index: IndexArgument) -> None:
     """Compare every file of an index with its recorded hash, and its parts with each other.
 
+    In a database: that the rows, their words and what is recorded about them fit together.
+
     Example:
 
         bertsmith index check my-index
     """
     from bertsmith.api.search import check_index
+    from bertsmith.sentences.search.index import place_name
 
-    write_lines([f"{index}: sound", *(f"  {line}" for line in check_index(index))])
+    lines = check_index(index)
+    write_lines([f"{place_name(index)}: sound", *(f"  {line}" for line in lines)])
 
 
 @app.command()
@@ -255,11 +283,12 @@ def tune(
         bertsmith index tune my-bank pairs.tsv
     """
     from bertsmith.api.search import tune_question_bank
+    from bertsmith.sentences.search.index import place_name
 
     bank = tune_question_bank(index, pairs, model=model)
     write_lines(
         [
-            f"{index}: no answer below a similarity of {bank.threshold:.3f} "
+            f"{place_name(index)}: no answer below a similarity of {bank.threshold:.3f} "
             f"(F1 {bank.f1:.3f} on {bank.pairs:,} pairs)"
         ]
     )
@@ -272,10 +301,27 @@ def _spec(reading: TextOptions, answers: str | None) -> DataSpec:
     return reading.spec()
 
 
-def _report(work: IndexWork, place: Path, seconds: float, *, quiet: bool) -> None:
+def _place(out: Path | None, store: str | None) -> str:
+    """Where an index is to be built."""
+    from bertsmith.sentences.search.postgres.address import EXAMPLE, Address, is_address
+
+    if (out is None) == (store is None):
+        raise ConfigError("give the folder of the index with --out, or a database with --store")
+    if out is not None:
+        if is_address(out):
+            raise ConfigError("give the address of a database with --store, not with --out")
+        return str(out)
+    if not is_address(store or ""):
+        raise ConfigError(f"--store takes an address of the form {EXAMPLE}")
+    Address.parse(store or "")  # before the model is loaded
+    return store or ""
+
+
+def _report(work: IndexWork, index: str, seconds: float, *, quiet: bool) -> None:
     from bertsmith.files.faults import counted
     from bertsmith.report.elements.values import duration
-    from bertsmith.sentences.search.folder.checks import recall_words
+    from bertsmith.sentences.search.index import place_name
+    from bertsmith.sentences.search.recall import recall_words
 
     for remark in work.reading.notes() if work.reading else ():
         note(remark, quiet=quiet)
@@ -284,6 +330,7 @@ def _report(work: IndexWork, place: Path, seconds: float, *, quiet: bool) -> Non
     if quiet or work.manifest is None:
         return
     manifest = work.manifest
+    place = place_name(index)
     if work.complete:
         lines = [f"{place}: complete already, {counted(manifest.rows, 'row')}"]
     else:

@@ -19,9 +19,9 @@ from bertsmith.sentences.search.quantized import (
     hamming,
     sign_bits,
 )
+from bertsmith.sentences.search.recall import EXACT_BELOW
 from bertsmith.sentences.search.store import Matrix
 
-EXACT_BELOW = 100_000  # rows; up to there a scan of all rows is as fast as a graph
 LARGEST_SHARE = 0.1  # of the rows fetched from a graph; beyond it a scan is cheaper
 
 

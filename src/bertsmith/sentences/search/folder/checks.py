@@ -13,8 +13,9 @@ from bertsmith.errors import FolderError
 from bertsmith.files.faults import counted
 from bertsmith.sentences.search import bm25
 from bertsmith.sentences.search.folder import columns
-from bertsmith.sentences.search.folder.manifest import FolderManifest, RecallRecord
+from bertsmith.sentences.search.folder.manifest import FolderManifest
 from bertsmith.sentences.search.folder.segments import STARTS, TEXTS, Segment
+from bertsmith.sentences.search.recall import recall_words
 
 
 def check_rows(path: Path, manifest: FolderManifest, segments: Sequence[Segment]) -> list[str]:
@@ -39,14 +40,6 @@ def check_rows(path: Path, manifest: FolderManifest, segments: Sequence[Segment]
         recall = manifest.graph.recall
         lines.append(f"graph over {counted(manifest.graph.rows, 'row')}: {recall_words(recall)}")
     return lines
-
-
-def recall_words(recall: RecallRecord) -> str:
-    """The recall of a graph in words."""
-    return (
-        f"recall@{recall.k} {recall.mean:.3f} ({recall.low:.3f} to {recall.high:.3f}) against "
-        f"exact search, {recall.queries} queries"
-    )
 
 
 def _check_ids(segment: Segment, where: Path, last: int) -> int:

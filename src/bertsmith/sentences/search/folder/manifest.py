@@ -14,6 +14,7 @@ from bertsmith.errors import FolderError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import json_digest
 from bertsmith.files.safe_folder import MEGABYTE, Folder, parse_json
+from bertsmith.sentences.search.recall import RecallRecord
 from bertsmith.sentences.search.store import StoreManifest
 
 NAME = "index.json"
@@ -36,16 +37,6 @@ class SegmentRecord(Settings):
     name: str
     rows: int
     files: dict[str, FileRecord]
-
-
-class RecallRecord(Settings):
-    """Recall of the approximate search against the exact one, with its 95 % interval."""
-
-    k: int
-    queries: int
-    mean: float
-    low: float
-    high: float
 
 
 class GraphRecord(Settings):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +10,12 @@ from numpy.typing import NDArray
 
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import sync
-from bertsmith.metrics.significance import bootstrap
 from bertsmith.sentences.search.exact import Flags
-from bertsmith.sentences.search.folder.candidates import EXACT_BELOW, Candidates
-from bertsmith.sentences.search.folder.manifest import FolderManifest, RecallRecord
+from bertsmith.sentences.search.folder.candidates import Candidates
+from bertsmith.sentences.search.folder.manifest import FolderManifest
 from bertsmith.sentences.search.graph import Graph
+from bertsmith.sentences.search.recall import EXACT_BELOW, QUERIES, K, RecallRecord, least_effort
 
-K = 10
-QUERIES = 200
-WANTED = 0.98
 EXPANSIONS = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 LATER_SHARE = 0.1  # rows added after the graph was built, which are scanned at every search
 LATER_ROWS = 20_000
@@ -38,38 +34,16 @@ def graph_is_due(manifest: FolderManifest) -> bool:
 def choose_expansion(
     graph: Graph, candidates: Candidates, alive: Flags | None
 ) -> tuple[int, RecallRecord]:
-    """The least search effort whose recall is surely enough, and that recall.
-
-    Rows of the index are the queries; each is left out of its own results. The lower end of the
-    95 % interval must reach 0.98, or the effort is the largest one.
-    """
+    """The least search effort whose recall is surely enough, and that recall."""
     positions = _sample(candidates.rows, alive)
     queries = np.stack([candidates.vector(position) for position in positions])
     true = candidates.exact(queries, K + 1, None)
-    wanted = [set(row[row != own][:K]) for row, own in zip(true, positions, strict=True)]
-    for expansion in EXPANSIONS:
-        near = graph.search(queries, K + 1, expansion)
-        shares = np.array(
-            [
-                len(want & set(row[row != own][:K])) / len(want)
-                for want, row, own in zip(wanted, near, positions, strict=True)
-            ]
-        )
-        recall = bootstrap(_mean_of(shares), len(shares))
-        if recall.low >= WANTED:
-            break
-    record = RecallRecord(
-        k=K,
-        queries=len(shares),
-        mean=round(recall.value, 4),
-        low=round(recall.low, 4),
-        high=round(recall.high, 4),
+    return least_effort(
+        positions.tolist(),
+        [row.tolist() for row in true],
+        lambda effort: [row.tolist() for row in graph.search(queries, K + 1, effort)],
+        EXPANSIONS,
     )
-    return expansion, record
-
-
-def _mean_of(shares: NDArray[np.float64]) -> Callable[[NDArray[np.int64]], float]:
-    return lambda rows: float(shares[rows].mean())
 
 
 def save_synced(graph: Graph, path: Path) -> None:

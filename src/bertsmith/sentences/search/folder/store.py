@@ -40,7 +40,15 @@ from bertsmith.sentences.search.graph import (
     fill,
     library_version,
 )
-from bertsmith.sentences.search.store import BankRecord, Hit, Matrix, SourceRecord, StoredRow
+from bertsmith.sentences.search.store import (
+    BankRecord,
+    Hit,
+    Matrix,
+    SourceRecord,
+    StoredRow,
+    StoreManifest,
+    check_k,
+)
 from bertsmith.sentences.search.vector_rules import comparable_queries
 from bertsmith.sentences.search.words import Words
 
@@ -139,7 +147,7 @@ class FolderStore:
     def search(self, vectors: Matrix, k: int, where: Where = ()) -> list[list[Hit]]:
         """The k nearest rows for each query vector (q, D), the best first, ties by id."""
         queries = comparable_queries(vectors, self.manifest)
-        _check_k(k)
+        check_k(k)
         alive = self._flags(where)
         found = self.candidates.of(queries, min(k, self.rows) + SPARE, alive)
         results = []
@@ -153,7 +161,7 @@ class FolderStore:
 
     def search_words(self, queries: Sequence[str], k: int, where: Where = ()) -> list[list[Hit]]:
         """The k best rows for each query by BM25; the similarity of these hits is nan."""
-        _check_k(k)
+        check_k(k)
         alive = self._flags(where)
         words, ranking = self._words
         return [
@@ -278,9 +286,9 @@ class FolderStore:
         return Hit(row.id, score, row.text, row.meta, similarity)
 
 
-def new_index(path: Path, manifest: FolderManifest, source: SourceRecord) -> FolderWriter:
+def new_index(path: Path, plan: StoreManifest, source: SourceRecord) -> FolderWriter:
     """Begin, or resume, to build an index from its first source."""
-    return FolderWriter(path, manifest, source, finished=update_graph)
+    return FolderWriter(path, FolderManifest(**dict(plan)), source, finished=update_graph)
 
 
 def update_graph(path: Path) -> None:
@@ -316,8 +324,3 @@ def update_graph(path: Path) -> None:
             "files": files | {name: record_of(path / name)},
         }
         write_manifest(path, manifest.model_copy(update=changes))
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise ConfigError(f"k must be at least 1, not {k}")

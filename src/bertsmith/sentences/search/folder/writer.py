@@ -18,7 +18,6 @@ from pydantic import Field, ValidationError
 from bertsmith.config import Settings
 from bertsmith.errors import WriteError
 from bertsmith.files.atomic_file import sync, write_staged
-from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import NAME as LOCK
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.safe_folder import Folder
@@ -27,7 +26,13 @@ from bertsmith.sentences.search.folder import manifest as manifests
 from bertsmith.sentences.search.folder.columns import column_files
 from bertsmith.sentences.search.folder.manifest import FolderManifest, SegmentRecord, write_manifest
 from bertsmith.sentences.search.folder.segments import FOLDER, MOST_ROWS, TEXTS, SegmentWriter
-from bertsmith.sentences.search.store import Matrix, SourceRecord, StoredRow
+from bertsmith.sentences.search.store import (
+    Matrix,
+    SourceRecord,
+    StoredRow,
+    is_result,
+    work_key,
+)
 from bertsmith.sentences.search.vector_rules import comparable_rows
 from bertsmith.sentences.search.words import Words
 
@@ -39,8 +44,8 @@ class _Journal(Settings):
     """What is safe of work that is not finished."""
 
     key: str
-    generation: int
-    """That of the manifest the work began with; -1 if there was none."""
+    sources: int
+    """How many sources the index had when the work began: once it has more, the work is done."""
     done: int = 0
     segments: tuple[SegmentRecord, ...] = ()
     columns: tuple[str, ...] = ()
@@ -77,7 +82,7 @@ class FolderWriter:
         self._lock = index_lock(path)
         self._segment: SegmentWriter | None = None
         self._words: Words | None = None
-        self._journal = _Journal(key="", generation=-1)
+        self._journal = _Journal(key="", sources=0)
 
     @property
     def done(self) -> int:
@@ -145,7 +150,7 @@ class FolderWriter:
         columns = tuple(dict.fromkeys([*old.columns, *self._journal.columns]))
         return old.model_copy(
             update={
-                "generation": self._journal.generation + 1 or 1,
+                "generation": old.generation + 1,
                 "segments": (*old.segments, *self._journal.segments),
                 "rows": old.rows + self._journal.done,
                 "next_id": old.next_id + self._journal.done,
@@ -171,42 +176,24 @@ class FolderWriter:
         adding = self._manifest.generation > 0
         if there:
             current = manifests.read_manifest(folder)
-            if not adding and not self._is_result(current):
+            if not adding and not is_result(current, self._manifest, self._source):
                 raise WriteError(
                     f"{self.path} holds an index already; add to it with `bertsmith index add`, or "
                     "give another name"
                 )
             self.complete = not adding
             self._manifest = current
-        generation = self._manifest.generation if there else -1
-        key = self._key()
+        sources = len(self._manifest.sources)
+        key = work_key(self._manifest, self._source)
         journal = _read_journal(self.path / JOURNAL)
-        if journal is not None and journal.key == key and journal.generation < generation:
+        if journal is not None and journal.key == key and journal.sources < sources:
             self.complete = True
-        if journal is not None and journal.key == key and journal.generation == generation:
+        if journal is not None and journal.key == key and journal.sources == sources:
             self._journal = journal
         else:
             self.replaced = journal is not None and not self.complete
-            self._journal = _Journal(key=key, generation=generation)
+            self._journal = _Journal(key=key, sources=sources)
         self._remove_leftovers()
-
-    def _is_result(self, current: FolderManifest) -> bool:
-        """Whether an index is what this build would make."""
-        wanted = self._manifest
-        alike = ("encoder", "dimension", "metric", "stored", "segmenter")
-        return current.sources == (self._source,) and all(
-            getattr(current, name) == getattr(wanted, name) for name in alike
-        )
-
-    def _key(self) -> str:
-        manifest = self._manifest
-        return json_digest(
-            [
-                manifest.encoder.model_dump(mode="json"),
-                self._source.model_dump(mode="json"),
-                [manifest.dimension, manifest.metric, manifest.stored, manifest.segmenter],
-            ]
-        )
 
     def _remove_leftovers(self) -> None:
         """Remove what neither the manifest nor the journal knows, of writers that were killed."""
