@@ -14,7 +14,14 @@ from bertsmith.errors import ConfigError, TextError
 from bertsmith.models import VARIANTS, Head, config_from_spec, spec_from_config
 from bertsmith.models.build import build
 from bertsmith.models.config.keys import expressible
-from bertsmith.models.names import from_published, ours_state, published_state, tensor_names
+from bertsmith.models.names import (
+    form_of,
+    from_published,
+    ours_state,
+    published_state,
+    tensor_names,
+)
+from bertsmith.models.tensor_forms import PLAIN, Joined
 from bertsmith.nn import (
     Causal,
     Dense,
@@ -37,6 +44,7 @@ SEES = (
     Prefix((2, 9, 0, 1, 4)),
     Dense(torch.rand(5, 9, 9, generator=torch.Generator().manual_seed(7)) < 0.6),
 )
+VOCABULARY = ("masked_lm", "language_model")  # a variant has one of them
 PRETRAINED = ("masked_lm", "next_sentence", "sentence_order", "replaced_token", "sequence")
 SHARINGS = ("none", "all", "attention", "feed_forward")
 
@@ -67,12 +75,15 @@ def test_every_weight_gets_a_finite_gradient(variant: str, padding: int) -> None
     inputs = batch(model)
     inputs.ids[: model.spec.vocab_size] = torch.arange(len(inputs.ids))
     torch.manual_seed(0)
-    hidden = model(inputs).hidden
-    first = hidden[list(inputs.layout.starts)]
     total = torch.zeros(())
     for kind in kinds:
-        logits = model.logits(kind, hidden if model.reads(kind) == "rows" else first)
+        by_rows = model.reads(kind) == "rows"
+        rows = model(inputs).hidden if by_rows else model.text_rows(kind, inputs)
+        logits = model.logits(kind, rows)
         total = total + (logits * torch.randn_like(logits)).sum()
+    if model.decoder is not None:
+        rows = model.decode(inputs, model(inputs).hidden, inputs.layout)
+        total = total + (rows * torch.randn_like(rows)).sum()
     total.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -140,7 +151,8 @@ def test_visibility_is_the_same_as_a_matrix_fast_and_plain_together_and_alone(
     inputs = batch(model, sees=sees)
     hidden = model(inputs).hidden
     torch.testing.assert_close(hidden, model(inputs, want=Want(attention=True)).hidden, **CLOSE)
-    matrix = batch(model, sees=Dense(visibility(sees, LENGTHS)))
+    meant = Causal() if sees == Full() and model.spec.sees == "before" else sees
+    matrix = batch(model, sees=Dense(visibility(meant, LENGTHS)))
     torch.testing.assert_close(hidden, model(matrix).hidden, **CLOSE)
     for text, start in enumerate(inputs.layout.starts):
         alone = model(part_of(inputs, text)).hidden
@@ -226,28 +238,34 @@ def test_attention_dropout_alone_is_random_on_both_paths(variant: str, attention
 
 
 @ALL
-@pytest.mark.parametrize("kinds", [(), ("masked_lm",), ("sequence",), ("token",), PRETRAINED])
+@pytest.mark.parametrize("kinds", [(), VOCABULARY, ("sequence",), ("token",), PRETRAINED])
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_names_go_there_and_back(variant: str, kinds: tuple[str, ...], sharing: str) -> None:
     spec = replace(tiny(variant), sharing=sharing)
+    kinds = tuple(kind for kind in kinds if kind in VARIANTS[variant].heads)
     model = random_model(variant, spec, heads=kinds)
     state = published_state(model)
-    assert len(state) == len(list(model.parameters()))
+    ours = [name for name, _ in model.named_parameters()]
+    published = expressible(variant, spec)
+    forms = {name: form_of(variant, name) if published else PLAIN for name in ours}
+    later = [form for form in forms.values() if isinstance(form, Joined) and form.index > 0]
+    assert len(state) == len(ours) - len(later)
     match = ours_state(variant, spec, state, heads=kinds)
     assert (match.missing, match.leftovers, match.unused, match.tied) == ((), (), (), {})
     for name, parameter in model.named_parameters():
-        assert torch.equal(state[match.names[name]], parameter)
-    if expressible(variant, spec):
-        for ours, published in tensor_names(variant, spec, kinds).items():
-            assert from_published(variant, published, heads=kinds) == ours
+        assert torch.equal(forms[name].to_ours(state[match.names[name]]), parameter)
+    if published:
+        for name, stored in tensor_names(variant, spec, kinds).items():
+            back = from_published(variant, stored, heads=kinds)
+            assert back == name or forms[name] in later
 
 
 @ALL
 @pytest.mark.parametrize("sharing", SHARINGS)
-@pytest.mark.parametrize("kinds", [(), ("masked_lm",), ("token",), ("masked_lm", "sequence")])
+@pytest.mark.parametrize("kinds", [(), VOCABULARY, ("token",), (*VOCABULARY, "sequence")])
 def test_configs_go_there_and_back(variant: str, sharing: str, kinds: tuple[str, ...]) -> None:
     spec = replace(tiny(variant), sharing=sharing)
-    heads = tuple(Head(kind=kind) for kind in kinds)
+    heads = tuple(Head(kind=kind) for kind in kinds if kind in VARIANTS[variant].heads)
     reading = spec_from_config(config_from_spec(variant, spec, heads=heads))
     assert reading.variant.name == variant
     assert replace(reading.spec, pooler=spec.pooler) == spec
@@ -288,6 +306,46 @@ def test_the_same_seed_builds_the_same_weights(variant: str) -> None:
             assert (one == 1).all()
         else:
             assert 0.012 < float(one.detach().std()) < 0.028
+
+
+WITH_DECODER = [name for name, variant in VARIANTS.items() if variant.spec.decoder is not None]
+DECODED = pytest.mark.parametrize("variant", WITH_DECODER)
+
+
+@DECODED
+@torch.no_grad()
+def test_neighbors_and_chosen_rows_change_nothing_in_a_decoder(variant: str, padding: int) -> None:
+    model = random_model(variant)
+    source, target = batch(model), batch(model, (2, 5, 7, 3, 4))
+    memory = model(source).hidden
+    together = model.decode(target, memory, source.layout)
+    for text, start in enumerate(target.layout.starts):
+        mine, alone = part_of(source, text), part_of(target, text)
+        rows = model.decode(alone, model(mine).hidden, mine.layout)
+        torch.testing.assert_close(together[start : start + len(rows)], rows, **CLOSE)
+    wanted = torch.tensor([20, 3, 3, 0])
+    some = model.decode(target, memory, source.layout, rows=wanted)
+    torch.testing.assert_close(some, together[wanted], **CLOSE)
+
+
+@DECODED
+@torch.no_grad()
+def test_decoders_see_what_stands_before_and_the_memory_they_may_see(variant: str) -> None:
+    model = random_model(variant)
+    source, target = batch(model, (6, 9)), batch(model, (5, 4))
+    memory = model(source).hidden
+    before = model.decode(target, memory, source.layout)
+    ids = target.ids.clone()
+    ids[2] = (ids[2] + 1) % model.spec.vocab_size
+    changed = model.decode(replace(target, ids=ids), memory, source.layout) - before
+    assert (changed.abs().amax(1) > 1e-4).tolist() == [False, False, *[True] * 3, *[False] * 4]
+    visible = torch.ones(2, 5, 9, dtype=torch.bool)
+    visible[0, :, 3] = False
+    hidden = model.decode(target, memory, source.layout, sees_memory=Dense(visible))
+    memory[3] += 1.0
+    again = model.decode(target, memory, source.layout, sees_memory=Dense(visible))
+    torch.testing.assert_close(hidden, again, **CLOSE)
+    assert (before - hidden).abs().max() > 1e-4
 
 
 def test_every_variant_file_is_in_the_table() -> None:

@@ -22,6 +22,9 @@ def tiny(variant: str) -> Spec:
         positions = replace(positions, rows=30 + positions.first)
     else:
         positions = FunctionalRelative(clip=3)
+    decoder = None
+    if spec.decoder is not None:
+        decoder = replace(spec.decoder, layers=2, heads=2, feed_forward=28)
     factorized = "embedding" in VARIANTS[variant].config.keys
     return replace(
         spec,
@@ -34,6 +37,7 @@ def tiny(variant: str) -> Spec:
         positions=positions,
         dropout=0.1,
         attention_dropout=0.1,
+        decoder=decoder,
     )
 
 

@@ -50,7 +50,7 @@ LONG = os.environ.get("BERTSMITH_LONG") == "1"
         ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob"),
         ({"layer_norm_eps": 0}, "layer_norm_eps"),
         ({"position_embedding_type": "relative_key_query"}, "position_embedding_type"),
-        ({"is_decoder": True}, "is_decoder"),
+        ({"is_decoder": 1}, "is_decoder"),
         ({"add_cross_attention": True}, "add_cross_attention"),
         ({"rope_theta": 10_000}, "rope_theta"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),

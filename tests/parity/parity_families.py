@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertsmith.models import spec_from_config
 from bertsmith.models.build import Model, build
-from bertsmith.models.names import ours_state, with_stored_pooler
+from bertsmith.models.names import form_of, ours_state, with_stored_pooler
 from bertsmith.nn import Inputs, Layout
 
 LENGTHS = (7, 1, 12, 12, 5)
@@ -37,17 +37,34 @@ CONFIGS = {
     "electra": SHAPE | {"embedding_size": 16},
     "distilbert": DISTIL,
 }
+GPT = {"vocab_size": 99, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40}
+WRITING = {
+    "openai-gpt": GPT,
+    "gpt2": GPT,
+    "bart": {
+        "vocab_size": 99,
+        "d_model": 32,
+        "encoder_layers": 3,
+        "encoder_attention_heads": 4,
+        "encoder_ffn_dim": 52,
+        "decoder_layers": 2,
+        "decoder_attention_heads": 4,
+        "decoder_ffn_dim": 36,
+        "max_position_embeddings": 40,
+    },
+}
 
 
 def reference(family: str, ending: str, **changes: object) -> transformers.PreTrainedModel:
     """A random model such as BertForMaskedLM: biases and norms random too, or a term could hide."""
-    config = transformers.AutoConfig.for_model(family, **{**CONFIGS[family], **changes})
+    config = transformers.AutoConfig.for_model(family, **{**(CONFIGS | WRITING)[family], **changes})
     stem = type(config).__name__.removesuffix("Config")
     torch.manual_seed(7)
     model = getattr(transformers, stem + ending)._from_config(config, attn_implementation="eager")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.normal_(1.0 if "norm" in name.lower() and "weight" in name else 0.0, 0.2)
+            norm = "norm" in name.lower() or "ln_" in name
+            parameter.normal_(1.0 if norm and "weight" in name else 0.0, 0.2)
     config.architectures = [stem + ending]
     return model.eval()
 
@@ -64,7 +81,8 @@ def ours(theirs: transformers.PreTrainedModel) -> Model:
     model = build(reading.variant, spec, heads=reading.heads, empty=True)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(stored[match.names[name]])
+            form = form_of(reading.variant, name)
+            parameter.copy_(form.to_ours(stored[match.names[name]]))
         for copy, target in match.tied.items():
             assert torch.equal(stored[copy], model.get_parameter(target))
     return model.eval()

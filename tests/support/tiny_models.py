@@ -21,15 +21,19 @@ def shrunk(variant: str, *, vocab_size: int, hidden: int, heads: int, rows: int)
     positions = spec.positions
     if isinstance(positions, Learned):
         positions = Learned(rows=rows + positions.first, first=positions.first)
+    decoder = spec.decoder
+    if decoder is not None:
+        decoder = replace(decoder, layers=2, heads=heads, feed_forward=2 * hidden)
     return replace(
         spec,
         vocab_size=vocab_size,
         hidden=hidden,
         layers=2,
         heads=heads,
-        feed_forward=2 * hidden,
+        feed_forward=(4 if variant == "gpt" else 2) * hidden,  # GPT's config has no key for it
         embedding=hidden // 2 if spec.embedding != spec.hidden else hidden,
         positions=positions,
+        decoder=decoder,
     )
 
 

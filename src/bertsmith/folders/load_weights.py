@@ -18,6 +18,7 @@ from bertsmith.models.names import (
     form_of,
     from_published,
     ours_state,
+    to_published,
     with_stored_pooler,
 )
 from bertsmith.models.sentence_spec import DenseLayer
@@ -25,15 +26,19 @@ from bertsmith.models.spec import Spec
 from bertsmith.models.tensor_forms import PLAIN, Form, Joined
 from bertsmith.models.variant import Head
 
+LANGUAGE_MODEL_BIAS = "heads.language_model.bias"
+
 
 def fill_model(
     reading: ConfigReading, weights: Weights, *, device: str, dtype: torch.dtype
 ) -> Model:
     """The model a config describes, with exactly the stored tensors."""
     spec = with_stored_pooler(reading.variant, reading.spec, weights.stored)
-    if spec.sharing != "all" and spec.layers > len(weights.stored):
+    layers = 0 if spec.sharing == "all" else spec.layers
+    layers += 0 if spec.decoder is None else spec.decoder.layers
+    if layers > len(weights.stored):
         raise TensorMismatchError(  # before a thousand layers are built to find them missing
-            f"{weights.where}: the config says {spec.layers:,} layers, and there are only "
+            f"{weights.where}: the config says {layers:,} layers, and there are only "
             f"{len(weights.stored):,} tensors; take both from the same model"
         )
     variant = reading.variant
@@ -46,12 +51,24 @@ def fill_model(
         except ConfigError as fault:
             raise ConfigError(f"{weights.where}: {fault}") from fault
         match = ours_state(variant, spec, weights.stored, heads=heads, ours=_names(model))
+    match = _without_zeros(model, match, device)
     _check(weights, match, _stored_shapes(model, match))
     for ours, stored in match.names.items():
         tensor = weights.read(stored, dtype=dtype, device=device)
         _place(model, ours, _form(model, ours, stored).to_ours(tensor))
     _check_tied(model, weights, match)
     return model.eval()
+
+
+def _without_zeros(model: Model, match: StateMatch, device: str) -> StateMatch:
+    """A language model may be stored without its bias, which is then zero, as when published."""
+    absent = set(_names(model)) - set(match.names)
+    if LANGUAGE_MODEL_BIAS not in absent:
+        return match
+    bias = model.get_parameter(LANGUAGE_MODEL_BIAS)
+    _place(model, LANGUAGE_MODEL_BIAS, torch.zeros(bias.shape, dtype=bias.dtype, device=device))
+    published = to_published(model.variant, LANGUAGE_MODEL_BIAS)
+    return replace(match, missing=tuple(name for name in match.missing if name != published))
 
 
 def _names(model: Model) -> list[str]:
@@ -107,7 +124,8 @@ def read_exactly(
 def stored_heads(reading: ConfigReading, spec: Spec, unused: Sequence[str]) -> tuple[Head, ...]:
     """The heads that tensors outside of the encoder belong to: first those the config names.
 
-    A head that the config names and of which nothing is stored is left away, not invented. One
+    A head that the config names and of which nothing is stored is left away, not invented, unless
+    it needs nothing: a language model is the token embedding, and its bias may be zero. One
     that nobody named is added where it is whole and its names fit no other head: "classifier"
     alone does not say whether it is of texts or of tokens.
     """
@@ -117,7 +135,7 @@ def stored_heads(reading: ConfigReading, spec: Spec, unused: Sequence[str]) -> t
         for name in unused:
             if from_published(reading.variant, name, heads=[kind]) is not None:
                 stored[kind].add(name)
-    heads = [head for head in reading.heads if stored[head.kind]]
+    heads = [head for head in reading.heads if stored[head.kind] or head.kind == "language_model"]
     for kind in kinds:
         others = [stored[other] for other in kinds if other != kind]
         rivals = set[str]().union(*others, *(stored[head.kind] for head in heads))

@@ -66,8 +66,8 @@ def grow_tokenizer(tokenizer: Tokenizer, words: Sequence[str]) -> Tokenizer:
 def grow_model(model: Model, old: Tokenizer, new: Tokenizer) -> Model:
     """The same model with a row for each word `new` has and `old` has not.
 
-    The row of the embedding, and the bias of the masked-LM head, are the mean of those of the
-    pieces that `old` makes of the word.
+    The row of the embedding, and the bias of the head over the vocabulary, are the mean of those of
+    the pieces that `old` makes of the word.
     """
     import torch
 
@@ -92,7 +92,11 @@ def grow_model(model: Model, old: Tokenizer, new: Tokenizer) -> Model:
     return grown
 
 
-_BY_TOKEN = ("encoder.embeddings.tokens.weight", "heads.masked_lm.bias")
+_BY_TOKEN = (
+    "encoder.embeddings.tokens.weight",
+    "heads.masked_lm.bias",
+    "heads.language_model.bias",
+)
 
 
 def extend_model(model: str | Path, words: Sequence[str], out: Path) -> Growth:

@@ -106,7 +106,7 @@ class Model(nn.Module):
     def logits(self, kind: str, rows: Tensor) -> Tensor:
         """What a head says of hidden rows: (P, D) -> (P, C), (P, V) or, replaced token, (P,).
 
-        Heads on whole texts (`reads(kind)` is "first" or "pooled") expect first-token rows.
+        Heads on whole texts expect the rows of `text_rows`.
         """
         if kind not in self.heads:
             raise unknown("head of this model", kind, self.heads)
@@ -118,8 +118,28 @@ class Model(nn.Module):
         return head(rows)  # type: ignore[no-any-return]
 
     def reads(self, kind: str) -> str:
-        """What a head reads: any "rows", those of "first" tokens, or the same "pooled"."""
+        """What a head reads: any "rows", or one row per text (see `HeadSpec`)."""
         return self.variant.heads[kind].reads
+
+    def text_rows(self, kind: str, inputs: Inputs, hidden: Tensor | None = None) -> Tensor:
+        """The row of each text that a head on whole texts reads: T rows of inputs -> (B, D).
+
+        `hidden` (T, D) are the encoder's rows, where they are known already.
+        """
+        reads, layout = self.reads(kind), inputs.layout
+        starts = torch.tensor(layout.starts, dtype=torch.long, device=inputs.ids.device)
+        if reads in ("first", "pooled"):
+            rows = starts
+        else:
+            rows = starts + torch.tensor(layout.lengths, device=starts.device) - 1
+        if reads == "decoded" and self.spec.decoder is not None:
+            memory = self(inputs).hidden if hidden is None else hidden
+            shifted = inputs.ids.roll(1).index_fill(0, starts, self.spec.decoder.start)
+            target = Inputs(shifted, Layout(layout.lengths, layout.positions))
+            return self.decode(target, memory, layout, rows=rows)
+        if hidden is not None:
+            return hidden.index_select(0, rows)
+        return self(inputs, rows=rows).hidden  # type: ignore[no-any-return]
 
 
 def build(
@@ -276,4 +296,5 @@ def build_head(variant: Variant, spec: Spec, head: Head) -> nn.Module:
         activation=own.activation_of(spec),
         dropout=usual if head.dropout is None else head.dropout,
         dropout_first=own.dropout_first,
+        bias=own.bias,
     )

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 OWN = "bertsmith."  # before names of ours that no published model has
 NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 OLD_ENDINGS = {".gamma": ".weight", ".beta": ".bias"}  # names of TensorFlow in files before 2020
-BUFFERS = (".position_ids", ".token_type_ids", ".positions_encoding")
+BUFFERS = (
+    ".position_ids",
+    ".token_type_ids",
+    ".positions_encoding",
+    ".attn.bias",  # GPT's causal mask
+    ".attn.masked_bias",
+)
+VOCABULARY_HEADS = {"masked_lm", "language_model"}
+SHARED = ("encoder.", "decoder.")  # beginnings of our names that have the prefix of the family
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +61,7 @@ def to_published(variant: str | Variant, ours: str, *, prefix: bool = True) -> s
     number = NUMBER.search(ours)
     if number is not None:
         name = name.replace("{i}", number.group())
-    return f"{data.prefix}.{name}" if prefix and ours.startswith("encoder.") else name
+    return f"{data.prefix}.{name}" if prefix and ours.startswith(SHARED) else name
 
 
 def form_of(variant: str | Variant, ours: str) -> Form:
@@ -138,7 +146,7 @@ def ours_state(
     """
     data = find(variant)
     wanted = _names(data, spec, heads, _ours(data, spec, heads) if ours is None else ours)
-    kinds = {name.split(".")[1] for name in wanted if name.startswith("heads.")}
+    kinds = {head if isinstance(head, str) else head.kind for head in heads}
     by_plain: dict[str, list[str]] = {}
     for one, name in wanted.items():
         by_plain.setdefault(_plain(name, data), []).append(one)
@@ -150,7 +158,9 @@ def ours_state(
         fitting = by_plain.get(plain, [])
         if fitting and fitting[0] not in names:
             names |= dict.fromkeys(fitting, stored)
-        elif plain in data.tied and "masked_lm" in kinds:
+        elif plain in data.copies:
+            tied[stored] = data.copies[plain]
+        elif plain in data.tied and kinds & VOCABULARY_HEADS:
             tied[stored] = data.tied[plain]
         elif ("." + plain).endswith(BUFFERS):
             buffers.append(stored)
@@ -218,9 +228,10 @@ def _foreign_head(variant: str | Variant, plain: str) -> bool:
 def _plain(stored: str, own: Variant) -> str:
     """A stored name without wrapper and family prefix, in today's spelling."""
     name = stored.removeprefix("module.")
-    for variant in (own, *VARIANTS.values()):
-        if name.startswith(f"{variant.prefix}."):
-            name = name.removeprefix(f"{variant.prefix}.")
+    families = [variant.prefix for variant in VARIANTS.values() if variant.prefix == variant.name]
+    for prefix in (own.prefix, *families):
+        if name.startswith(f"{prefix}."):
+            name = name.removeprefix(f"{prefix}.")
             break
     for old, new in OLD_ENDINGS.items():
         if name.endswith(old):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from bertsmith.errors import ConfigError
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
 MOST = 2**31 - 1  # of any whole number in a spec
 MOST_POSITIONS = 16_777_216
+
+
+@dataclass(frozen=True, slots=True)
+class RowsKey:
+    """The key of config.json for the rows of a position table.
+
+    `uncounted` rows stand before that of the first token and are left out of the number (BART's 2).
+    """
+
+    name: str = "max_position_embeddings"
+    uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +55,11 @@ class Positions:
         """For texts of that many tokens, whose first one has row `first` of a table."""
         return self
 
-    def published(self) -> dict[str, object]:
-        """The keys that config.json has for them."""
+    def published(self, key: RowsKey) -> dict[str, object]:
+        """The keys that config.json has for them; `key` is that of a table's rows."""
         return {}
 
-    def from_published(self, config: Config, first: int) -> Positions:
+    def from_published(self, config: Config, first: int, key: RowsKey) -> Positions:
         """Those of a config.json of a family that has positions of this kind."""
         return self
 
@@ -87,15 +98,16 @@ class Learned(Positions):
         """For texts of that many tokens, whose first one has row `first`."""
         return Learned(rows=longest + first, first=first)
 
-    def published(self) -> dict[str, object]:
+    def published(self, key: RowsKey) -> dict[str, object]:
         """The number of rows."""
-        return {"max_position_embeddings": self.rows}
+        return {key.name: self.rows - key.uncounted}
 
-    def from_published(self, config: Config, first: int) -> Positions:
-        """As many rows as the config has, 512 where it has no number."""
-        if config.get("max_position_embeddings") is None:
-            return Learned(first=first)
-        rows = values.integer(config, "max_position_embeddings", first + 1, MOST_POSITIONS)
+    def from_published(self, config: Config, first: int, key: RowsKey) -> Positions:
+        """As many rows as the config has, those of the family where it has no number."""
+        if config.get(key.name) is None:
+            return replace(self, first=first)
+        lowest = first + 1 - key.uncounted
+        rows = values.integer(config, key.name, lowest, MOST_POSITIONS) + key.uncounted
         return Learned(rows=rows, first=first)
 
     @classmethod
@@ -120,11 +132,11 @@ class FunctionalRelative(Positions):
 
         return FunctionalPositions(self.clip)
 
-    def published(self) -> dict[str, object]:
+    def published(self, key: RowsKey) -> dict[str, object]:
         """The largest distance; the published code expects a number of positions, too."""
         return {"max_relative_position": self.clip, "max_position_embeddings": 512}
 
-    def from_published(self, config: Config, first: int) -> Positions:
+    def from_published(self, config: Config, first: int, key: RowsKey) -> Positions:
         """With the config's largest distance, 64 where it has none."""
         if config.get("max_relative_position") is None:
             return FunctionalRelative()

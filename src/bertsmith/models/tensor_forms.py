@@ -37,6 +37,19 @@ class Transposed:
 
 
 @dataclass(frozen=True, slots=True)
+class AsRow:
+    """A vector as a matrix of one row, BART's final_logits_bias."""
+
+    def to_stored(self, ours: Tensor, heads: int) -> Tensor:
+        """(V,) -> (1, V)."""
+        return ours[None].contiguous()
+
+    def to_ours(self, stored: Tensor) -> Tensor:
+        """(1, V) -> (V,)."""
+        return stored[0].contiguous()
+
+
+@dataclass(frozen=True, slots=True)
 class SplitHeads:
     """Projections as (D, H, K), XLNet's einsum form; `outward`: from heads back to D."""
 
@@ -73,7 +86,7 @@ class Joined:
         return self.form.to_ours(stored.chunk(self.count, dim=-1)[self.index]).contiguous()
 
 
-Form = Plain | Transposed | SplitHeads | Joined
+Form = Plain | Transposed | AsRow | SplitHeads | Joined
 PLAIN = Plain()
 
 

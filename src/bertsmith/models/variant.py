@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from bertsmith.errors import ConfigError
-from bertsmith.models.spec import Spec
+from bertsmith.models.positions import RowsKey
+from bertsmith.models.spec import Activation, Spec
 from bertsmith.models.tensor_forms import StoredAs
 
 if TYPE_CHECKING:
@@ -50,10 +51,12 @@ class HeadSpec:
     """How a family builds a head, and what the head reads.
 
     `build` makes its module, a Classifier where it is None. A head that `reads_tokens` is called
-    with hidden rows and the token embedding, others with hidden rows alone.
+    with hidden rows and the token embedding, others with hidden rows alone. Heads on whole texts
+    read the "first" row of a text, the same "pooled", its "last" row, or "decoded" the decoder's
+    last row after it has read the text.
     """
 
-    reads: Literal["rows", "first", "pooled"] = "rows"
+    reads: Literal["rows", "first", "pooled", "last", "decoded"] = "rows"
     activation: str | None = None  # of one more dense layer; "spec": the encoder's
     dropped: bool = False
     dropout_first: bool = True
@@ -102,14 +105,21 @@ def replaced_token_head(spec: Spec, head: Head, own: HeadSpec) -> nn.Module:
 class ConfigTable:
     """How config.json spells a spec.
 
-    `keys` gives the keys of each Spec field, the first one being written. A field that is in
-    `keys` but not in `defaults` must stand in every config. `constants` are keys that must hold
-    that value where they are present. Fields not named at all are the family's own.
+    `keys` gives the keys of each Spec field, the first one being written; fields of the decoder are
+    "decoder.layers" and so on. A field that is in `keys` but not in `defaults` must stand in every
+    config; one of `sparse` is left out where it holds its default. `constants` are keys that must
+    hold that value where they are present, `copies` keys that are written with the value of a field
+    and change no number in evaluation. Fields not named at all are the family's own.
     """
 
     keys: Mapping[str, tuple[str, ...]]
     defaults: Mapping[str, object] = field(default_factory=dict)
     constants: Mapping[str, object] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    sparse: frozenset[str] = frozenset()
+    activations: Mapping[str, Activation] | None = None  # None: the usual names
+    feed_forward_ratio: int | None = None  # of the width, where the config has no number for it
+    rows_key: RowsKey = RowsKey()  # noqa: RUF009 - frozen
     positions_after_pad: bool = False  # the first token has the row after that of the padding
     grouped: bool = False  # ALBERT's num_hidden_groups: 1 shares all layers, `layers` none
     head_dropout: Mapping[str, str] = field(default_factory=dict)
@@ -124,7 +134,9 @@ class Variant:
     under `encoder` are written without the `prefix` they get in a model with heads. A path that
     ends in .weight or .bias names a single tensor, published without that ending; `StoredAs` names
     one whose form differs.
-    `tied` maps published copies of a tensor to the tensor of ours that they repeat.
+    `tied` maps published copies of a tensor in a head over the vocabulary to the tensor of ours
+    that they repeat, `copies` those outside of heads. `causal_architectures` are the classes
+    of models that see what stands before, where they differ from those of `architectures`.
     """
 
     name: str
@@ -138,6 +150,13 @@ class Variant:
     heads: Mapping[str, HeadSpec]
     architectures: Mapping[str, str]  # head kinds joined by "+" -> class name
     aliases: tuple[str, ...] = ()  # model types that differ in name only
+    copies: Mapping[str, str] = field(default_factory=dict)
+    causal_architectures: Mapping[str, str] = field(default_factory=dict)
+
+    def architectures_of(self, spec: Spec) -> Mapping[str, str]:
+        """Class names of models with this spec by their heads."""
+        causal = self.causal_architectures if spec.sees == "before" else {}
+        return {**self.architectures, **causal}
 
 
 def sized(

@@ -63,12 +63,13 @@ class Classifier(nn.Module):
         activation: str | None = None,
         dropout: float = 0.0,
         dropout_first: bool = True,
+        bias: bool = True,
     ) -> None:
         """With an activation, dropout stands before both layers, or only the last one."""
         super().__init__()
         self.dense = None if activation is None else nn.Linear(hidden, hidden)
         self.activation = None if activation is None else find_activation(activation)
-        self.output = nn.Linear(hidden, outputs)
+        self.output = nn.Linear(hidden, outputs, bias=bias)
         self.dropout = dropout
         self.dropout_first = dropout_first
 

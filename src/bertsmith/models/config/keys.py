@@ -19,9 +19,11 @@ from bertsmith.models.config.rules import (
     REFUSED,
 )
 from bertsmith.models.config.values import Config
-from bertsmith.models.spec import Spec
-from bertsmith.models.variant import ENCODER, Head, Variant
+from bertsmith.models.spec import Activation, Spec
+from bertsmith.models.variant import ENCODER, ConfigTable, Head, Variant
 from bertsmith.models.variants import VARIANTS, find
+
+DECODER = "decoder."  # before the fields of a spec's decoder in a table of keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,10 @@ def spec_from_config(config: Config, *, variants: Sequence[Variant] = ()) -> Con
     labels = read_labels(config)
     architecture = _architecture(config)
     heads = _heads(variant_data, config, architecture, labels)
-    masked_lm = any(head.kind == "masked_lm" for head in heads)
-    if masked_lm and config.get("tie_word_embeddings") is False:
+    vocabulary = any(variant_data.heads[head.kind].reads_tokens for head in heads)
+    if vocabulary and config.get("tie_word_embeddings") is False:
         raise ConfigError(
-            "tie_word_embeddings = False is not supported for masked LM: "
+            "tie_word_embeddings = False is not supported for heads over the vocabulary: "
             "the output matrix is the token embedding"
         )
     pooled = any(variant_data.heads[head.kind].reads == "pooled" for head in heads)
@@ -100,8 +102,9 @@ def config_from_spec(
     if not expressible(variant, spec):
         return {**write_own(data, spec, heads), **write_labels(labels)}
     kinds = "+".join(head.kind for head in sorted(heads, key=lambda head: head.kind))
+    classes = data.architectures_of(spec)
     config: dict[str, object] = {
-        "architectures": [data.architectures.get(kinds or ENCODER, data.architectures[ENCODER])],
+        "architectures": [classes.get(kinds or ENCODER, classes[ENCODER])],
         "model_type": model_type or data.model_type,
         **_written(data, spec),
         **write_labels(labels),
@@ -110,7 +113,7 @@ def config_from_spec(
         key = data.config.head_dropout.get(head.kind)
         if key and head.dropout is not None:
             config[key] = head.dropout
-    if kinds and kinds not in data.architectures:
+    if kinds and kinds not in classes:
         config["bertsmith"] = section(heads)  # transformers has no class with these heads
     return config
 
@@ -151,7 +154,7 @@ def _variant(config: Config, known: Mapping[str, Variant]) -> tuple[Variant, str
     architecture = _architecture(config)
     if architecture is not None:
         for variant in known.values():
-            if architecture in variant.architectures.values():
+            if architecture in _class_names(variant):
                 return variant, variant.model_type
         raise ConfigError(
             f"architecture {architecture[:60]!r} is not known, and no model_type is set"
@@ -182,10 +185,10 @@ def _architecture(config: Config) -> str | None:
 
 def _refuse(variant: Variant, config: Config) -> None:
     table = variant.config
-    own = set(table.constants)
+    own = {*table.constants, *(key for keys in table.keys.values() for key in keys)}
     if table.grouped:
         own.add("num_hidden_groups")
-    own |= set(variant.spec.positions.published())
+    own |= set(variant.spec.positions.published(table.rows_key))
     for key, allowed in REFUSED.items():
         if key in config and key not in own and config[key] not in allowed:
             raise ConfigError(
@@ -209,22 +212,43 @@ def _spec(variant: Variant, config: Config) -> Spec:
     for field, keys in table.keys.items():
         key = values.present(config, keys)
         if key is not None:
-            found[field] = _value(config, field, key)
-        elif field not in table.defaults:
+            found[field] = _value(table, config, field, key)
+        elif field in table.defaults:
+            found[field] = _default(table, field)
+        elif field != "feed_forward" or table.feed_forward_ratio is None:
             raise ConfigError(f"the config has no {keys[0]!r}")
-        else:
-            found[field] = _value({keys[0]: table.defaults[field]}, field, keys[0])
+    if table.feed_forward_ratio is not None:
+        found.setdefault("feed_forward", table.feed_forward_ratio * cast("int", found["hidden"]))
     found.setdefault("embedding", found["hidden"])
-    first = cast("int", found["pad_id"]) + 1 if table.positions_after_pad else 0
-    found["positions"] = variant.spec.positions.from_published(config, first)
+    first = table.rows_key.uncounted
+    if table.positions_after_pad:
+        first = cast("int", found["pad_id"]) + 1
+    found["positions"] = variant.spec.positions.from_published(config, first, table.rows_key)
     if table.grouped:
         found["sharing"] = _sharing(config, cast("int", found["layers"]))
+    decoder = {name: found.pop(name) for name in list(found) if name.startswith(DECODER)}
+    if decoder and variant.spec.decoder is not None:
+        parts = {name.removeprefix(DECODER): value for name, value in decoder.items()}
+        found["decoder"] = replace(variant.spec.decoder, **parts)  # type: ignore[arg-type]
     return replace(variant.spec, **found)  # type: ignore[arg-type]
 
 
-def _value(config: Config, field: str, key: str) -> object:
+def _default(table: ConfigTable, field: str) -> object:
+    """The value of a field whose key is absent."""
+    key = table.keys[field][0]
+    return _value(table, {key: table.defaults[field]}, field, key)
+
+
+def _value(table: ConfigTable, config: Config, field: str, key: str) -> object:
     if field == "activation":
-        return ACTIVATIONS[values.text(config, key, tuple(ACTIVATIONS))]
+        names = table.activations or ACTIVATIONS
+        return names[values.text(config, key, tuple(names))]
+    if field == "sees":
+        return "before" if values.truth(config, key) else "all"
+    if field == "embedding_scale":
+        return values.truth(config, key)
+    if field == "decoder.start":
+        return values.integer(config, key, 0, LIMITS["vocab_size"])
     if field == "norm_eps":
         eps = values.fraction(config, key)
         if eps <= 0:
@@ -234,7 +258,8 @@ def _value(config: Config, field: str, key: str) -> object:
         return values.fraction(config, key)
     if field == "pad_id":
         return values.integer(config, key, 0, LIMITS["vocab_size"])
-    return values.integer(config, key, 0 if field == "segments" else 1, LIMITS[field])
+    most = LIMITS[field.removeprefix(DECODER)]
+    return values.integer(config, key, 0 if field == "segments" else 1, most)
 
 
 def _sharing(config: Config, layers: int) -> str:
@@ -256,9 +281,10 @@ def _heads(
     if config.get("bertsmith") is not None:
         return read_heads(config, variant)
     stem = variant.architectures[ENCODER].removesuffix("Model")
-    endings = {name.removeprefix(stem): kinds for kinds, name in variant.architectures.items()}
+    known = _class_names(variant)
+    endings = {name.removeprefix(stem): kinds for name, kinds in known.items()}
     _, split, ending = (architecture or "").partition("For")
-    kinds = endings.get(split + ending, ENCODER)
+    kinds = known.get(architecture or "", endings.get(split + ending, ENCODER))
     if kinds == ENCODER:
         return ()
     heads = []
@@ -272,23 +298,48 @@ def _heads(
     return tuple(heads)
 
 
+def _class_names(variant: Variant) -> dict[str, str]:
+    """The heads of every class of a family, by its name."""
+    tables = (variant.architectures, variant.causal_architectures)
+    return {name: kinds for table in tables for kinds, name in table.items()}
+
+
 def _written(variant: Variant, spec: Spec) -> dict[str, object]:
     table = variant.config
     config: dict[str, object] = {"initializer_range": 0.02, **table.constants}
     shape = asdict(spec)
+    shape |= {DECODER + name: value for name, value in (shape["decoder"] or {}).items()}
     for field, keys in table.keys.items():
-        value = shape[field]
-        config[keys[0]] = PUBLISHED_ACTIVATIONS[spec.activation] if field == "activation" else value
-    config |= spec.positions.published()
+        if field not in shape:
+            raise ConfigError(f"{variant.model_type} has no shape without a decoder")
+        if field not in table.sparse or shape[field] != _default(table, field):
+            config[keys[0]] = _published(table, field, shape[field])
+    config |= {key: shape[field] for key, field in table.copies.items()}
+    config |= spec.positions.published(table.rows_key)
     if table.grouped:
         config["num_hidden_groups"] = 1 if spec.sharing == "all" else spec.layers
     return config
 
 
+def _published(table: ConfigTable, field: str, value: object) -> object:
+    """A value of a spec as config.json spells it."""
+    if field == "sees":
+        return value == "before"
+    if field != "activation":
+        return value
+    if table.activations is None:
+        return PUBLISHED_ACTIVATIONS[cast("Activation", value)]
+    for name, ours in table.activations.items():
+        if ours == value:
+            return name
+    raise ConfigError(f"this family has no name for the activation {value}")
+
+
 def _known(variant: Variant) -> set[str]:
     table = variant.config
     known = {key for keys in table.keys.values() for key in keys}
-    known |= set(table.constants) | table.harmless | HARMLESS | set(REFUSED)
+    known |= {*table.constants, *table.copies, table.rows_key.name}
+    known |= table.harmless | HARMLESS | set(REFUSED)
     return known | {
         "architectures",
         "bertsmith",

@@ -69,7 +69,7 @@ def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
         elif name == "decoder":
             found[name] = None if shape[name] is None else _decoder(_table(shape, name))
         elif name in ("pooler", "projected", "embedding_norm", "embedding_scale"):
-            found[name] = _truth(shape, name)
+            found[name] = values.truth(shape, name)
         else:
             low = 0 if name in ("pad_id", "segments") else 1
             found[name] = values.integer(shape, name, low, MOST)
@@ -114,11 +114,4 @@ def _list(config: Config, key: str) -> list[object]:
     value = config.get(key, [])
     if not isinstance(value, list):
         raise values.wrong(config, key, "a list")
-    return value
-
-
-def _truth(config: Config, key: str) -> bool:
-    value = config[key]
-    if not isinstance(value, bool):
-        raise values.wrong(config, key, "true or false")
     return value

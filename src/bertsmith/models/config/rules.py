@@ -36,13 +36,18 @@ LIMITS = {
 MOST_PARAMETERS = 20_000_000_000
 # Keys that change the numbers unless they hold one of these values.
 REFUSED: dict[str, tuple[object, ...]] = {
+    "add_bias_logits": (False, None),
     "add_cross_attention": (False, None),
+    "add_final_layer_norm": (False, None),
     "alibi": (False, None),
     "auto_map": (None,),
     "cross_attention_hidden_size": (None,),
+    "extra_pos_embeddings": (2, None),
     "is_decoder": (False, None),
     "is_encoder_decoder": (False, None),
     "max_relative_position": (None,),
+    "normalize_before": (False, None),
+    "normalize_embedding": (True, None),
     "num_hidden_groups": (None,),
     "position_embedding_type": ("absolute", None),
     "pruned_heads": ({}, [], None),
@@ -52,12 +57,42 @@ REFUSED: dict[str, tuple[object, ...]] = {
     "rope_theta": (None,),
     "rotary_emb_base": (None,),
     "rotary_value": (False, None),
+    "static_position_embeddings": (False, None),
     "use_relative_position": (False, None),
     "use_task_id": (False, None),
 }
-# Keys that change no number of an encoder in eval mode.
+# Settings of generation, which old folders have in config.json.
+GENERATION = (
+    "bad_words_ids",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty",
+    "force_bos_token_to_be_generated",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_scores",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict_in_generate",
+    "suppress_tokens",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+)
+# Keys that change no logit in evaluation mode.
 HARMLESS = frozenset(
     (
+        *GENERATION,
         "_attn_implementation",
         "_name_or_path",
         "attn_implementation",

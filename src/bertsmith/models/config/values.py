@@ -37,6 +37,14 @@ def fraction(config: Config, key: str) -> float:
     return float(value)
 
 
+def truth(config: Config, key: str) -> bool:
+    """True or false; 1 and 0 are neither."""
+    value = config[key]
+    if not isinstance(value, bool):
+        raise wrong(config, key, "true or false")
+    return value
+
+
 def text(config: Config, key: str, known: Sequence[str] | None = None) -> str:
     """A string, one of `known` if that is given."""
     value = config[key]

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from bertsmith.errors import unknown
 from bertsmith.models.variant import Variant
-from bertsmith.models.variants import albert, bert, distilbert, electra, nezha, roberta
+from bertsmith.models.variants import (
+    albert,
+    bart,
+    bert,
+    distilbert,
+    electra,
+    gpt,
+    gpt2,
+    nezha,
+    roberta,
+)
 
 VARIANTS: dict[str, Variant] = {
     "bert": bert.VARIANT,
@@ -13,6 +23,9 @@ VARIANTS: dict[str, Variant] = {
     "electra": electra.VARIANT,
     "distilbert": distilbert.VARIANT,
     "nezha": nezha.VARIANT,
+    "gpt": gpt.VARIANT,
+    "gpt2": gpt2.VARIANT,
+    "bart": bart.VARIANT,
 }
 
 

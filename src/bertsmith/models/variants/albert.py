@@ -53,6 +53,7 @@ TIED = {
 }
 CONFIG = replace(
     bert.CONFIG,
+    sparse=frozenset(),
     keys={**bert.KEYS, "embedding": ("embedding_size",)},
     defaults={
         **bert.DEFAULTS,
@@ -97,4 +98,5 @@ VARIANT = replace(
     tied=TIED,
     config=CONFIG,
     architectures=ARCHITECTURES,
+    causal_architectures={},
 )

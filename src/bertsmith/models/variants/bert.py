@@ -73,6 +73,7 @@ KEYS = {
     "norm_eps": ("layer_norm_eps",),
     "pad_id": ("pad_token_id",),
 }
+CAUSAL = {"sees": ("is_decoder",)}  # of families whose blocks can be causal
 DEFAULTS: dict[str, object] = {
     "activation": "gelu",
     "dropout": 0.1,
@@ -80,6 +81,7 @@ DEFAULTS: dict[str, object] = {
     "segments": 2,
     "norm_eps": 1e-12,
     "pad_id": 0,
+    "sees": False,
 }
 HARMLESS = frozenset(
     (
@@ -93,8 +95,9 @@ HARMLESS = frozenset(
     )
 )
 CONFIG = ConfigTable(
-    keys=KEYS,
+    keys={**KEYS, **CAUSAL},
     defaults=DEFAULTS,
+    sparse=frozenset(CAUSAL),
     head_dropout={"sequence": "classifier_dropout", "token": "classifier_dropout"},
     harmless=HARMLESS,
 )
@@ -118,4 +121,5 @@ VARIANT = Variant(
     config=CONFIG,
     heads=HEADS,
     architectures=ARCHITECTURES,
+    causal_architectures={"masked_lm": "BertLMHeadModel"},
 )

@@ -74,4 +74,5 @@ VARIANT = replace(
     config=CONFIG,
     heads=HEADS,
     architectures=ARCHITECTURES,
+    causal_architectures={},
 )

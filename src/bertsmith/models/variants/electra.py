@@ -36,7 +36,7 @@ HEADS = {
 }
 CONFIG = replace(
     bert.CONFIG,
-    keys={**bert.KEYS, "embedding": ("embedding_size",)},
+    keys={**bert.KEYS, **bert.CAUSAL, "embedding": ("embedding_size",)},
     defaults={**bert.DEFAULTS, "embedding": 128},
     harmless=bert.HARMLESS
     | frozenset(
@@ -69,4 +69,5 @@ VARIANT = replace(
     config=CONFIG,
     heads=HEADS,
     architectures=ARCHITECTURES,
+    causal_architectures={"masked_lm": "ElectraForCausalLM"},
 )

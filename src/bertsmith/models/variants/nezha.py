@@ -13,6 +13,8 @@ SIZES = {"base": SPEC, "large": sized(SPEC, 24, 1024)}
 NAMES = {ours: name for ours, name in bert.NAMES.items() if ours != "encoder.embeddings.positions"}
 CONFIG = replace(
     bert.CONFIG,
+    keys=bert.KEYS,
+    sparse=frozenset(),
     constants={"use_relative_position": True},
     harmless=bert.HARMLESS | {"max_position_embeddings", "embedding_size"},
 )
@@ -27,4 +29,5 @@ VARIANT = replace(
     names=NAMES,
     config=CONFIG,
     architectures=ARCHITECTURES,
+    causal_architectures={},
 )

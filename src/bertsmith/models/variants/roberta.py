@@ -60,5 +60,6 @@ VARIANT = replace(
     config=CONFIG,
     heads=HEADS,
     architectures=ARCHITECTURES,
+    causal_architectures={"masked_lm": "RobertaForCausalLM"},
     aliases=("xlm-roberta", "camembert"),
 )
