@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import FinetunedModel as FinetunedModel
     from bertsmith.api.finetune import finetune as finetune
+    from bertsmith.api.map import MapOptions as MapOptions
+    from bertsmith.api.map import TextMap as TextMap
+    from bertsmith.api.map import map_texts as map_texts
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
     from bertsmith.api.search import IndexOptions as IndexOptions
@@ -48,6 +51,7 @@ limit_spinning()  # here, because whatever loads torch for us imports this packa
 _MODULES = {
     "bertsmith.api.evaluate": ("evaluate",),
     "bertsmith.api.finetune": ("FinetunedModel", "finetune"),
+    "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
     "bertsmith.api.search": (
         "IndexOptions",
@@ -87,9 +91,11 @@ __all__ = [
     "Index",
     "IndexOptions",
     "LoadedModel",
+    "MapOptions",
     "PretrainedModel",
     "SentenceEvaluation",
     "TextClassifier",
+    "TextMap",
     "TextRegressor",
     "TextTagger",
     "Tokenizer",
@@ -102,6 +108,7 @@ __all__ = [
     "flow_vectors",
     "load",
     "load_model",
+    "map_texts",
     "nearest",
     "predict",
     "pretrain",

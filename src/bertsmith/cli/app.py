@@ -40,6 +40,9 @@ COMMANDS = {
     "pairs": Entry(
         "bertsmith.cli.commands.search.pairs:pairs", "Find the most similar pairs of texts."
     ),
+    "map": Entry(
+        "bertsmith.cli.commands.search.map:map_command", "Show texts or words as a map on a page."
+    ),
     "tokenize": Entry(
         "bertsmith.cli.commands.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
     ),

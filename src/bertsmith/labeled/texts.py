@@ -241,6 +241,24 @@ def with_other_columns(spec: DataSpec) -> DataSpec:
     return spec.model_copy(update={"extra": others})
 
 
+def other_column(path: Path, spec: DataSpec, given: str) -> str:
+    """The name by which rows have a column besides the texts, given by name or number from 1."""
+    columns = spec.columns if spec.keys is None else spec.keys
+    if not columns:
+        raise InputFileError(
+            f"{path} is read as {spec.format}, which has no columns but the texts; write a table "
+            "(.tsv, .csv, .jsonl), or leave the column out"
+        )
+    names, count = (None, columns) if isinstance(columns, int) else (columns, len(columns))
+    number = int(given) if given.isdecimal() else 0
+    place = names.index(given) + 1 if names is not None and given in names else number
+    text = (spec.text or (None,))[0]
+    if not 1 <= place <= count or text in (place, names[place - 1] if names else None):
+        what = "no column" if not 1 <= place <= count else "its texts in column"
+        raise InputFileError(f"{path} has {what} {shown(given)}; {columns_there(names, count)}")
+    return names[place - 1] if names is not None else f"column {place}"
+
+
 def _json_columns(line: str, key: str | None) -> Mapping[str, str]:
     """The other values of a row that was parsed before, numbers as the file writes them."""
     row = AS_WRITTEN.decode(line)

@@ -91,6 +91,25 @@ def meter(title: str, *, quiet: bool) -> Iterator[Meter]:
 
 
 @contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str, int, float | None], None]]:
+    """Takes the name of the current work, the number of finished texts and the finished share.
+
+    Work whose share is unknown is announced where there is no terminal.
+    """
+    with display(quiet=quiet) as view:
+
+        def update(work: str, done: int, share: float | None) -> None:
+            if view is None:
+                return
+            if share is None and not sys.stderr.isatty():
+                view.write([f"{work} ..."])
+            else:
+                view.show(work, share, f"{done:,} done" if done else "")
+
+        yield update
+
+
+@contextmanager
 def watch_training(out: Path | None = None, *, quiet: bool) -> Iterator[Watcher | None]:
     """Steps, losses and speed; with `out`, also a line for each evaluation in the logs of a run."""
     with display(quiet=quiet) as view:

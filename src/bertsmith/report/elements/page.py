@@ -1,4 +1,4 @@
-"""HTML from templates: one file that loads nothing and runs nothing; data is always text in it.
+"""HTML from templates: one file that loads nothing from elsewhere; data is always text in it.
 
 A `str` is data, a `Markup` is finished HTML. Templates escape every `str`, so that a section that
 forgets to mark its HTML shows tags as text, and no section can forget to escape.
@@ -7,7 +7,7 @@ forgets to mark its HTML shows tags as text, and no section can forget to escape
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,19 @@ def element(template: str, name: str, *values: object) -> Markup:
 def page(title: str, sections: Iterable[Markup]) -> str:
     """A whole page from its sections."""
     return _environment().get_template("page.html").render(title=title, sections=sections)
+
+
+def template_page(template: str, values: Mapping[str, object]) -> str:
+    """A page from a template of its own."""
+    return _environment().get_template(template).render(values)
+
+
+def template_source(name: str) -> str:
+    """A style sheet or a script as it is, for a page that allows it by its hash."""
+    loader = _environment().loader
+    if loader is None:
+        raise LookupError(name)
+    return loader.get_source(_environment(), name)[0]
 
 
 def heading(title: str) -> Markup:

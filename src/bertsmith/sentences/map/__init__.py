@@ -1,0 +1,1 @@
+"""Maps of texts and words: occurrences of words, projections to two dimensions."""
