@@ -45,6 +45,23 @@ def test_loss_and_gradients_are_those_of_plain_cross_entropy(rows_a_chunk: int) 
         assert relative(one, other) < 1e-6
 
 
+@pytest.mark.parametrize("smoothing", [0.1, 0.7, 1.0])
+def test_smoothed_labels_are_those_of_plain_cross_entropy(smoothing: float) -> None:
+    for dtype, most in ((torch.float32, 2e-6), (torch.float64, 1e-13)):
+        rows, weight, bias, targets = material(dtype=dtype)
+        loss, _ = vocabulary_loss(
+            rows, weight, bias, targets, smoothing=smoothing, chunk_bytes=7 * 300 * ROW
+        )
+        found = torch.autograd.grad(0.25 * loss.sum, (rows, weight, bias))
+        plain = F.cross_entropy(
+            F.linear(rows, weight, bias), targets, reduction="sum", label_smoothing=smoothing
+        )
+        expected = torch.autograd.grad(0.25 * plain, (rows, weight, bias))
+        assert loss.sum.item() == pytest.approx(plain.item(), rel=most)
+        for one, other in zip(found, expected, strict=True):
+            assert relative(one, other) < most
+
+
 def test_wide_vocabularies_go_through_blocks_and_give_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

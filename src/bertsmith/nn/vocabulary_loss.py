@@ -22,6 +22,7 @@ def vocabulary_loss(
     bias: Tensor | None,
     targets: Tensor,
     *,
+    smoothing: float = 0.0,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> tuple[LossSum, Tensor]:
     """(P, E) rows, (V, E) weight, (V,) bias or None, (P,) targets -> losses, right predictions.
@@ -29,6 +30,7 @@ def vocabulary_loss(
     Gradients are made in the forward pass, chunk by chunk, while the probabilities are there, and
     scaled in the backward pass, which may run once. The format is that of autocast where it is
     on, that of the products the weight was marked with when training, or the weight's own.
+    `smoothing` is the share of each label that is spread evenly over the vocabulary.
     """
     products = _products(weight)
     job = _Job(
@@ -36,6 +38,7 @@ def vocabulary_loss(
         cast=products.dtype,
         kept=weight.dtype,
         chunk_bytes=chunk_bytes,
+        smoothing=smoothing,
         wanted=torch.is_grad_enabled(),
     )
     with torch.autocast(weight.device.type, enabled=False):
@@ -53,6 +56,7 @@ class _Job:
     cast: torch.dtype  # of the operands
     kept: torch.dtype  # of the weight
     chunk_bytes: int
+    smoothing: float  # of the labels
     wanted: bool  # whether gradients are
 
 
@@ -88,6 +92,9 @@ class _Loss(torch.autograd.Function):
             logits = job.products.forward(cast_rows, cast_weight, bias)  # (p, V)
             top, right = _best(logits, wanted, exact=not job.wanted)
             gap = (top - logits.gather(1, wanted)).to(total.dtype)
+            if job.smoothing:
+                spread = top.to(total.dtype) - logits.mean(1, keepdim=True, dtype=total.dtype)
+                gap = (1 - job.smoothing) * gap + job.smoothing * spread
             chances = logits.softmax(1)  # (p, V)
             # log of the sum of exp(logit - top) is minus the log of the best chance, never of 0
             total += (gap - chances.amax(1, keepdim=True).to(total.dtype).log()).sum()
@@ -129,8 +136,10 @@ class _Gradients:
         self, part: slice, chances: Tensor, wanted: Tensor, rows: Tensor, weight: Tensor
     ) -> None:
         """Take in one chunk; `chances` (p, V) is overwritten with the logits' gradient."""
-        products = self._job.products
-        chances.scatter_(1, wanted, chances.gather(1, wanted) - 1.0)
+        products, smoothing = self._job.products, self._job.smoothing
+        chances.scatter_(1, wanted, chances.gather(1, wanted) - (1.0 - smoothing))
+        if smoothing:
+            chances -= smoothing / chances.shape[1]
         change = chances.to(self._job.cast)
         if self.bias is not None:  # a product is faster than torch's sum over rows
             self.bias += products.weight_gradient(change, change.new_ones(len(change), 1))[:, 0]

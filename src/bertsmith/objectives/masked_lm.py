@@ -42,9 +42,13 @@ class MaskedLMObjective(Objective):
         return token_loss(model, hidden[targets.at], targets.of)
 
 
-def token_loss(model: Model, hidden: Tensor, targets: Tensor) -> tuple[LossSum, Score]:
+def token_loss(
+    model: Model, hidden: Tensor, targets: Tensor, *, smoothing: float = 0.0
+) -> tuple[LossSum, Score]:
     """The loss of tokens (P,) that the model's vocabulary head predicts from rows (P, D)."""
     head = model.vocabulary_head
     weight = model.encoder.embeddings.tokens.weight
-    loss, correct = vocabulary_loss(head.project(hidden), weight, head.bias, targets)
+    loss, correct = vocabulary_loss(
+        head.project(hidden), weight, head.bias, targets, smoothing=smoothing
+    )
     return loss, Score(correct, targets.numel())

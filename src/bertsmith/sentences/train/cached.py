@@ -8,6 +8,7 @@ gradients of its own, whose sum over ranks is that of one rank: no collective ca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -51,7 +52,16 @@ def cached_backward(
                 parts.append(model(chunk).float())
     after = RandomState(step.execution.device)
     texts = torch.cat(parts) if parts else torch.zeros(0, model.width, device=step.execution.device)
-    gradients = _vector_gradients(model, batch, texts, step, ranks=ranks, part=part)
+    rows, columns = batch.place.shape
+    gradients = torch.zeros_like(texts)
+    gradients[batch.place.reshape(-1)] = vector_gradients(
+        texts[batch.place.reshape(-1)].view(rows, columns, texts.shape[1]),
+        batch.start,
+        lambda every: model.objective(every.unbind(dim=1), batch.targets, batch.keys),
+        step,
+        ranks=ranks,
+        part=part,
+    ).view(rows * columns, texts.shape[1])
     done = 0
     for chunk, state in zip(batch.chunks, states, strict=True):
         state.restore()
@@ -63,26 +73,25 @@ def cached_backward(
     after.restore()
 
 
-def _vector_gradients(
-    model: SentenceModel,
-    batch: SentenceBatch,
-    texts: Tensor,
+def vector_gradients(
+    own: Tensor,
+    start: int,
+    losses: Callable[[Tensor], Tensor],
     step: StepGradients,
     *,
     ranks: Ranks,
     part: str,
 ) -> Tensor:
-    """The gradient of the loss of all rows for each own vector: texts (B, W) -> (B, W)."""
-    rows, columns = batch.place.shape
-    own = texts[batch.place.reshape(-1)].view(rows, columns, texts.shape[1])  # (n, c, W)
-    every = ranks.gather_rows(own)  # (N, c, W)
-    end = batch.start + rows
+    """The gradient of the loss of all ranks' rows for each own vector: (n, ..., W) -> the same.
+
+    `losses` gives the loss of each of the rows of all ranks, (N, ..., W) -> (N,); the own ones
+    begin at `start`.
+    """
+    every = ranks.gather_rows(own)
+    end = start + len(own)
     leaf = own.clone().requires_grad_()
-    joined = torch.cat([every[: batch.start], leaf, every[end:]])
-    losses = model.objective(joined.unbind(dim=1), batch.targets, batch.keys)
-    step.backward({part: LossSum(losses.sum(), len(joined))})
-    step.record({part: LossSum(losses[batch.start : end].detach().sum(), rows)})
-    gradients = torch.zeros_like(texts)
-    if leaf.grad is not None:
-        gradients[batch.place.reshape(-1)] = leaf.grad.view(rows * columns, texts.shape[1])
-    return gradients
+    joined = torch.cat([every[:start], leaf, every[end:]])
+    found = losses(joined)
+    step.backward({part: LossSum(found.sum(), len(joined))})
+    step.record({part: LossSum(found[start:end].detach().sum(), len(own))})
+    return torch.zeros_like(own) if leaf.grad is None else leaf.grad

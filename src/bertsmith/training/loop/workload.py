@@ -87,16 +87,30 @@ class StepGradients:
         with self.execution.precision.context():
             return self._workload.loss(self.model, batch.to(self.execution.device))
 
-    def backward(self, parts: Mapping[str, LossSum], *, scale: float = 1.0) -> None:
-        """Gradients of weighted parts, each divided by its count over the whole batch."""
+    def backward(
+        self,
+        parts: Mapping[str, LossSum],
+        *,
+        scale: float = 1.0,
+        also: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        """Gradients of weighted parts, each divided by its count over the whole batch.
+
+        `also` is a tensor of the same graph whose gradient is known already.
+        """
         weights = self._workload.weights
         terms = [
             scale * (weights[name] / self._totals[name]) * part.sum
             for name, part in parts.items()
             if part.count and part.sum.requires_grad
         ]
-        if terms:
-            torch.stack([term.float() for term in terms]).sum().backward()  # type: ignore[no-untyped-call]
+        total = [torch.stack([term.float() for term in terms]).sum()] if terms else []
+        given = [] if also is None else [also]
+        if total or given:
+            torch.autograd.backward(
+                [*total, *(tensor for tensor, _ in given)],
+                [*(None for _ in total), *(gradient for _, gradient in given)],
+            )
 
     def record(
         self, parts: Mapping[str, LossSum], scores: Mapping[str, Score] | None = None
