@@ -138,3 +138,30 @@ def test_matryoshka_over_each(name: str) -> None:
     assert isinstance(ours, Matryoshka)
     theirs = losses.MatryoshkaLoss(peer.model, peer, dims, matryoshka_weights=weights)
     assert_equal(ours, theirs, number, targets, 4)
+
+
+class Summed(nn.Module):
+    """One loss of the peer per dimension: its softmax has a classifier of one width only."""
+
+    def __init__(self, dims: list[int], weights: list[float]) -> None:
+        super().__init__()
+        given = Given()
+        self.parts = nn.ModuleList(
+            losses.MatryoshkaLoss(given, losses.SoftmaxLoss(given, dim, 3), [dim], [weight])
+            for dim, weight in zip(dims, weights, strict=True)
+        )
+
+    def forward(self, features: list[dict[str, Tensor]], targets: Tensor) -> Tensor:
+        return torch.stack(
+            [part([dict(one) for one in features], targets) for part in self.parts]
+        ).sum()
+
+
+@pytest.mark.parametrize("dims", [[16], [16, 8, 4]])
+def test_matryoshka_over_softmax(dims: list[int]) -> None:
+    weights = [1.0, 0.5, 2.0][: len(dims)]
+    ours = build_matryoshka(SoftmaxSettings(), dims, weights, width=D, classes=3)
+    theirs = Summed(dims, weights)
+    for inner, part in zip(ours.inner, theirs.parts, strict=True):
+        part.loss.classifier.load_state_dict(inner.classifier.state_dict())
+    assert_equal(ours, theirs, 2, torch.arange(N) % 3, 5)
