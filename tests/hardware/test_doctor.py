@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from tiny_sentences import tiny_sentence_folder
 
 import bertsmith
+from bertsmith.models.sentence_spec import DenseLayer
 
 ROOT = Path(bertsmith.__file__).parents[1]
 PROGRAM = """
@@ -31,7 +34,9 @@ native.ALL_PROBES.update(
     accelerators=plant("absent"),
 )
 from bertsmith.cli.commands.doctor import doctor
+folders = [word for word in sys.argv[1:] if word.startswith("/")]
 doctor(
+    model=folders[0] if folders else None,
     json="--json" in sys.argv,
     fresh="--fresh" in sys.argv,
     quick="--quick" in sys.argv,
@@ -106,3 +111,24 @@ def test_time_that_is_used_up_is_reported_and_the_next_call_does_the_rest() -> N
     assert statuses == {"not finished in time"}
     assert "did not finish in time" in doctor("--limit", "0.5").stdout
     assert "did not finish in time" not in doctor().stdout
+
+
+def test_a_model_that_other_programs_read_differently_is_reported(tmp_path: Path) -> None:
+    layer = DenseLayer(
+        inputs=32,
+        outputs=32,
+        activation="tanh",
+        residual=True,
+        weight=torch.eye(32),
+        bias=torch.zeros(32),
+    )
+    flowed = tiny_sentence_folder(tmp_path / "flowed", dense=(layer,))
+    done = doctor(flowed, "--quick")
+    assert done.returncode == 0, done.stderr
+    *_, last = done.stdout.splitlines()
+    assert last.startswith(f"{flowed}: dense layers with use_residual")
+    assert "text-embeddings-inference ignores the key" in last
+    report = json.loads(doctor(flowed, "--json", "--quick").stdout)
+    assert "use_residual" in report["model"]["problems"][0]
+    plain = tiny_sentence_folder(tmp_path / "plain")
+    assert doctor(plain, "--quick").stdout.splitlines()[-1] == f"{plain}: no problems"

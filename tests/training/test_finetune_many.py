@@ -20,8 +20,9 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import PlanSettings
 from bertsmith.training.loop.progress import Progress
-from bertsmith.training.studies import repeat
-from bertsmith.training.studies.repeat import CHOSEN, PREDICTIONS, finetune_folds, finetune_seeds
+from bertsmith.training.studies import finetune_runs
+from bertsmith.training.studies.finetune_runs import PREDICTIONS, finetune_folds, finetune_seeds
+from bertsmith.training.studies.repeat import CHOSEN
 
 SHORTER = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
 
@@ -40,13 +41,13 @@ def job(source: str, out: Path, **changes: object) -> FinetuneJob:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that fine-tuning was called for, in order."""
     calls: list[str] = []
-    plain = repeat.finetune
+    plain = finetune_runs.finetune
 
     def watched(job: FinetuneJob, **given: object) -> object:
         calls.append(job.out.name)
         return plain(job, **given)
 
-    monkeypatch.setattr(repeat, "finetune", watched)
+    monkeypatch.setattr(finetune_runs, "finetune", watched)
     return calls
 
 

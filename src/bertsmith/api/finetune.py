@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from bertsmith.api.observer import Observer, executing
+from bertsmith.api.trained import TrainedModel
 from bertsmith.config import override
 from bertsmith.errors import ConfigError, check_type
 from bertsmith.evaluation.length_table import length_table
@@ -32,7 +33,7 @@ from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
 from bertsmith.training.finetune.record import RecordSource, write_record
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.repeat import finetune_folds, finetune_seeds
+from bertsmith.training.studies.finetune_runs import finetune_folds, finetune_seeds
 
 SPLIT = "split.json"
 CARD = "README.md"
@@ -68,24 +69,13 @@ class FinetuneRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinetunedModel:
+class FinetunedModel(TrainedModel):
     """How a fine-tuning ended; `record` and `report` are None when it was stopped.
 
     `record` is what proof.json holds: metrics with intervals, baselines, worst errors.
     """
 
-    folder: Path
-    outcome: Outcome
-    record: dict[str, Any] | None = None
     report: Path | None = None
-    is_first: bool = True  # False in further processes of one run, which write nothing
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Metrics of the test rows, or of the dev rows where there is no test set."""
-        record = self.record or {}
-        part = record.get("test") or record.get("dev") or {}
-        return dict(part.get("figures", {}))
 
 
 def finetune(

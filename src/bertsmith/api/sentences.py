@@ -10,6 +10,7 @@ from typing import Any
 
 from bertsmith import __version__
 from bertsmith.api.observer import Observer, executing
+from bertsmith.api.trained import TrainedModel
 from bertsmith.config import override, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.atomic_file import write_staged
@@ -30,8 +31,10 @@ from bertsmith.sentences.data import (
 from bertsmith.sentences.evaluate import Aggregation, SentenceScores, aggregate, evaluate_rows
 from bertsmith.sentences.train.recipe import SentenceRecipe, load_sentence_recipe
 from bertsmith.sentences.train.rows import KINDS, training_rows, usual_objective
+from bertsmith.sentences.train.seeds import train_seeds
 from bertsmith.sentences.train.train import SentenceJob
 from bertsmith.sentences.train.train import train_sentences as run_job
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.loop.run import Outcome
 
@@ -44,6 +47,7 @@ class SentenceRequest:
 
     `overrides` are settings as "section.key=value"; `objective` and `kind` are chosen by the data
     if they are None; `spec` is what is known of the columns, `by_lines` that there are none.
+    With several `seeds` the best by the dev rows is saved.
     """
 
     data: Path
@@ -59,6 +63,7 @@ class SentenceRequest:
     dev: Path | None = None
     test: Path | None = None
     accept: Sequence[str] = ()
+    seeds: int = 1
     device: str | None = None
 
     def read_recipe(self) -> SentenceRecipe:
@@ -68,23 +73,11 @@ class SentenceRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainedSentences:
+class TrainedSentences(TrainedModel):
     """How a sentence training ended; `record` is None when it was stopped.
 
     `record` is what sentences.json holds: objective, rows, figures before and after.
     """
-
-    folder: Path
-    outcome: Outcome
-    record: dict[str, Any] | None = None
-    is_first: bool = True  # False in further processes of one run, which write nothing
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Figures of the test rows, or of the dev rows where there is no test file."""
-        record = self.record or {}
-        part = record.get("test") or record.get("dev") or {}
-        return dict(part.get("figures", {}))
 
 
 def train_sentences(
@@ -137,13 +130,29 @@ def run_train_sentences(
             out=request.out,
             accept=request.accept,
         )
-        with observer.training() as watch:
-            result = run_job(job, execution=execution, watch=watch)
+        outcome, run, several = _trained(request, job, execution, observer)
         first = execution.ranks.is_first
-        if result.outcome.status == "stopped" or not first:
-            return TrainedSentences(folder=request.out, outcome=result.outcome, is_first=first)
-        record = _write_record(job, test, result.notes, str(execution.device))
-        return TrainedSentences(folder=request.out, outcome=result.outcome, record=record)
+        if outcome.status == "stopped" or not first:
+            return TrainedSentences(folder=request.out, outcome=outcome, is_first=first)
+        record = _write_record(job, test, run, several, device=str(execution.device))
+        return TrainedSentences(folder=request.out, outcome=outcome, record=record)
+
+
+def _trained(
+    request: SentenceRequest, job: SentenceJob, execution: Execution, observer: Observer
+) -> tuple[Outcome, Path, dict[str, Any]]:
+    """How training ended, the folder of the chosen run, and what it adds to the record."""
+    with observer.training() as watch:
+        if request.seeds == 1:
+            result = run_job(job, execution=execution, watch=watch)
+            return result.outcome, job.folder, {"notes": list(result.notes)}
+        first = job.recipe.run.seed
+        seeds = range(first, first + request.seeds)
+        how: dict[str, Any] = {"execution": execution, "watch": watch, "notice": observer.note}
+        many, notes = train_seeds(job, seeds, **how)
+    if many.best is None:
+        return many.outcome, job.folder, {}
+    return many.outcome, many.best.folder, {"notes": list(notes), **many.to_json()}
 
 
 def with_objective(recipe: SentenceRecipe, name: str) -> SentenceRecipe:
@@ -228,14 +237,22 @@ def _show(data: SentenceData | None, observer: Observer) -> None:
 
 
 def _write_record(
-    job: SentenceJob, test: SentenceData | None, notes: Sequence[str], device: str
+    job: SentenceJob,
+    test: SentenceData | None,
+    run: Path,
+    more: Mapping[str, Any],
+    *,
+    device: str,
 ) -> dict[str, Any]:
-    """Evaluate the saved folder, and the model it was made from, and write sentences.json."""
-    if job.out is None or job.recipe.objective is None:
-        raise ConfigError("a record needs a folder and an objective")
+    """Evaluate the saved folder, and the model it was made from, and write sentences.json.
+
+    `run` is the folder of the run that the saved weights come from.
+    """
+    if job.recipe.objective is None:
+        raise ConfigError("a record needs an objective")
     sides = {name: data for name, data in (("dev", job.dev), ("test", test)) if data is not None}
     scores: dict[str, Any] = {"dev": None, "test": None}
-    for model, place in ((str(job.out), "figures"), (job.model, "before")):
+    for model, place in ((str(job.folder), "figures"), (job.model, "before")):
         if not sides:
             break
         with load(model, device=device, precision="fp32") as loaded:
@@ -249,20 +266,20 @@ def _write_record(
                     scores[name] = found.to_json()
                 elif scores[name] is not None:
                     scores[name]["before"] = found.figures
-    result = json.loads((job.out / "result.json").read_bytes())
+    result = json.loads((run / "result.json").read_bytes())
     record = {
         "bertsmith": __version__,
         "model": job.model,
         "objective": job.recipe.objective.model_dump(mode="json"),
         "recipe": job.recipe.model_dump(mode="json"),
         "data": {"file": job.train.source, "kind": job.train.kind, "rows": len(job.train)},
-        "notes": list(notes),
         "best_step": (result.get("best") or {}).get("step"),
         "steps": result["step"],
         **scores,
+        **more,
     }
     text = json.dumps(record, ensure_ascii=False, indent=1)
-    write_staged(job.out / RECORD, text.encode("utf-8", "replace") + b"\n")
+    write_staged(job.folder / RECORD, text.encode("utf-8", "replace") + b"\n")
     return record
 
 

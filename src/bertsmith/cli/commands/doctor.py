@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.console import rich_console, write_json
+from bertsmith.cli.shared.console import printable, rich_console, write_json, write_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bertsmith.folders.describe import Description
     from bertsmith.hardware.choice import PathChoice
     from bertsmith.hardware.findings import Finding
     from bertsmith.hardware.report import MachineReport
@@ -33,6 +34,13 @@ _WORDS = {
 
 
 def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="Model folder or name: also report what other programs would read differently.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ignore the cache and measure again.")
@@ -47,11 +55,20 @@ def doctor(
         ),
     ] = 60.0,
 ) -> None:
-    """Test the fast paths of this machine, each in a child process, and show which are used."""
+    """Test the fast paths of this machine, each in a child process, and show which are used.
+
+    Examples:
+
+        bertsmith doctor
+
+        bertsmith doctor my-model --quick
+    """
+    from bertsmith.folders.describe import describe
     from bertsmith.hardware.choice import INFERENCE, TRAINING, choose_path
     from bertsmith.hardware.report import examine
     from bertsmith.runtime.engines.native import ALL_PROBES
 
+    about = None if model is None else describe(model)
     progress = _Progress()
     with progress:
         report = examine(
@@ -61,9 +78,13 @@ def doctor(
     if json:
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
+        if about is not None:
+            content["model"] = {"path": about.path, "problems": list(about.problems)}
         write_json(content)
         return
     _print(report, inference, training, measured=progress.ran > 0)
+    if about is not None:
+        write_lines(_model_lines(about))
 
 
 class _Progress:
@@ -181,6 +202,12 @@ def _remarks(report: MachineReport, inference: PathChoice) -> Iterator[str]:
 def _sentence(inference: PathChoice, training: PathChoice) -> str:
     """The result in one sentence."""
     return f"Encoding will use {_use(inference)}; for training, {_use(training)}."
+
+
+def _model_lines(about: Description) -> list[str]:
+    """What is wrong with a model folder."""
+    path = printable(about.path, keep="")
+    return [f"{path}: {printable(one)}" for one in about.problems] or [f"{path}: no problems"]
 
 
 def _use(choice: PathChoice) -> str:

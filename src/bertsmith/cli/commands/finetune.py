@@ -19,6 +19,7 @@ from bertsmith.cli.shared.options import (
     ModelOption,
     Quiet,
     RunFolder,
+    Seeds,
     TestFile,
     TruncationSide,
     option,
@@ -34,15 +35,6 @@ SplitShares = Annotated[
     str, option(DATA, "--split", "Split of a single file, in percent.", metavar="TRAIN/DEV/TEST")
 ]
 SplitSeed = Annotated[int, option(DATA, "--split-seed", "Random seed of the split.", min=0)]
-Seeds = Annotated[
-    int,
-    option(
-        TRAINING,
-        "--seeds",
-        "Train with this many consecutive seeds; report mean and interval.",
-        min=1,
-    ),
-]
 Folds = Annotated[
     int | None, option(TRAINING, "--folds", "Number of cross-validation folds.", min=2)
 ]

@@ -96,6 +96,15 @@ TrainRows = Annotated[
 ]
 DevRows = Annotated[int, option(DATA, "--dev-rows", "Dev rows to use.", min=2)]
 Seed = Annotated[int | None, option(TRAINING, "--seed", "Random seed.", min=0)]
+Seeds = Annotated[
+    int,
+    option(
+        TRAINING,
+        "--seeds",
+        "Train with this many consecutive seeds; report mean and interval.",
+        min=1,
+    ),
+]
 Accept = Annotated[
     list[str] | None,
     option(

@@ -62,7 +62,7 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
     for name in ("dev", "test"):
         if record.get(name):
             lines += _side(name, record[name], (record.get("baselines") or {}).get(name) or {})
-    lines += _several(record)
+    lines += repeated_lines(record)
     if is_beaten(record):
         lines.append(BEATEN)
     warning = overfitting(record)
@@ -118,7 +118,7 @@ def _side(name: str, proof: dict[str, Any], simple: Mapping[str, Any]) -> list[s
     return lines
 
 
-def _several(record: Mapping[str, Any]) -> list[str]:
+def repeated_lines(record: Mapping[str, Any]) -> list[str]:
     """Mean and interval of several seeds; the figures of all rows held out in folds."""
     folds, seeds = record.get("folds"), record.get("seeds")
     lines: list[str] = []

@@ -51,14 +51,26 @@ class SentenceJob:
     out: Path | None = None
     accept: Collection[str] = ()
 
+    @property
+    def folder(self) -> Path:
+        """Where the result goes, for what cannot be done in memory."""
+        if self.out is None:
+            raise ConfigError("this run has no folder; give `out`")
+        return self.out
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceResult:
-    """The result: `model` is None when the run was stopped before its end."""
+    """The result: `model` is None when the run was stopped before its end.
+
+    `dev_figures` are those of the saved weights, None without dev rows, too.
+    """
 
     outcome: Outcome
     model: SentenceModel | None = None
     tokenizer: Tokenizer | None = None
+    model_type: str | None = None  # as the folder of the start names it
+    dev_figures: dict[str, float] | None = None
     notes: tuple[str, ...] = ()  # what became of the rows
 
 
@@ -86,17 +98,20 @@ def train_sentences(
     if outcome.status != "finished":
         return SentenceResult(outcome=outcome)
     restore_embeddings(prepared.model.model)
-    if job.out is not None:
-        if execution.ranks.is_first:
-            _save(prepared, job.out)
-        execution.ranks.barrier()
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
-    return SentenceResult(
+    result = SentenceResult(
         outcome=outcome,
         model=prepared.model.eval(),
         tokenizer=prepared.loaded.tokenizer,
+        model_type=prepared.loaded.folder.config.get("model_type"),
+        dev_figures=None if outcome.evaluation is None else dict(outcome.evaluation.figures),
         notes=prepared.notes,
     )
+    if job.out is not None:
+        if execution.ranks.is_first:
+            save_sentences(result, job.out)
+        execution.ranks.barrier()
+        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    return result
 
 
 def _refuse_sharding(execution: Execution) -> None:
@@ -202,16 +217,18 @@ def _evaluate(job: SentenceJob, prepared: _Prepared, execution: Execution) -> Ev
     return Evaluation(losses={}, accuracy={}, counts={}, total=0.0, figures=scores.figures)
 
 
-def _save(prepared: _Prepared, out: Path) -> None:
+def save_sentences(result: SentenceResult, out: Path) -> None:
     """Put the model folder into `out`."""
-    model = prepared.model
+    model, tokenizer = result.model, result.tokenizer
+    if model is None or tokenizer is None:
+        raise ConfigError(f"{out}: training was stopped before its end; there is no model to save")
     with result_folder(out) as staging:
         save_model(
             whole_model(model.model),
-            prepared.loaded.tokenizer,
+            tokenizer,
             staging,
             sentence=model.learned_settings(),
-            model_type=prepared.loaded.folder.config.get("model_type"),
+            model_type=result.model_type,
         )
 
 

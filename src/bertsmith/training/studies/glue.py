@@ -60,7 +60,7 @@ def glue_trial(run: DataSetRun, execution: Execution) -> Trial:
         return replace(done, more=_more(run, job, splits, execution), answers=())
 
     key = {
-        **recipe_facts(run.recipe),
+        **recipe_facts(run.recipe, run.recipe.run.seed),
         "files": _files(run.path),
         "model": run.model,
         "mark": run.mark,

@@ -1,47 +1,69 @@
-"""Several runs of fine-tuning (seeds or folds): each is finished once, the best is chosen."""
+"""Several runs of one job (seeds or folds): each is finished once, the best is chosen."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from bertsmith.config import changed
+from bertsmith.config import Settings, changed
 from bertsmith.errors import ConfigError
 from bertsmith.files.strict_json import json_values, write_json
-from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
-from bertsmith.runtime.predict_files import write_labeled
-from bertsmith.runtime.predictor import load_predictor
-from bertsmith.tasks.kinds import task_kind
-from bertsmith.tasks.model.columns import meta_tables
-from bertsmith.tasks.prediction import Prediction
-from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
-from bertsmith.training.finetune.encoder_cache import EncoderCache
-from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, finetune
-from bertsmith.training.finetune.model import save_task_model
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.trials import (
-    Notice,
-    Trial,
-    TrialResult,
-    held,
-    job_key,
-    run_trials,
-)
+from bertsmith.training.studies.trials import Notice, Trial, TrialResult, run_trials
 
 log = logging.getLogger(__name__)
 
 CHOSEN = "chosen.json"  # which of the runs the folder above them holds
 Figures = dict[str, float]
+
+
+class SeededJob(Protocol):
+    """A job with a recipe, whose `run.seed` is its seed, and a folder, its field `out`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def recipe(self) -> Settings:
+        """Everything that decides what is learned."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the result goes."""
+
+
+class TrainedJob(Protocol):
+    """What a run of a job gives; `dev_figures` is None if it was stopped before its end."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended."""
+
+    @property
+    def dev_figures(self) -> Figures | None:
+        """Figures of the development rows."""
+
+
+Job = TypeVar("Job", bound=SeededJob)
+Trained = TypeVar("Trained", bound=TrainedJob)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition(Generic[Trained]):
+    """One of several runs: its folder, a digest of all that decides its result, how it is run."""
+
+    folder: Path
+    key: str
+    run: Callable[[Watcher | None], Trained]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,118 +114,11 @@ class RepeatedRuns:
         return all(name in one.figures for one in self.members)
 
 
-def _run_all(
-    kind: Literal["seeds", "folds"],
-    job: FinetuneJob,
-    jobs: Mapping[int, FinetuneJob],
-    *,
-    execution: Execution,
-    watch: Watcher | None,
-    notice: Notice,
-) -> RepeatedRuns:
-    """Every job that is not finished; then the model of the best one goes into the folder above."""
-    cache: EncoderCache | None = {} if kind == "seeds" else None  # folds have rows of their own
-    trained: dict[int, FinetuneResult] = {}  # the best only, to hold no more models in memory
-
-    def trial(number: int, one: FinetuneJob) -> Trial:
-        name = f"{kind.removesuffix('s')} {number}"
-
-        def run(watch: Watcher | None) -> TrialResult | Outcome:
-            done = finetune(one, execution=execution, watch=watch, cache=cache)
-            if done.dev_figures is None:
-                return done.outcome
-            if all(_better(job, done.dev_figures, r.dev_figures or {}) for r in trained.values()):
-                trained.clear()
-                trained[number] = done
-            seconds = done.outcome.seconds
-            return TrialResult(name=name, figures=done.dev_figures, seconds=seconds)
-
-        return Trial(name=name, key=job_key(one, execution), run=run, record=one.folder / FIGURES)
-
-    trials = {number: trial(number, one) for number, one in jobs.items()}
-    done = run_trials(
-        list(trials.values()),
-        job.folder,
-        ranks=execution.ranks,
-        watch=None if watch is None else lambda look: watch(look.run),
-        notice=notice,
-    )
-    by_name = {result.name: result.figures for result in done.rows}
-    members = tuple(
-        RepeatedRun(number=number, folder=one.folder, figures=_numbers(by_name[name]))
-        for number, one in jobs.items()
-        if (name := trials[number].name) in by_name
-    )
-    if done.stopped is not None:
-        return RepeatedRuns(kind=kind, members=members, outcome=done.stopped)
-    best = members[0]
-    for member in members[1:]:
-        if _better(job, member.figures, best.figures):
-            best = member
-    chosen = jobs[best.number]
-    result = trained.get(best.number) or finetune(chosen, execution=execution, watch=watch)
-    on_first(execution.ranks, lambda: _put(job, chosen, best, result))
-    notice(f"{job.folder} holds the model of {trials[best.number].name}")
-    return RepeatedRuns(kind=kind, members=members, outcome=result.outcome, best=best)
-
-
-def _metric(job: FinetuneJob, figures: Figures) -> str:
-    """The metric that decides which run is best."""
-    return job.recipe.best.figure or next(iter(figures))
-
-
-def _better(job: FinetuneJob, new: Figures, old: Figures) -> bool:
-    name = _metric(job, new)
-    return better(name, new[name], old[name])
-
-
-def _numbers(figures: Mapping[str, float | None]) -> Figures:
-    return {name: math.nan if value is None else value for name, value in figures.items()}
-
-
-def _put(
-    job: FinetuneJob, chosen: FinetuneJob, member: RepeatedRun, result: FinetuneResult
-) -> None:
-    """The best model into the folder above the runs, with a note where it comes from."""
-    if result.model is None or result.tokenizer is None:
-        raise ConfigError(f"{chosen.folder} was stopped before its end; run the same command again")
-    tables = meta_tables(chosen.train, chosen.recipe.head.meta)
-    save_task_model(
-        result.model,
-        result.tokenizer,
-        job.folder,
-        recipe=chosen.recipe,
-        tables=tables,
-        rows=chosen.train,
-        spec=chosen.spec,
-    )
-    note = {
-        "from": member.folder.relative_to(job.folder).as_posix(),
-        "because": f"the best {_metric(job, member.figures)} on the development rows",
-        "figures": member.figures,
-    }
-    write_json(job.folder / CHOSEN, note)
-
-
-PREDICTIONS = "predictions.folds.jsonl"
-
-
-def finetune_seeds(
-    job: FinetuneJob,
-    seeds: Sequence[int],
-    *,
-    execution: Execution | None = None,
-    watch: Watcher | None = None,
-    notice: Notice = log.info,
-) -> RepeatedRuns:
-    """Fine-tune with each seed, in OUT/seeds/SEED; finished runs are not repeated.
-
-    OUT gets the model of the seed with the best development figure. `notice` receives the progress.
-    """
-    execution = execution or Execution()
+def seeded(job: Job, seeds: Sequence[int]) -> dict[int, Job]:
+    """The job with each seed, in OUT/seeds/SEED."""
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds {list(seeds)}: give one or more, each once")
-    jobs = {
+    return {
         seed: replace(
             job,
             recipe=changed(job.recipe, {"run.seed": seed}),
@@ -211,69 +126,82 @@ def finetune_seeds(
         )
         for seed in seeds
     }
-    with held(job.folder, execution.ranks):
-        return _run_all("seeds", job, jobs, execution=execution, watch=watch, notice=notice)
 
 
-def finetune_folds(
-    job: FinetuneJob,
-    folds: int,
+def run_repeated(
+    kind: Literal["seeds", "folds"],
+    folder: Path,
+    runs: Mapping[int, Repetition[Trained]],
     *,
-    group: str | None = None,
-    execution: Execution | None = None,
+    put: Callable[[int, Trained], None],
+    metric: str | None,
+    execution: Execution,
     watch: Watcher | None = None,
     notice: Notice = log.info,
 ) -> RepeatedRuns:
-    """Fine-tune once for each fold of the training rows, in OUT/folds/N; finished ones stay.
+    """Every run that is not finished, in a folder that is `held`; then `put` saves the best there.
 
-    In each run one fold is held out, and the development rows choose the best weights, so that
-    nothing of the held-out rows reaches its model. Their predictions go, in the order of the
-    training rows, into predictions.folds.jsonl; `whole` are the figures of all of them together.
-    OUT gets the model of the fold with the best development figure.
+    `metric` decides which run is best: the first of their figures if it is None.
     """
-    execution = execution or Execution()
-    whose = fold_numbers(job.train, folds, seed=job.recipe.run.seed, group=group)
-    # Labels may be so rare that a fold holds all of their rows; a scale is not learned from those.
-    known = task_kind(job.task).known(job.train)
-    jobs = {
-        number: replace(
-            job,
-            train=[row for row, fold in zip(job.train, whose, strict=True) if fold != number],
-            known=known,
-            out=job.folder / "folds" / str(number),
-        )
-        for number in range(folds)
+    trained: dict[int, Trained] = {}  # the best only, to hold no more models in memory
+
+    def is_better(new: Figures, old: Figures) -> bool:
+        name = metric or next(iter(new))
+        return better(name, new[name], old[name])
+
+    def trial(number: int, one: Repetition[Trained]) -> Trial:
+        name = f"{kind.removesuffix('s')} {number}"
+
+        def run(watch: Watcher | None) -> TrialResult | Outcome:
+            done = one.run(watch)
+            if done.dev_figures is None:
+                return done.outcome
+            if all(is_better(done.dev_figures, r.dev_figures or {}) for r in trained.values()):
+                trained.clear()
+                trained[number] = done
+            seconds = done.outcome.seconds
+            return TrialResult(name=name, figures=done.dev_figures, seconds=seconds)
+
+        return Trial(name=name, key=one.key, run=run, record=one.folder / FIGURES)
+
+    trials = {number: trial(number, one) for number, one in runs.items()}
+    done = run_trials(
+        list(trials.values()),
+        folder,
+        ranks=execution.ranks,
+        watch=None if watch is None else lambda look: watch(look.run),
+        notice=notice,
+    )
+    by_name = {result.name: result.figures for result in done.rows}
+    members = tuple(
+        RepeatedRun(number=number, folder=one.folder, figures=_numbers(by_name[name]))
+        for number, one in runs.items()
+        if (name := trials[number].name) in by_name
+    )
+    if done.stopped is not None:
+        return RepeatedRuns(kind=kind, members=members, outcome=done.stopped)
+    best = members[0]
+    for member in members[1:]:
+        if is_better(member.figures, best.figures):
+            best = member
+    result = trained.get(best.number) or runs[best.number].run(watch)
+    if result.dev_figures is None:
+        raise ConfigError(f"{best.folder} was stopped before its end; run the same command again")
+    name = metric or next(iter(best.figures))
+    note = {
+        "from": best.folder.relative_to(folder).as_posix(),
+        "because": f"the best {name} on the development rows",
+        "figures": best.figures,
     }
-    with held(job.folder, execution.ranks):
-        many = _run_all("folds", job, jobs, execution=execution, watch=watch, notice=notice)
-        if many.best is None:
-            return many
-        return _with_rows(many, job, whose, execution)
+
+    def save() -> None:
+        put(best.number, result)
+        write_json(folder / CHOSEN, note)
+
+    on_first(execution.ranks, save)
+    notice(f"{folder} holds the model of {trials[best.number].name}")
+    return RepeatedRuns(kind=kind, members=members, outcome=result.outcome, best=best)
 
 
-def _with_rows(
-    many: RepeatedRuns, job: FinetuneJob, whose: Sequence[int], execution: Execution
-) -> RepeatedRuns:
-    """The figures of the held-out rows: of each fold, and of all together."""
-    held_out: dict[int, Prediction] = {}
-    members = []
-    for member in many.members:
-        predictor = load_predictor(member.folder, device=str(execution.device))
-        numbers = [n for n, fold in enumerate(whose) if fold == member.number]
-        rows = [job.train[n] for n in numbers]
-        predicted = [one for _, one in predictor.stream(rows)]
-        members.append(
-            RepeatedRun(
-                number=member.number,
-                folder=member.folder,
-                figures=score(predictor.task, rows, predicted),
-            )
-        )
-        held_out |= dict(zip(numbers, predicted, strict=True))
-    every = [held_out[n] for n in range(len(job.train))]
-    task = predictor.task
-    path = job.folder / PREDICTIONS
-    on_first(execution.ranks, lambda: write_labeled(path, job.train, every, whose))
-    best = next(one for one in members if many.best and one.number == many.best.number)
-    whole = score(task, job.train, every)
-    return replace(many, members=tuple(members), best=best, whole=whole)
+def _numbers(figures: Mapping[str, float | None]) -> Figures:
+    return {name: math.nan if value is None else value for name, value in figures.items()}

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bertsmith.config import Settings
 from bertsmith.errors import BertsmithError, ConfigError, LostRankError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
@@ -26,7 +27,6 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
-from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
 
@@ -241,13 +241,15 @@ def finetuned(
 
 def job_key(job: FinetuneJob, execution: Execution, *, mark: str = "") -> str:
     """A digest of all that decides the result of a job."""
-    return json_digest({**facts(job, execution), **recipe_facts(job.recipe), "mark": mark})
+    return json_digest(
+        {**facts(job, execution), **recipe_facts(job.recipe, job.recipe.run.seed), "mark": mark}
+    )
 
 
-def recipe_facts(recipe: FinetuneRecipe) -> dict[str, Any]:
+def recipe_facts(recipe: Settings, seed: int) -> dict[str, Any]:
     """All of a recipe that decides the result."""
     tree = recipe.model_dump(mode="json", exclude={"about", "run"})
-    return {"recipe": tree, "seed": recipe.run.seed}
+    return {"recipe": tree, "seed": seed}
 
 
 def _path(store: Path, name: str) -> Path:

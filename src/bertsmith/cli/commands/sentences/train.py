@@ -23,6 +23,7 @@ from bertsmith.cli.shared.options import (
     RecipeOption,
     RunFolder,
     Seed,
+    Seeds,
     Set,
     TestFile,
     Threads,
@@ -98,6 +99,7 @@ class SentenceTraining:
     batch: BatchSize = None
     max_length: MaxLength = None
     seed: Seed = None
+    seeds: Seeds = 1
     set: Set = None
     accept: Accept = None
     device: TrainingDevice = None
@@ -178,6 +180,7 @@ def train(
         dev=files.dev,
         test=files.test,
         accept=plan.accept or [],
+        seeds=plan.seeds,
         device=plan.device,
     )
     code = _run(request, quiet=quiet)
@@ -208,6 +211,7 @@ def _run(request: SentenceRequest, *, quiet: bool) -> int:
 def trained_lines(record: dict[str, Any]) -> list[str]:
     """The figures before and after."""
     from bertsmith.cli.commands.sentences.evaluate import figure_lines
+    from bertsmith.cli.views.results import repeated_lines
 
     lines = []
     best, steps = record["best_step"], record["steps"]
@@ -221,4 +225,4 @@ def trained_lines(record: dict[str, Any]) -> list[str]:
     for name in ("dev", "test"):
         if record[name] is not None:
             lines += [f"{name}: {line}" for line in figure_lines(record[name])]
-    return lines
+    return [*lines, *repeated_lines(record)]
