@@ -11,17 +11,18 @@ import json
 import os
 import pkgutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "corpus"))
-sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
 import sklearn.feature_extraction.text
 import sklearn.linear_model  # noqa: F401 - loaded late by baselines
 import torch
 from corpus_child import HerePool
 from disk_points import Points
+from forked_jobs import Report, answer, forked
 
 import bertsmith
 from bertsmith.cli.app import main as run_command
@@ -44,23 +45,10 @@ def main() -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)  # once for all children
     for line in sys.stdin:
-        job = json.loads(line)
-        heard, said = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(heard)
-            _child(job, said)
-        os.close(said)
-        with os.fdopen(heard, "rb") as stream:
-            report = stream.read()
-        _, status = os.waitpid(child, 0)
-        answer = json.loads(report) if report else {"points": None, "error": ""}
-        sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status), **answer}) + "\n")
-        sys.stdout.flush()
+        answer({"points": None, **forked(partial(_run, json.loads(line))).report()})
 
 
-def _child(job: dict[str, Any], said: int) -> None:
-    code, error, write = 70, "", os.write
+def _run(job: dict[str, Any], report: Report) -> None:
     points = Points(job["kill_at"])
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (0, 1, 2):
@@ -69,12 +57,9 @@ def _child(job: dict[str, Any], said: int) -> None:
         points.install()
         run_command(job["arguments"])
     except SystemExit as end:
-        code = int(end.code or 0)
-    except BaseException as fault:
-        error = f"{type(fault).__name__}: {fault!r}"
+        report["code"] = int(end.code or 0)
     finally:
-        write(said, json.dumps({"points": points.count, "error": error}).encode())
-        os._exit(code)
+        report["points"] = points.count
 
 
 if __name__ == "__main__":

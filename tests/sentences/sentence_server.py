@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
-
 import torch
+from forked_jobs import Report, answer, become_rank, forked, free_port
 from tiny_sentences import tiny_job
 
 import bertsmith.training.execution.fully_sharded  # noqa: F401 - imported here once for all
-from bertsmith.errors import BertsmithError
 from bertsmith.nn.block import Block
 from bertsmith.sentences.train.train import train_sentences
 from bertsmith.training.execution.execution import Execution
@@ -32,55 +30,19 @@ def main() -> None:
     torch.set_num_threads(1)
     for line in sys.stdin:
         order = json.loads(line)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
-        children = [_forked(order, rank, port) for rank in range(order.get("world", 1))]
+        port, world = free_port(), order.get("world", 1)
+        children = [forked(partial(_train, order, rank, world, port)) for rank in range(world)]
         if order.get("kill") is not None:
             time.sleep(order["kill"])
-            for pid, _ in children:
-                os.kill(pid, signal.SIGKILL)
-        ended = [_ended(pid, told) for pid, told in children]
-        codes, errors = [code for code, _ in ended], [error for _, error in ended]
-        sys.stdout.write(json.dumps({"codes": codes, "errors": errors}) + "\n")
-        sys.stdout.flush()
+            for child in children:
+                os.kill(child.pid, signal.SIGKILL)
+        reports = [child.report() for child in children]
+        answer({f"{name}s": [one[name] for one in reports] for name in ("code", "error")})
 
 
-def _ended(pid: int, told: int) -> tuple[int, str]:
-    with os.fdopen(told, "rb") as stream:
-        error = stream.read().decode()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), error
-
-
-def _forked(order: dict[str, Any], rank: int, port: int) -> tuple[int, int]:
-    told, tell = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(tell)
-        return pid, told
-    code = 0
-    if order.get("world", 1) > 1:
-        os.environ |= {
-            "TORCHELASTIC_RUN_ID": "toy",
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(order["world"]),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "GLOO_SOCKET_IFNAME": "lo",
-        }
-    try:
-        _train(order)
-    except BertsmithError as fault:
-        code = fault.exit_code
-        os.write(tell, str(fault).encode())
-    except BaseException as fault:
-        code = 70
-        os.write(tell, repr(fault).encode())
-    os._exit(code)
-
-
-def _train(order: dict[str, Any]) -> None:
+def _train(order: dict[str, Any], rank: int, world: int, port: int, report: Report) -> None:
+    if world > 1:
+        become_rank(rank, world, port)
     settings = RankSettings(sharding=order.get("sharding", "ddp"))
     ranks = join(settings, device=torch.device("cpu"), sharded=(Block,))
     execution = Execution(ranks=ranks)
@@ -88,6 +50,7 @@ def _train(order: dict[str, Any]) -> None:
         job = tiny_job(order["model"], objective, data, sections=sections, out=Path(folder))
         train_sentences(job, execution=execution)
     execution.close()
+    report["code"] = 0
 
 
 if __name__ == "__main__":

@@ -11,16 +11,17 @@ from typing import Any
 
 
 class LineServer:
-    """One server process; one question at a time."""
+    """One server process, which can import what is next to this file; one question at a time."""
 
     def __init__(self, script: Path, **environment: str) -> None:
         self._name = script.name
+        path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
             [sys.executable, str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | environment,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)} | environment,
         )
 
     def ask(self, **question: Any) -> dict[str, Any]:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
-import socket
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import rank_program
 import torch
+from forked_jobs import Report, answer, become_rank, forked, free_port
 from rank_toy import run_rank
 from toy_training import toy_run
 
@@ -35,51 +35,25 @@ def main() -> None:
         train(toy_run(Path(folder), steps=4))  # loads what torch loads late, once for all children
     for line in sys.stdin:
         order = json.loads(line)
-        port = _free_port()
-        children = [_forked(order, rank, port) for rank in range(order["world"])]
-        _say({"ranks": _reports(children)})
+        port = free_port()
+        ranks = [forked(partial(_run, order, rank, port)) for rank in range(order["world"])]
+        answer({"ranks": [{"log": [], **child.report()} for child in ranks]})
 
 
-def _forked(order: dict[str, Any], rank: int, port: int) -> tuple[int, int]:
-    """A child process and where its report can be read."""
-    told, tell = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(told)
-        _child(order, rank, port, tell)
-    os.close(tell)
-    return pid, told
-
-
-def _child(order: dict[str, Any], rank: int, port: int, tell: int) -> None:
-    report: dict[str, Any] = {"code": 70, "error": ""}
-    say, began = os.write, time.monotonic()
+def _run(order: dict[str, Any], rank: int, port: int, report: Report) -> None:
+    began = time.monotonic()
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("bertsmith").addHandler(handler)
     logging.getLogger("bertsmith").setLevel(logging.INFO)
     if order["world"] > 1 or order.get("launched"):
-        os.environ |= {
-            "TORCHELASTIC_RUN_ID": "toy",
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(order["world"]),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "GLOO_SOCKET_IFNAME": "lo",
-        }
+        become_rank(rank, order["world"], port)
+    kinds = {"program": run_program, "command": run_command}
     try:
-        kinds = {"program": run_program, "command": run_command}
         report |= next((run for name, run in kinds.items() if name in order), run_rank)(order)
-    except BertsmithError as fault:
-        report |= {"code": fault.exit_code, "error": f"{type(fault).__name__}: {fault}"}
-    except BaseException as fault:
-        report["error"] = f"{type(fault).__name__}: {fault!r}"
     finally:
         report |= {"seconds": time.monotonic() - began, "log": lines}
-        say(tell, json.dumps(report).encode())
-        os._exit(report["code"])
 
 
 def run_program(order: dict[str, Any]) -> dict[str, Any]:
@@ -108,28 +82,6 @@ def run_command(order: dict[str, Any]) -> dict[str, Any]:
         stream.flush()
     out, err = (stream.buffer.getvalue().decode() for stream in (sys.stdout, sys.stderr))
     return {"code": code, "error": error, "out": out, "err": err, "changed": changed}
-
-
-def _reports(children: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    found = []
-    for pid, told in children:
-        with os.fdopen(told, "rb") as stream:
-            report = stream.read()
-        _, status = os.waitpid(pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        found.append({**(json.loads(report) if report else {"error": "", "log": []}), "code": code})
-    return found
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def _say(answer: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
