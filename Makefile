@@ -85,6 +85,10 @@ bench-training: $(BENCH)
 	$(BIN)/python benchmarks/finetune_quality.py "$(DATA)"
 	$(BIN)/python benchmarks/finetune_peer.py "$(DATA)"
 	$(BIN)/python benchmarks/chinese.py "$(DATA)"
+	$(BIN)/python benchmarks/sentences.py "$(DATA)"
+	$(BIN)/python benchmarks/sentence_memory.py "$(DATA)"
+	$(BIN)/python benchmarks/pretrained_vectors.py english "$(DATA)"
+	$(BIN)/python benchmarks/pretrained_vectors.py chinese "$(DATA)"
 
 clean:
 	rm -rf demo_out bench_out build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

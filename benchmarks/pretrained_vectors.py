@@ -1,4 +1,4 @@
-"""Sentence vectors of small models that were pre-trained here: English on STS-B, Chinese on questions.
+"""Sentence vectors of models pre-trained here: English on STS-B, Chinese on pairs of questions.
 
     python benchmarks/pretrained_vectors.py english FOLDER [--budget 10m] [--size mini]
     python benchmarks/pretrained_vectors.py chinese FOLDER
@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chinese import bertsmith, lines, pretrained
 from numpy.typing import NDArray
+
+from chinese import bertsmith, lines, pretrained
 from sentences import stsb
 
 REVIEWS = 10_000
