@@ -144,27 +144,10 @@ def run_repeated(
     `metric` decides which run is best: the first of their figures if it is None.
     """
     trained: dict[int, Trained] = {}  # the best only, to hold no more models in memory
-
-    def is_better(new: Figures, old: Figures) -> bool:
-        name = metric or next(iter(new))
-        return better(name, new[name], old[name])
-
-    def trial(number: int, one: Repetition[Trained]) -> Trial:
-        name = f"{kind.removesuffix('s')} {number}"
-
-        def run(watch: Watcher | None) -> TrialResult | Outcome:
-            done = one.run(watch)
-            if done.dev_figures is None:
-                return done.outcome
-            if all(is_better(done.dev_figures, r.dev_figures or {}) for r in trained.values()):
-                trained.clear()
-                trained[number] = done
-            seconds = done.outcome.seconds
-            return TrialResult(name=name, figures=done.dev_figures, seconds=seconds)
-
-        return Trial(name=name, key=one.key, run=run, record=one.folder / FIGURES)
-
-    trials = {number: trial(number, one) for number, one in runs.items()}
+    trials = {
+        number: _trial(f"{kind.removesuffix('s')} {number}", number, one, trained, metric)
+        for number, one in runs.items()
+    }
     done = run_trials(
         list(trials.values()),
         folder,
@@ -182,25 +165,55 @@ def run_repeated(
         return RepeatedRuns(kind=kind, members=members, outcome=done.stopped)
     best = members[0]
     for member in members[1:]:
-        if is_better(member.figures, best.figures):
+        if _is_better(metric, member.figures, best.figures):
             best = member
     result = trained.get(best.number) or runs[best.number].run(watch)
     if result.dev_figures is None:
         raise ConfigError(f"{best.folder} was stopped before its end; run the same command again")
-    name = metric or next(iter(best.figures))
-    note = {
-        "from": best.folder.relative_to(folder).as_posix(),
-        "because": f"the best {name} on the development rows",
-        "figures": best.figures,
-    }
 
     def save() -> None:
         put(best.number, result)
-        write_json(folder / CHOSEN, note)
+        write_json(folder / CHOSEN, _note(best, folder, metric))
 
     on_first(execution.ranks, save)
     notice(f"{folder} holds the model of {trials[best.number].name}")
     return RepeatedRuns(kind=kind, members=members, outcome=result.outcome, best=best)
+
+
+def _trial(
+    name: str,
+    number: int,
+    one: Repetition[Trained],
+    trained: dict[int, Trained],
+    metric: str | None,
+) -> Trial:
+    """A run as a trial, which replaces the one in `trained` if it is better."""
+
+    def run(watch: Watcher | None) -> TrialResult | Outcome:
+        done = one.run(watch)
+        figures = done.dev_figures
+        if figures is None:
+            return done.outcome
+        if all(_is_better(metric, figures, r.dev_figures or {}) for r in trained.values()):
+            trained.clear()
+            trained[number] = done
+        return TrialResult(name=name, figures=figures, seconds=done.outcome.seconds)
+
+    return Trial(name=name, key=one.key, run=run, record=one.folder / FIGURES)
+
+
+def _is_better(metric: str | None, new: Figures, old: Figures) -> bool:
+    name = metric or next(iter(new))
+    return better(name, new[name], old[name])
+
+
+def _note(best: RepeatedRun, folder: Path, metric: str | None) -> dict[str, Any]:
+    """Where the model of a folder comes from."""
+    return {
+        "from": best.folder.relative_to(folder).as_posix(),
+        "because": f"the best {metric or next(iter(best.figures))} on the development rows",
+        "figures": best.figures,
+    }
 
 
 def _numbers(figures: Mapping[str, float | None]) -> Figures:
