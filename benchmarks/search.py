@@ -2,6 +2,7 @@
 
     python benchmarks/search.py vectors --rows 200000      recall, p50, exact search against faiss
     python benchmarks/search.py build --rows 1000000       memory and time of a large build
+    python benchmarks/search.py stream FOLDER --rows 1000000 --model M    the same by `index build`
     python benchmarks/search.py pairs FOLDER               10,000 sentences of FOLDER/imdb
     python benchmarks/search.py bank FOLDER                a question bank of FOLDER/csts_zh/LCQMC
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -35,12 +37,13 @@ MODEL = "all-MiniLM-L6-v2"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["vectors", "build", "pairs", "bank"])
+    parser.add_argument("what", choices=["vectors", "build", "stream", "pairs", "bank"])
     parser.add_argument("data", type=Path, nargs="?", help="folder with the data sets")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("--dtype", default="float16")
-    parser.add_argument("--model", default=MODEL, help="of the question bank")
+    parser.add_argument("--model", default=MODEL, help="of the question bank and of stream")
+    parser.add_argument("--part", default="dev", help="of LCQMC, for the question bank")
     options = parser.parse_args()
     print(f"{cpu_name()}, load {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -53,8 +56,10 @@ def main() -> int:
             return 2
         elif options.what == "pairs":
             measure_pairs(options.data, Path(folder))
+        elif options.what == "stream":
+            stream(options.data, options.rows, options.model, options.dtype, Path(folder))
         else:
-            measure_bank(options.data, options.model, Path(folder))
+            measure_bank(options.data, options.part, options.model, Path(folder))
     return 0
 
 
@@ -213,6 +218,33 @@ def measure_build(rows: int, width: int, dtype: str, folder: Path) -> None:
     )
 
 
+def stream(data: Path, rows: int, model: str, dtype: str, folder: Path) -> None:
+    """`index build` of clauses of film reviews in a process of its own, and its peak memory."""
+    file = folder / "texts.txt"
+    with (
+        gzip.open(data / "imdb" / "IMDB_Dataset.csv.gz", "rt", encoding="utf-8") as reviews,
+        file.open("w", encoding="utf-8") as texts,
+    ):
+        plain = (line.replace("<br />", " ") for line in reviews)
+        parts = (" ".join(part.split()) for line in plain for part in re.split("[.,;:!?]", line))
+        for _, part in zip(range(rows), (part for part in parts if len(part) > 15), strict=False):
+            texts.write(part + "\n")
+    command = [sys.executable, "-m", "bertsmith", "index", "build", str(file), "--model", model]
+    start = time.perf_counter()
+    done = subprocess.run(
+        [*command, "--dtype", dtype, "--out", str(folder / "index"), "--quiet"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        f"{rows:,} rows, {dtype}: {time.perf_counter() - start:.0f} s, "
+        f"{used.ru_utime + used.ru_stime:.0f} CPU s, peak memory {used.ru_maxrss / 1e6:.2f} GB"
+    )
+    print(done.stdout.strip())
+
+
 def sentences(data: Path, count: int) -> list[str]:
     found: list[str] = []
     with gzip.open(data / "imdb" / "IMDB_Dataset.csv.gz", "rt", encoding="utf-8") as file:
@@ -263,11 +295,11 @@ def brute_force(vectors: Matrix) -> tuple[int, int]:
     return pair
 
 
-def measure_bank(data: Path, model: str, folder: Path) -> None:
+def measure_bank(data: Path, part: str, model: str, folder: Path) -> None:
     import bertsmith
     from bertsmith.metrics.significance import paired_bootstrap
 
-    lines = (data / "csts_zh" / "LCQMC" / "dev.txt").read_text(encoding="utf-8").splitlines()
+    lines = (data / "csts_zh" / "LCQMC" / f"{part}.txt").read_text(encoding="utf-8").splitlines()
     positive = [line.split("\t") for line in lines if line.endswith("\t1")]
     bank = sorted({second for _, second, _ in positive})
     (folder / "bank.txt").write_text("\n".join(bank) + "\n", encoding="utf-8")
