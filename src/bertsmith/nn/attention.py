@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import AttentionPlan, Grid, Group, pad_all
-from bertsmith.nn.cache import LayerCache
+from bertsmith.nn.cache_layer import LayerCache
 from bertsmith.nn.matmul_backends import linear_together
 
 
@@ -87,13 +87,15 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """(T, D) -> (T or P, D), and the probabilities (B, H, L, M) when wanted.
 
-        Rows of `hidden` attend to rows of `memory` (S, D), None: to those of `hidden` itself and,
-        with a `cache`, to those before them. In a cross plan without `memory` the cache has it.
+        Rows of `hidden` attend to rows of `memory` (S, D), None: to those of `hidden` itself. A
+        `cache` remembers keys and values; in later passes the rows continue the texts in it.
 
         Probabilities are those of the softmax, before dropout and `head_mask` (H,), and zero
         outside of a text. They, `head_mask` and positions that change scores take the plain path,
         everything else the fused one.
         """
+        if cache is not None and cache.stepping:
+            return self.output(self._step(hidden, memory, plan, cache)), None
         plain = probabilities or head_mask is not None
         square = None
         if probabilities:
@@ -125,27 +127,26 @@ class Attention(nn.Module):
             joined = linear_together(hidden, (self.query, self.key, self.value))
             return cut_heads(joined, keys, count=3, heads=self.heads)
         query = self.query(hidden if plan.rows is None else hidden.index_select(0, plan.rows))
-        joined = self._keys_values(hidden, memory, plan, cache)
+        joined = linear_together(hidden if memory is None else memory, (self.key, self.value))
+        if cache is not None:
+            cache.remember(joined)
         queries = [group.queries for group in plan.groups]
         asking = cut_heads(query, queries, count=1, heads=self.heads)
         looked_at = cut_heads(joined, keys, count=2, heads=self.heads)
         return [(*q, *kv) for q, kv in zip(asking, looked_at, strict=True)]
 
-    def _keys_values(
-        self, hidden: Tensor, memory: Tensor | None, plan: AttentionPlan, cache: LayerCache | None
+    def _step(
+        self, hidden: Tensor, memory: Tensor | None, plan: AttentionPlan, cache: LayerCache
     ) -> Tensor:
-        """Keys and values side by side of all rows that are looked at: -> (S, 2 D)."""
-        layers = (self.key, self.value)
+        """New rows of texts under way attend to what the cache holds of them: (N, D) -> (N, D)."""
+        query = self.query(hidden)
         if not plan.cross:
-            rows = linear_together(hidden if memory is None else memory, layers)
-            return rows if cache is None else cache.append(rows)
-
-        def of_memory() -> Tensor:
+            return cache.attend(query, self.key(hidden), self.value(hidden))
+        if not cache.has_source:
             if memory is None:
                 raise TextError("cross-attention needs a memory, and the cache has none yet")
-            return linear_together(memory, layers)
-
-        return of_memory() if cache is None else cache.remember(of_memory)
+            cache.remember(linear_together(memory, (self.key, self.value)))
+        return cache.attend_across(query)
 
     def _rate(self) -> float:
         return self.dropout if self.training else 0.0

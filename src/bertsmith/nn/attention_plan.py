@@ -69,6 +69,11 @@ class AttentionPlan:
     cross: bool = False  # keys and values come from other rows than the queries
 
 
+# New rows attend to what a cache holds, by themselves or across to its sources.
+STEP = AttentionPlan((), (0, 0, 0))
+STEP_ACROSS = AttentionPlan((), (0, 0, 0), cross=True)
+
+
 def pad_all(rows: Tensor, grids: Sequence[Grid]) -> list[Tensor]:
     """(R, ...) -> (texts, width, ...) of each grid; grids are disjoint and in the order of rows.
 
@@ -89,14 +94,12 @@ def attention_plan(
     *,
     rows: Tensor | None = None,
     sees: Sees | None = None,
-    tail: bool = False,
     terms: TermsOf | None = None,
 ) -> AttentionPlan:
     """How rows attend to rows of the same text.
 
     Without `keys`, self-attention over one layout, of all its rows or of `rows` (P,) only. With
-    `keys`, text b of the queries attends to text b of the keys, as `sees` says (default: to all);
-    `tail` means that the queries are the last rows of the key texts, as in a step with a cache.
+    `keys`, text b of the queries attends to text b of the keys, as `sees` says (default: to all).
     `terms` are positions inside attention.
     """
     looked_at = queries if keys is None else keys
@@ -105,20 +108,14 @@ def attention_plan(
     if rows is not None:
         rows, restore, counts, places = _chosen(queries, rows)
         positions = positions[rows]
-    elif tail and counts != looked_at.lengths:
-        before = [total - new for new, total in zip(counts, looked_at.lengths, strict=True)]
-        places = Layout.of(counts).positions + torch.tensor(before).repeat_interleave(
-            torch.tensor(counts)
-        )
-        places = places.to(positions.device)
     _check(counts, looked_at)
     device = positions.device
     groups = []
     key_start = query_start = 0
     for first, last in bundles(looked_at.lengths, SPARE.get(device.type, SPARE_ELSEWHERE)):
-        there = _grid(looked_at.lengths[first:last], key_start, device)
+        there = grid_of(looked_at.lengths[first:last], key_start, device)
         alone = keys is None and rows is None
-        here = there if alone else _grid(counts[first:last], query_start, device)
+        here = there if alone else grid_of(counts[first:last], query_start, device)
         key_start += there.count
         query_start += here.count
         if not here.count:
@@ -127,8 +124,7 @@ def attention_plan(
         own = None if terms is None else terms(here.pad(positions), there.pad(looked_at.positions))
         groups.append(Group(first, here, there, *mask, own))
     shape = (len(looked_at.lengths), queries.longest, looked_at.longest)
-    cross = keys is not None and not tail
-    return AttentionPlan(tuple(groups), shape, rows, restore, cross)
+    return AttentionPlan(tuple(groups), shape, rows, restore, keys is not None)
 
 
 def bundles(lengths: Sequence[int], padding: int) -> list[tuple[int, int]]:
@@ -172,7 +168,8 @@ def _check(counts: Sequence[int], keys: Layout) -> None:
             raise TextError(f"text {text} has {asking} rows that attend, and none to attend to")
 
 
-def _grid(lengths: Sequence[int], start: int, device: torch.device) -> Grid:
+def grid_of(lengths: Sequence[int], start: int, device: torch.device) -> Grid:
+    """The grid of texts of these lengths whose rows begin at `start`."""
     count, texts, width = sum(lengths), len(lengths), max(lengths)
     if count == texts * width:
         return Grid(start, count, texts, width, None, None)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
-from bertsmith.nn.attention_plan import attention_plan
+from bertsmith.nn.attention_plan import STEP, STEP_ACROSS, attention_plan
 from bertsmith.nn.block import DecoderBlock
 from bertsmith.nn.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
-from bertsmith.nn.layout import FULL, Causal, Layout, Sees
+from bertsmith.nn.layout import FULL, Causal, Full, Layout, Sees
 
 
 class Decoder(nn.Module):
@@ -43,21 +43,43 @@ class Decoder(nn.Module):
         """Rows of B target texts and the memory (S, D) of their B source texts -> (T, D).
 
         Text b attends causally to itself and, as `sees_memory` says, to text b of the memory.
-        With a `cache` the rows continue the texts in it; its later passes need no memory.
+        With a `cache`, each pass adds as many rows to every text, and only the first one needs the
+        memory. `cache.advance` ends a pass.
         """
         inputs = replace(inputs, layout=replace(inputs.layout, sees=Causal()))
-        inputs.check(continues=cache is not None)
-        source = memory_layout
-        if cache is not None:
-            source = cache.memory = cache.memory or memory_layout
-        if source is None:
+        inputs.check()
+        if (memory is None or memory_layout is None) and (cache is None or not cache.begun):
             raise TextError("a decoder needs the rows of a memory and their layout")
-        layout = inputs.layout
-        whole = layout if cache is None else cache.extend(layout)
-        plan = attention_plan(layout, whole, sees=Causal(), tail=True)
-        cross_plan = attention_plan(layout, source, sees=sees_memory)
         hidden: Tensor = self.embeddings(inputs)
+        if cache is not None:
+            return self._step(hidden, inputs.layout, memory, memory_layout, sees_memory, cache)
+        plan = attention_plan(inputs.layout)
+        cross_plan = attention_plan(inputs.layout, memory_layout, sees=sees_memory)
+        for block in self.blocks:
+            hidden = block(hidden, memory, plan, cross_plan)
+        return hidden if self.norm is None else self.norm(hidden)
+
+    def cache(self) -> Cache:
+        """An empty cache for texts that this decoder will write."""
+        return Cache(len(self.blocks), self.blocks[0].block.attention.heads)
+
+    def _step(
+        self,
+        hidden: Tensor,
+        layout: Layout,
+        memory: Tensor | None,
+        memory_layout: Layout | None,
+        sees_memory: Sees,
+        cache: Cache,
+    ) -> Tensor:
+        """Embedded rows (N, D) that continue the texts in a cache -> (N, D)."""
+        if not isinstance(sees_memory, Full):
+            raise TextError("a decoder with a cache attends to its whole memory: sees_memory=FULL")
+        if not cache.begun and memory_layout is not None:
+            cache.open(memory_layout, own=False)
+        cache.extend(layout, hidden)
+        hidden = cache.inward(hidden)
         for number, block in enumerate(self.blocks):
-            part = None if cache is None else cache.layer(number)
-            hidden = block(hidden, memory, plan, cross_plan, cache=part)
+            hidden = block(hidden, memory, STEP, STEP_ACROSS, cache=cache.layer(number))
+        hidden = cache.outward(hidden)
         return hidden if self.norm is None else self.norm(hidden)

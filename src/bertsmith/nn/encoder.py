@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
-from bertsmith.nn.attention_plan import AttentionPlan, attention_plan
+from bertsmith.nn.attention_plan import STEP, AttentionPlan, attention_plan
 from bertsmith.nn.block import Block
 from bertsmith.nn.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
@@ -72,14 +72,16 @@ class Encoder(nn.Module):
     ) -> Encoded:
         """Encode T rows; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads.
 
-        With a `cache` the T rows continue the texts in it, causal or after a prefix.
+        With a `cache`, the first pass reads its sources, causal or a prefix; the rows of later
+        passes continue their texts, as many in each. `cache.advance` ends such a pass.
         """
         if self.causal and isinstance(inputs.layout.sees, Full):
             inputs = replace(inputs, layout=replace(inputs.layout, sees=Causal()))
-        self._check(inputs, head_mask, cache)
+        self._check(inputs, head_mask, want, cache)
         hidden = self.embeddings(inputs)
-        few = rows if cache is None and not (want.layers or want.attention) else None
+        few = None if want.layers or want.attention else rows
         plan, last_plan = self._plans(inputs.layout, few, hidden, cache)
+        hidden = hidden if plan is not STEP or cache is None else cache.inward(hidden)
         layers, squares = [hidden], []
         for number, block in enumerate(self.blocks):
             hidden, square = block(
@@ -96,6 +98,8 @@ class Encoder(nn.Module):
         if self.norm is not None:
             hidden = self.norm(hidden)
             layers[-1] = hidden if want.layers else layers[-1]
+        if plan is STEP and cache is not None:
+            hidden = cache.outward(hidden)
         if last_plan.restore is not None:
             hidden = hidden.index_select(0, last_plan.restore)
         elif rows is not None:
@@ -120,16 +124,25 @@ class Encoder(nn.Module):
         if self.positions is not None:
             width = hidden.shape[-1] // self.heads
             terms = self.positions.of_batch(width, device=hidden.device, dtype=hidden.dtype)
+        if cache is not None and cache.begun:
+            cache.extend(layout, hidden, terms=terms)
+            return STEP, STEP
         if cache is not None:
-            whole = cache.extend(layout)
-            plan = attention_plan(layout, whole, sees=whole.sees, tail=True, terms=terms)
-            return plan, plan
+            cache.open(layout, own=True)
         plan = attention_plan(layout, terms=terms)
         return plan, plan if rows is None else attention_plan(layout, rows=rows, terms=terms)
 
-    def _check(self, inputs: Inputs, head_mask: Tensor | None, cache: Cache | None) -> None:
+    def cache(self) -> Cache:
+        """An empty cache for texts that this encoder will continue."""
+        return Cache(len(self.blocks), self.heads)
+
+    def _check(
+        self, inputs: Inputs, head_mask: Tensor | None, want: Want, cache: Cache | None
+    ) -> None:
         """Refuse by name what torch would refuse in numbers, or not at all."""
-        inputs.check(continues=cache is not None)
+        inputs.check()
+        if cache is not None and (head_mask is not None or want.layers or want.attention):
+            raise TextError("a pass with a cache gives its last rows only, without a head_mask")
         if head_mask is not None:
             heads = (len(self.blocks), self.heads)
             if tuple(head_mask.shape) != heads:

@@ -94,11 +94,8 @@ class Inputs:
         rest = {name: part for name, part in self.channels.items() if name != channel}
         return replace(self, channels=rest)
 
-    def check(self, *, continues: bool = False) -> None:
-        """Refuse parts that do not fit together, by name.
-
-        Of rows that continue texts, `sees` speaks of the whole texts: the cache checks it.
-        """
+    def check(self) -> None:
+        """Refuse parts that do not fit together, by name."""
         rows = self.layout.rows
         positions = self.layout.positions
         if self.ids.shape != (rows,) or positions.shape != (rows,):
@@ -109,8 +106,7 @@ class Inputs:
         for name, part in self.channels.items():
             if part.shape[:1] != (rows,) or part.dim() > 2 or (name == SEGMENTS and part.dim() > 1):
                 raise TextError(f"{name} must be ({rows},) like the ids, not {tuple(part.shape)}")
-        if not continues:
-            self.layout.sees.check(self.layout.lengths)
+        self.layout.sees.check(self.layout.lengths)
         given, at = self.vectors, self.vector_rows
         if (given is None) != (at is None):
             raise TextError("vectors and vector_rows belong together: give both or neither")
