@@ -129,7 +129,7 @@ class Cache:
         self.written += self.new if count is None else count
         self.new = 0
 
-    def keep(self, rows: Sequence[int]) -> None:
+    def keep(self, rows: Sequence[int] | Numbers) -> None:
         """Continue with these live rows in this order: reorders, repeats and drops them.
 
         Only rows that change their place are copied, and of the written part alone.

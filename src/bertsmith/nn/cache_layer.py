@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from bertsmith.errors import TextError
 from bertsmith.nn.cache_rows import Moves
+from bertsmith.nn.positions import PositionTerms
 
 if TYPE_CHECKING:
     from bertsmith.nn.cache import Cache
@@ -61,8 +62,7 @@ class LayerCache:
         keys, values = self._all()
         asking = query.view(shape).transpose(1, 2)  # (R, H, n, K)
         if cache.terms is not None:
-            asking, keys = cache.terms.rotate(asking, keys)
-            context = self._with_terms(asking, keys, values)
+            context = _with_terms(asking, keys, values, cache.mask, cache.terms)
         elif cache.own and self._sources:
             context = self._side_by_side(asking, keys, values)
         else:
@@ -87,7 +87,7 @@ class LayerCache:
         `index` has the place of each row's source in its group, group by group.
         """
         cache = self._cache
-        written = None if self._written is None else self._all(0)
+        written = self._written
         sides = []
         for side in (0, 1):
             first = self._sources[0][side]
@@ -100,7 +100,8 @@ class LayerCache:
                 whole[start : start + len(rows), :, at : cache.joined] = own
                 start += len(rows)
             if written is not None:
-                whole[:, :, cache.joined : cache.places] = written[side]
+                before = written[side][: cache.rows, :, : cache.written]
+                whole[:, :, cache.joined : cache.places] = before
             sides.append(whole)
         self._written = (sides[0], sides[1])
         self._sources = []
@@ -143,12 +144,12 @@ class LayerCache:
         for side, part in zip(self._written, (key, value), strict=True):
             side[:rows, :, start : start + new] = part
 
-    def _all(self, first: int | None = None) -> tuple[Tensor, Tensor]:
+    def _all(self) -> tuple[Tensor, Tensor]:
         """Keys and values of the written part, with those of the pass: (R, H, m, K)."""
         cache = self._cache
         if self._written is None:
             raise TextError("nothing has been written to this cache")
-        at = slice(cache.first if first is None else first, cache.places + cache.new)
+        at = slice(cache.first, cache.places + cache.new)
         keys, values = self._written
         return keys[: cache.rows, :, at], values[: cache.rows, :, at]
 
@@ -189,17 +190,19 @@ class LayerCache:
             context[part] = seen + weights[..., size:] @ values[part]
         return context
 
-    def _with_terms(self, asking: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Attention with positions that change scores: (R, H, n, K) -> the same."""
-        cache, terms = self._cache, self._cache.terms
-        assert terms is not None
-        scores = asking @ keys.transpose(-1, -2)
-        more = terms.scores(asking, keys)
-        scores = (scores if more is None else scores + more) * asking.shape[-1] ** -0.5
-        weights = (scores if cache.mask is None else scores + cache.mask).softmax(-1)
-        context = weights @ values
-        more = terms.values(weights)
-        return context if more is None else context + more
+
+def _with_terms(
+    asking: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, terms: PositionTerms
+) -> Tensor:
+    """Attention with positions inside it: (R, H, n, K), (R, H, m, K) twice -> (R, H, n, K)."""
+    asking, keys = terms.rotate(asking, keys)
+    scores = asking @ keys.transpose(-1, -2)
+    more = terms.scores(asking, keys)
+    scores = (scores if more is None else scores + more) * asking.shape[-1] ** -0.5
+    weights: Tensor = (scores if mask is None else scores + mask).softmax(-1)
+    context = weights @ values
+    more = terms.values(weights)
+    return context if more is None else context + more
 
 
 def _attended(asking: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -209,7 +212,9 @@ def _attended(asking: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None)
         return F.scaled_dot_product_attention(asking, keys, values, mask)
     query = asking.reshape(-1, queries, width)
     key, value = keys.flatten(0, 1), values.flatten(0, 1)
-    added = query.new_empty(1, 1, 1) if mask is None else mask.expand(texts, -1, -1, -1).flatten(0, 1)
+    added = (
+        query.new_empty(1, 1, 1) if mask is None else mask.expand(texts, -1, -1, -1).flatten(0, 1)
+    )
     scores = torch.baddbmm(
         added, query, key.transpose(1, 2), beta=0 if mask is None else 1, alpha=width**-0.5
     )

@@ -31,7 +31,9 @@ class Moves:
 
     sources: Numbers  # (R',) the old slot of what each new slot holds
     order: Numbers  # (R',) the new slot of each live row
-    groups: tuple[tuple[Numbers, Numbers, int], ...]  # places to copy to and from, and how many stay
+    groups: tuple[
+        tuple[Numbers, Numbers, int], ...
+    ]  # places to copy to and from, and how many stay
     to: Numbers  # slots that change, and what they take
     taken: Numbers
     in_place: bool  # nothing that is taken is overwritten

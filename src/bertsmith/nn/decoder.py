@@ -30,6 +30,7 @@ class Decoder(nn.Module):
         self.embeddings = embeddings
         self.blocks = nn.ModuleList(blocks)
         self.norm = norm
+        self.heads = blocks[0].block.attention.heads
 
     def forward(
         self,
@@ -50,6 +51,8 @@ class Decoder(nn.Module):
         inputs.check()
         if (memory is None or memory_layout is None) and (cache is None or not cache.begun):
             raise TextError("a decoder needs the rows of a memory and their layout")
+        past = 0 if cache is None else max(cache.lengths, default=0)
+        self.embeddings.check_room(inputs.layout, past)
         hidden: Tensor = self.embeddings(inputs)
         if cache is not None:
             return self._step(hidden, inputs.layout, memory, memory_layout, sees_memory, cache)
@@ -61,7 +64,7 @@ class Decoder(nn.Module):
 
     def cache(self) -> Cache:
         """An empty cache for texts that this decoder will write."""
-        return Cache(len(self.blocks), self.blocks[0].block.attention.heads)
+        return Cache(len(self.blocks), self.heads)
 
     def _step(
         self,

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from bertsmith.errors import TextError
 from bertsmith.nn.dropout import dropout
 from bertsmith.nn.inputs import SEGMENTS, Inputs
+from bertsmith.nn.layout import Layout
 
 
 class Embeddings(nn.Module):
@@ -74,6 +75,20 @@ class Embeddings(nn.Module):
         if self.training:
             rows = dropout(rows, self.dropout)
         return rows if self.project is None else self.project(rows)
+
+    def check_room(self, layout: Layout, past: int = 0) -> None:
+        """Refuse texts whose positions, after `past` rows, are beyond those of the table."""
+        if self.positions is None:
+            return
+        room, longest = self.positions.num_embeddings - self.first, layout.longest + past
+        if longest <= room and (layout.positions.device.type != "cpu" or not layout.rows):
+            return  # reading positions from another device would wait for it
+        last = int(layout.positions.max())
+        if last >= room:
+            raise TextError(
+                f"a text of {max(longest, last + 1)} tokens does not fit the {room} positions of this "
+                "model; truncate it or read it in windows"
+            )
 
     def _further(self, inputs: Inputs) -> Tensor:
         """The sum of the further channels, row 0 for those that are not given: -> (T or 1, E)."""

@@ -147,14 +147,5 @@ class Encoder(nn.Module):
             heads = (len(self.blocks), self.heads)
             if tuple(head_mask.shape) != heads:
                 raise TextError(f"head_mask must be {heads}, not {tuple(head_mask.shape)}")
-        layout = inputs.layout
-        longest = layout.longest + (0 if cache is None else max(cache.lengths, default=0))
-        table = self.embeddings.positions
-        if table is None:
-            return
-        room = table.num_embeddings - self.embeddings.first
-        if longest > room and int(layout.positions.max()) >= room:
-            raise TextError(
-                f"a text of {longest} tokens does not fit the {room} positions of this model; "
-                "truncate it or read it in windows"
-            )
+        past = 0 if cache is None else max(cache.lengths, default=0)
+        self.embeddings.check_room(inputs.layout, past)

@@ -14,7 +14,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.encoder import Encoded
 from bertsmith.nn.inputs import SEGMENTS, Inputs
-from bertsmith.nn.layout import Causal, Prefix
+from bertsmith.nn.layout import Causal, Layout, Prefix
 from bertsmith.runtime.generation.writer import Ids
 
 
@@ -52,8 +52,8 @@ class CausalForm:
         texts = [np.concatenate(parts) for parts in zip(sources, written, strict=True)]
         lengths = [len(text) for text in texts]
         inputs = Inputs.of(np.concatenate(texts), lengths, sees=Causal())
-        encoded: Encoded = model(inputs, rows=last_rows(lengths))
-        return encoded.hidden
+        found: Encoded = model(inputs.to(device_of(model)), rows=last_rows(lengths))
+        return found.hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,67 @@ class PrefixForm:
             sees=Prefix(tuple(len(source) for source in sources)),
             channels={SEGMENTS: np.concatenate(segments)},
         )
-        encoded: Encoded = model(inputs, rows=last_rows(lengths))
-        return encoded.hidden
+        found: Encoded = model(inputs.to(device_of(model)), rows=last_rows(lengths))
+        return found.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class CrossForm:
+    """A source for the encoder, and a target of its own for the decoder (BART, MASS).
+
+    `start` is the decoder's first token. `first_position` is its position: MASS predicts a span at
+    the positions that it has in the source.
+    """
+
+    start: int
+    first_position: int = 0
+
+    def begun(self, source: Ids) -> tuple[int, ...]:
+        """The start token."""
+        return (self.start,)
+
+    def positions_left(self, model: Model, source: Ids, steps: int) -> int | None:
+        """See `Writer.positions_left`; both sides have as many positions."""
+        longest = model.spec.longest
+        if longest is None:
+            return None
+        too_long = min(longest - len(source), 0)
+        return too_long or longest - self.first_position - 1 - steps
+
+    def whole(self, model: Model, sources: Sequence[Ids], written: Sequence[Ids]) -> Tensor:
+        """The last decoder row of each text: -> (R, D)."""
+        memory, layout = encoded(model, sources)
+        lengths = [1 + len(own) for own in written]
+        rows = [np.concatenate([[self.start], own]) for own in written]
+        positions = [np.arange(length) + self.first_position for length in lengths]
+        inputs = Inputs.of(np.concatenate(rows), lengths, positions=np.concatenate(positions))
+        return model.decode(inputs, memory, layout, rows=last_rows(lengths))
+
+
+class FormWriter:
+    """What writers of a model have in common, whatever its form."""
+
+    def __init__(self, model: Model, form: Form) -> None:
+        self.model, self.form = model, form
+
+    @property
+    def vocab_size(self) -> int:
+        """V, the width of the logits."""
+        return self.model.spec.vocab_size
+
+    def begun(self, source: Ids) -> tuple[int, ...]:
+        """See `Writer.begun`."""
+        return self.form.begun(source)
+
+    def positions_left(self, source: Ids, steps: int = 0) -> int | None:
+        """See `Writer.positions_left`."""
+        return self.form.positions_left(self.model, source, steps)
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """Logits of the next token, float32: hidden rows (P, D) -> (P, V)."""
+        tokens = self.model.encoder.embeddings.tokens.weight
+        logits: Tensor = self.model.vocabulary_head(rows, tokens)
+        return logits.float()
 
 
 def last_rows(lengths: Sequence[int]) -> Tensor:
@@ -113,7 +172,13 @@ def last_rows(lengths: Sequence[int]) -> Tensor:
     return torch.from_numpy(np.cumsum(lengths, dtype=np.int64) - 1)
 
 
-def vocabulary_logits(model: Model, rows: Tensor) -> Tensor:
-    """Logits over the vocabulary, float32: (P, D) -> (P, V)."""
-    kind = "language_model" if "language_model" in model.heads else "masked_lm"
-    return model.logits(kind, rows).float()
+def encoded(model: Model, sources: Sequence[Ids]) -> tuple[Tensor, Layout]:
+    """The encoder's rows of sources, as a decoder attends to them: -> (S, D) and their layout."""
+    inputs = Inputs.of(np.concatenate(sources), [len(source) for source in sources])
+    rows: Encoded = model(inputs.to(device_of(model)))
+    return rows.hidden, inputs.layout
+
+
+def device_of(model: Model) -> torch.device:
+    """Where a model is."""
+    return model.encoder.embeddings.tokens.weight.device

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bertsmith.models.build import Model
-from bertsmith.runtime.generation.forms import Form, vocabulary_logits
+from bertsmith.runtime.generation.forms import FormWriter
 from bertsmith.runtime.generation.writer import (
     Ids,
     State,
@@ -19,24 +18,8 @@ from bertsmith.runtime.generation.writer import (
 )
 
 
-class PlainWriter:
+class PlainWriter(FormWriter):
     """A writer of any form without a cache."""
-
-    def __init__(self, model: Model, form: Form) -> None:
-        self.model, self.form = model, form
-
-    @property
-    def vocab_size(self) -> int:
-        """V, the width of the logits."""
-        return self.model.spec.vocab_size
-
-    def begun(self, source: Ids) -> tuple[int, ...]:
-        """See `Writer.begun`."""
-        return self.form.begun(source)
-
-    def positions_left(self, source: Ids, steps: int = 0) -> int | None:
-        """See `Writer.positions_left`."""
-        return self.form.positions_left(self.model, source, steps)
 
     def begin(self, sources: Sequence[Ids]) -> State:
         """See `Writer.begin`."""
@@ -62,4 +45,4 @@ class PlainWriter:
             return torch.empty(0, self.vocab_size)
         sources = [state.sources[text] for text in state.texts.tolist()]
         hidden = self.form.whole(self.model, sources, list(state.written.numpy()))
-        return vocabulary_logits(self.model, hidden)
+        return self.logits(hidden)
