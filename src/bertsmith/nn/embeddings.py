@@ -86,8 +86,8 @@ class Embeddings(nn.Module):
         last = int(layout.positions.max())
         if last >= room:
             raise TextError(
-                f"a text of {max(longest, last + 1)} tokens does not fit the {room} positions of this "
-                "model; truncate it or read it in windows"
+                f"a text of {max(longest, last + 1)} tokens does not fit the {room} positions of "
+                "this model; truncate it or read it in windows"
             )
 
     def _further(self, inputs: Inputs) -> Tensor:
