@@ -13,7 +13,8 @@ from bertsmith.errors import TextError
 from bertsmith.models.build import Model, build
 from bertsmith.models.spec import DecoderSpec, Spec
 from bertsmith.models.variants import VARIANTS
-from bertsmith.nn import cache_layer, cache_rows
+from bertsmith.nn.cache import layer as cache_layer
+from bertsmith.nn.cache import rows as cache_rows
 from bertsmith.runtime.generation.cached import writer_of
 from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm
 from bertsmith.runtime.generation.plain import PlainWriter

@@ -25,7 +25,7 @@ from bertsmith.nn import (
 )
 from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block, DecoderBlock
-from bertsmith.nn.cache import Cache
+from bertsmith.nn.cache.cache import Cache
 from bertsmith.nn.decoder import Decoder
 from bertsmith.nn.embeddings import Embeddings, embedding_table
 from bertsmith.nn.encoder import Want

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import AttentionPlan, Grid, Group, pad_all
-from bertsmith.nn.cache_layer import LayerCache
+from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.matmul_backends import linear_together
 
 

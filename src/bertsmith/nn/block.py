@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from bertsmith.nn.attention import Attention
 from bertsmith.nn.attention_plan import AttentionPlan
-from bertsmith.nn.cache_layer import LayerCache
+from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.dropout import dropout_added
 from bertsmith.nn.feed_forward import FeedForward
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import STEP, STEP_ACROSS, attention_plan
 from bertsmith.nn.block import DecoderBlock
-from bertsmith.nn.cache import Cache
+from bertsmith.nn.cache.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import FULL, Causal, Full, Layout, Sees

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import STEP, AttentionPlan, attention_plan
 from bertsmith.nn.block import Block
-from bertsmith.nn.cache import Cache
+from bertsmith.nn.cache.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import Causal, Full, Layout

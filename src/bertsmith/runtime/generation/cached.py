@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertsmith.errors import TextError
 from bertsmith.models.build import Model
-from bertsmith.nn.cache import Cache
+from bertsmith.nn.cache.cache import Cache
 from bertsmith.nn.encoder import Encoded
 from bertsmith.nn.inputs import SEGMENTS, Inputs
 from bertsmith.nn.layout import Causal, Layout, Prefix

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import TextError
-from bertsmith.nn.cache import Cache
+from bertsmith.nn.cache.cache import Cache
 
 Ids = NDArray[np.integer]
 

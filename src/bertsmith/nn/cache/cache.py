@@ -10,8 +10,8 @@ from torch import Tensor
 
 from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import Grid, grid_of
-from bertsmith.nn.cache_layer import LayerCache
-from bertsmith.nn.cache_rows import Numbers, SourceGroup, rearranged, source_groups
+from bertsmith.nn.cache.layer import LayerCache
+from bertsmith.nn.cache.rows import Numbers, SourceGroup, rearranged, source_groups
 from bertsmith.nn.layout import Causal, Layout, Prefix
 from bertsmith.nn.positions import PositionTerms, TermsOf
 

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.errors import TextError
-from bertsmith.nn.cache_rows import Moves
+from bertsmith.nn.cache.rows import Moves
 from bertsmith.nn.positions import PositionTerms
 
 if TYPE_CHECKING:
-    from bertsmith.nn.cache import Cache
+    from bertsmith.nn.cache.cache import Cache
 
 GROWTH = 32  # places by which the written part grows, or a quarter of it where that is more
 FUSED = 16  # rows times heads up to which fused attention is faster than two products

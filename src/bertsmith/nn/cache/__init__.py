@@ -1,0 +1,1 @@
+"""Keys and values of texts under way: sources once per text, written rows in slots."""
