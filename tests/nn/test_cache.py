@@ -21,10 +21,10 @@ from bertsmith.nn import (
     Prefix,
     Sees,
     attention_plan,
-    cache_rows,
 )
 from bertsmith.nn.attention import Attention
 from bertsmith.nn.block import Block, DecoderBlock
+from bertsmith.nn.cache import rows as cache_rows
 from bertsmith.nn.cache.cache import Cache
 from bertsmith.nn.decoder import Decoder
 from bertsmith.nn.embeddings import Embeddings, embedding_table
