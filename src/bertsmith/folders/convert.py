@@ -61,7 +61,7 @@ def convert(
 
     `from_pickle` allows pickled weights, read by a child process. `step` hears what is going on.
     """
-    from bertsmith.folders.extras import read_extras
+    from bertsmith.folders.generation import all_extras
     from bertsmith.folders.write import save_model
 
     place = resolve(source).resolve()
@@ -78,7 +78,7 @@ def convert(
         sentence=loaded.sentence if folder.sentence is not None else None,
         labels=folder.reading.labels,
         model_type=folder.reading.model_type,
-        extras=read_extras(folder.parts.transformer),
+        extras=all_extras(folder),
         overwrite=overwrite,
     )
     differences = scales = None

@@ -19,13 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """`json` goes into bertsmith.json; `tensors` are the contents of further files, by file."""
+    """`json` goes into bertsmith.json; `files` and `tensors` are further files by name.
+
+    Those of `files` hold JSON, those of `tensors` weights.
+    """
 
     json: Mapping[str, Any] = field(default_factory=dict)
     tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
 
     def __or__(self, other: Extras) -> Extras:
-        return Extras(json={**self.json, **other.json}, tensors={**self.tensors, **other.tensors})
+        return Extras(
+            json={**self.json, **other.json},
+            tensors={**self.tensors, **other.tensors},
+            files={**self.files, **other.files},
+        )
 
 
 NOTHING = Extras()

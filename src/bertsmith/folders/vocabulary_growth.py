@@ -101,7 +101,7 @@ _BY_TOKEN = (
 
 def extend_model(model: str | Path, words: Sequence[str], out: Path) -> Growth:
     """Read a model folder, add words to it, write the grown one as a new folder."""
-    from bertsmith.folders.extras import read_extras
+    from bertsmith.folders.generation import all_extras
     from bertsmith.folders.read import load_model
     from bertsmith.folders.write import save_model
 
@@ -119,7 +119,7 @@ def extend_model(model: str | Path, words: Sequence[str], out: Path) -> Growth:
         sentence=loaded.sentence if folder.sentence is not None else None,
         labels=folder.reading.labels,
         model_type=folder.reading.model_type,
-        extras=read_extras(folder.parts.transformer),
+        extras=all_extras(folder),
     )
     names = [new.id_to_token(number) or "" for number in range(old.vocab_size, new.vocab_size)]
     return Growth(words=tuple(names), first=old.vocab_size, rows=grown.spec.vocab_size)

@@ -59,6 +59,7 @@ def save_model(
     config["dtype"] = config["torch_dtype"] = _dtype_name(tensors)
     files: dict[str, Any] = {"config.json": config}
     files[OWN] = {"version": __version__, "variant": model.variant.name, **extras.json}
+    files |= extras.files
     weights: dict[str, Mapping[str, Tensor]] = {SINGLE: tensors, **extras.tensors}
     if sentence is not None:
         stored = sentence_files(sentence, hidden=model.spec.hidden, layers=model.spec.layers)

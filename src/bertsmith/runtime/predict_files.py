@@ -7,65 +7,36 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
-from bertsmith.errors import ConfigError, FolderError
+from bertsmith.errors import FolderError
 from bertsmith.files.atomic_file import StagedFile
-from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import read_data
 from bertsmith.labeled.example import Example
-from bertsmith.labeled.guess.columns import OWN_ID
-from bertsmith.labeled.read.reader import LINE_BREAKS, OnError, SourceRow, SourceRows
-from bertsmith.labeled.read.reject import RowAccount, is_blank
-from bertsmith.labeled.read.write import csv_line, target_value, tsv_line
+from bertsmith.labeled.read.reader import LINE_BREAKS, OnError, SourceRow
+from bertsmith.labeled.read.write import target_value
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.predictor import Predictor
+from bertsmith.runtime.row_files import Kind, RowLines, RowSource, Watch, check_rows, kind_of
 from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
 from bertsmith.tasks.task import TaskKind
 from bertsmith.text.encoding import UnknownTokens
 from bertsmith.text.grouping import groups
 
 CHUNK = 1_024  # rows between two points that a killed run can resume from
-MOST_COLUMNS = 2_000
 BYTES_PER_TOKEN = 4  # about, in English and in Chinese
-Watch = Callable[[int, int], None]
-"""Called with the number of rows done and of all rows."""
 Triple = tuple[Example, SourceRow, Prediction | None]
-Kind = Literal["jsonl", "csv", "tsv"]
-KINDS: tuple[Kind, ...] = ("jsonl", "csv", "tsv")
 OWN = ("prediction", "confidence", "probabilities", "tags", "others", "tokens_cut")
 LABELS_JOINED = "|"
 SHOWN_OTHERS = 5  # further answers of a question in a line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictionSource:
-    """A file that was checked: how to read it, how many rows it has, which columns."""
-
-    path: Path
-    spec: DataSpec
-    on_error: OnError = "stop"
-    also: tuple[str, ...] = ()  # columns that the model reads in addition to the texts
-    account: RowAccount = field(default_factory=RowAccount)
-    columns: tuple[str, ...] = ()
-    sha256: str = ""
-    skips_empty: bool = False  # rows with an empty text are written without a prediction
-
-    def skips(self, example: Example) -> bool:
-        """Whether a row gets no prediction."""
-        return self.skips_empty and is_blank(example.texts)
-
-    def rows(self) -> SourceRows:
-        """The rows, from the first on."""
-        return SourceRows(self.path, self.spec, on_error=self.on_error, also=self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,46 +61,21 @@ def check_source(
     *,
     on_error: OnError = "stop",
     every_column: bool = True,
-) -> PredictionSource:
-    """Read a whole file once, without the model: faults are known before the long work begins.
-
-    A table needs `every_column` of the rows; JSONL only those that are called like its own. Unless
-    `spec` says what to do with empty texts, their rows are accepted and get no prediction.
-    """
-    also = predictor.meta_columns
-    skips_empty = spec.empty is None
-    if skips_empty:
-        spec = spec.model_copy(update={"empty": "keep"})
-    rows = SourceRows(path, spec, on_error=on_error, also=also)
-    columns: dict[str, None] = {}
-    account = rows.rows.account
-    for example, row in rows:
-        if skips_empty and is_blank(example.texts):
-            account.note("empty", f"line {example.line:,}")
-        if not columns or (row.raw is not None and (every_column or _may_clash(row.raw))):
-            columns |= dict.fromkeys(row.columns)
-        if len(columns) > MOST_COLUMNS:
-            raise ConfigError(f"{path}: the rows have more than {MOST_COLUMNS:,} different keys")
-    return PredictionSource(
-        path=path,
-        spec=spec,
+) -> RowSource:
+    """The rows of a file for a predictor, read once without the model; see `check_rows`."""
+    return check_rows(
+        path,
+        spec,
+        OWN,
+        also=predictor.meta_columns,
         on_error=on_error,
-        also=also,
-        account=account,
-        columns=tuple(columns),
-        sha256=file_digest(path),
-        skips_empty=skips_empty,
+        every_column=every_column,
     )
-
-
-def _may_clash(raw: str) -> bool:
-    """Whether a row of JSON could have a key that predictions have, too; escapes hide names."""
-    return "\\u" in raw or any(name in raw for name in OWN)
 
 
 def predict_file(
     predictor: Predictor,
-    source: PredictionSource,
+    source: RowSource,
     out: Path,
     *,
     model: str,
@@ -143,7 +89,7 @@ def predict_file(
     lines = PredictionLines(kind_of(out), predictor.task.kind, source.columns)
     total = source.account.rows_ok
     engine = predictor.settle(source.path.stat().st_size // BYTES_PER_TOKEN)
-    key = _key(source, out, f"{model} by {engine}")
+    key = source.key(out, [f"{model} by {engine}", CHUNK])
     with GrowingFile(out, key, lines.header().encode()) as file:
         counts = Counter(file.state)
         resumed = counts["rows"]
@@ -167,7 +113,7 @@ def predict_file(
 
 
 def predicted_lines(
-    predictor: Predictor, source: PredictionSource, unknown: UnknownTokens
+    predictor: Predictor, source: RowSource, unknown: UnknownTokens
 ) -> Iterator[str]:
     """The rows with their predictions as JSONL, for a pipe; `unknown` counts unknown tokens."""
     lines = PredictionLines("jsonl", predictor.task.kind, source.columns)
@@ -176,7 +122,7 @@ def predicted_lines(
 
 
 def _answered(
-    predictor: Predictor, source: PredictionSource, *, skip: int = 0, unknown: UnknownTokens
+    predictor: Predictor, source: RowSource, *, skip: int = 0, unknown: UnknownTokens
 ) -> Iterator[list[Triple]]:
     """Chunks of rows, after the first `skip`, with their predictions.
 
@@ -192,62 +138,19 @@ def _answered(
         ]
 
 
-def _key(source: PredictionSource, out: Path, model: str) -> str:
-    """What decides the bytes of a result."""
-    spec = source.spec.model_copy(update={"why": {}}).to_values()
-    return json_digest(
-        [source.sha256, spec, source.on_error, kind_of(out), model, CHUNK, source.skips_empty]
-    )
-
-
-def kind_of(path: Path) -> Kind:
-    """What the name of a result ends in."""
-    for kind in KINDS:
-        if path.name.lower().endswith(f".{kind}"):
-            return kind
-    raise ConfigError(f"{path}: predictions are written to .jsonl, .csv or .tsv; name it so")
-
-
-class PredictionLines:
+class PredictionLines(RowLines[Prediction]):
     """Lines of one result; `columns` are those of the input, in order, for tables."""
 
     def __init__(self, kind: Kind, task: TaskKind, columns: Sequence[str]) -> None:
-        self.kind = kind
-        self._own = task.columns
-        taken = set(columns)
-        self._named = {name: _free(name, taken) for name in OWN}
-        marked = kind == "csv" and OWN_ID not in taken
-        self._columns = tuple(columns)
-        self._id = OWN_ID if marked else None  # marks that cells are guarded for spreadsheets
-        self._line = csv_line if kind == "csv" else tsv_line
+        super().__init__(kind, OWN, task.columns, columns)
 
-    def header(self) -> str:
-        """The first line; JSONL has none."""
-        if self.kind == "jsonl":
-            return ""
-        first = [self._id] if self._id else []
-        return self._line([*first, *self._columns, *(self._named[name] for name in self._own)])
+    def values(self, result: Prediction | None) -> dict[str, Any]:
+        """A prediction as JSON."""
+        return {"prediction": None} if result is None else _values(result)
 
-    def lines(self, rows: Iterable[Triple]) -> str:
-        """The lines of some rows."""
-        make = self._object if self.kind == "jsonl" else self._cells
-        return "".join(make(*one) for one in rows)
-
-    def _object(self, example: Example, row: SourceRow, prediction: Prediction | None) -> str:
-        own = {"prediction": None} if prediction is None else _values(prediction)
-        values = {self._named[name]: value for name, value in own.items()}
-        added = json.dumps(values, ensure_ascii=False).translate(LINE_BREAKS)
-        start = row.json_start()
-        return f"{start}{'' if start.endswith('{') else ', '}{added[1:]}\n"
-
-    def _cells(self, example: Example, row: SourceRow, prediction: Prediction | None) -> str:
-        first = [example.id] if self._id else []
-        own = [""] * len(self._own)
-        if prediction is not None:
-            values = _values(prediction)
-            own = [_cell(name, values.get(name), prediction) for name in self._own]
-        parsed = SourceRow(row.columns)  # parsed once
-        return self._line([*first, *(parsed.cell(name) for name in self._columns), *own])
+    def cell(self, name: str, result: Prediction) -> str:
+        """One column of a table."""
+        return _cell(name, _values(result).get(name), result)
 
 
 def _values(prediction: Prediction) -> dict[str, Any]:
@@ -276,14 +179,6 @@ def _text(prediction: Prediction) -> str:
             return json.dumps(prediction.to_json()["prediction"], ensure_ascii=False)
         return LABELS_JOINED.join(str(one) for one in value)
     return str(value)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it if a column of the input has that name."""
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name}_{number}", number + 1
-    return free
 
 
 def write_labeled(

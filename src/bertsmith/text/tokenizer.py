@@ -58,6 +58,7 @@ class Tokenizer:
         self.special = SpecialTokens(
             **{role: roles.get(role) for role in ("pad", "unk", "cls", "sep", "mask")}
         )
+        self._end = roles.get("eos", self.special.sep)
         numbers = [*vocabulary(source.state).values()]
         numbers += [self.token_to_id(t["content"]) or 0 for t in source.state["added_tokens"]]
         self._vocab_size = max(numbers, default=-1) + 1
@@ -108,6 +109,16 @@ class Tokenizer:
     def control_tokens(self) -> frozenset[str]:
         """Tokens that are read as plain text unless `allow_special` is set."""
         return self._source.controls
+
+    @property
+    def end_id(self) -> int | None:
+        """The token that ends a text: the tokenizer's eos, or sep where it has none."""
+        return self._end
+
+    @property
+    def separates_words(self) -> bool:
+        """Whether `decode` puts a space between any two words, Chinese ones too (WordPiece)."""
+        return (self._source.state.get("decoder") or {}).get("type") == "WordPiece"
 
     @property
     def special_count(self) -> int:

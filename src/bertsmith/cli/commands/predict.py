@@ -17,8 +17,8 @@ from bertsmith.errors import ConfigError, InputFileError
 if TYPE_CHECKING:
     from bertsmith.labeled.read.reader import OnError
     from bertsmith.labeled.spec import DataSpec
-    from bertsmith.runtime.predict_files import PredictionSource
     from bertsmith.runtime.predictor import Predictor
+    from bertsmith.runtime.row_files import RowSource
 
 What = Annotated[
     list[str],
@@ -111,7 +111,8 @@ def _file(
 ) -> None:
     from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.labeled.guess.infer_spec import infer_spec
-    from bertsmith.runtime.predict_files import check_source, kind_of, predicted_lines, trained_spec
+    from bertsmith.runtime.predict_files import check_source, predicted_lines, trained_spec
+    from bertsmith.runtime.row_files import kind_of
     from bertsmith.text.encoding import UnknownTokens
 
     kind = kind_of(out) if out is not None else "jsonl"  # refuses a wrong name before the work
@@ -138,7 +139,7 @@ def _file(
 
 
 def _to_file(
-    predictor: Predictor, folder: str, source: PredictionSource, out: Path, *, quiet: bool
+    predictor: Predictor, folder: str, source: RowSource, out: Path, *, quiet: bool
 ) -> None:
     from bertsmith.cli.views.progress import meter
     from bertsmith.files.faults import counted

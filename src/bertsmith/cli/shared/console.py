@@ -46,6 +46,11 @@ def write_lines(lines: Sequence[str]) -> None:
     _write(f"{printable(chr(10).join(lines))}\n".encode("utf-8", "backslashreplace"))
 
 
+def write_piece(text: str) -> None:
+    """A piece of text for people on standard output, at once and without a line end."""
+    _write(printable(text).encode("utf-8", "backslashreplace"))
+
+
 def write_json(record: object) -> None:
     """An indented JSON value on standard output; nan is null."""
     from bertsmith.files.strict_json import json_values

@@ -16,10 +16,13 @@ from bertsmith.hardware.environment import MOST_THREADS
 
 LARGEST = 2**63  # what compiled code takes for a number
 
-MODEL, DATA, TRAINING, COMPUTE, OUTPUT, RARE_DATA = PANELS = (
+MODEL, DATA, TRAINING, WRITING, BEAMS, SAMPLING, COMPUTE, OUTPUT, RARE_DATA = PANELS = (
     "Model",
     "Data",
     "Training",
+    "Writing",
+    "Beams: several candidates per text, the best answer",
+    "Sampling: tokens are drawn",
     "Compute",
     "Output",
     "Data, rarely needed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertsmith.files.atomic_folder import check_target
-from bertsmith.folders.extras import read_extras
+from bertsmith.folders.generation import all_extras
 from bertsmith.folders.read import load_model
 from bertsmith.folders.static import is_static, load_static, save_static
 from bertsmith.folders.write import save_model
@@ -28,7 +28,7 @@ def save_with(
         sentence=settings,
         labels=loaded.folder.reading.labels,
         model_type=loaded.folder.reading.model_type,
-        extras=read_extras(loaded.folder.parts.transformer),
+        extras=all_extras(loaded.folder),
         overwrite=overwrite,
     )
 

@@ -1,0 +1,297 @@
+"""How text is written: options of a call, and the plan that they make with a folder's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bertsmith.config import Settings
+from bertsmith.errors import ConfigError
+from bertsmith.folders.generation import By, GenerationDefaults, Stop
+from bertsmith.text.tokenizer import Tokenizer
+
+MAX_NEW = 64  # new tokens where neither a call nor a folder says how many
+TOP_K = 50  # the same of transformers
+MOST_BEAMS = 1_000
+Stopped = Literal["end", "length", "positions"]
+
+
+class GenerationOptions(Settings):
+    """Options of one call; None is the folder's own value, and a plain default where it has none.
+
+    Without `beams` and `sample` each token is the likeliest one (greedy). `stop` is for beams:
+    "early" ends a text with as many answers as beams, "likely" when the best beam no longer beats
+    the worst answer, "never" when it cannot at any length. `first` and `last` are forced tokens,
+    `forbid` are words that are not written. `by` is for models without a record of how they write.
+    """
+
+    max_new: int | None = None
+    min_new: int | None = None
+    beams: int | None = None
+    length_penalty: float | None = None
+    stop: Stop | None = None
+    sample: bool | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    no_repeat: int | None = None
+    repetition_penalty: float | None = None
+    forbid: tuple[str, ...] = ()
+    first: str | None = None
+    last: str | None = None
+    answers: int | None = None
+    by: By | None = None
+
+
+GREEDY = GenerationOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A text that was written, with its token ids and why it stopped.
+
+    `score` is the sum of the log-probabilities of the tokens, divided by their number; with beams
+    by their number to the power of the length penalty, and of the probabilities after penalties.
+    `stopped` is "end" (the model ended the text), "length" (as many new tokens as allowed) or
+    "positions" (the model has no positions for more).
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    score: float
+    stopped: Stopped
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "text": self.text,
+            "score": self.score,
+            "stopped": self.stopped,
+            "tokens": len(self.ids),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """All answers for one text, the best first."""
+
+    answers: tuple[Answer, ...]
+
+    @property
+    def text(self) -> str:
+        """The best answer."""
+        return self.answers[0].text
+
+    @property
+    def stopped(self) -> Stopped:
+        """Why the best answer stopped."""
+        return self.answers[0].stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Options with everything decided: tokens are ids, and nothing is None that must be known.
+
+    `max_length` and `min_length` count what stands before the first new token, too.
+    """
+
+    max_new: int | None = MAX_NEW
+    max_length: int | None = None
+    min_new: int = 0
+    min_length: int = 0
+    beams: int = 1
+    length_penalty: float = 1.0
+    stop: Stop = "likely"
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = TOP_K
+    top_p: float = 1.0
+    seed: int = 0
+    no_repeat: int = 0
+    repetition_penalty: float = 1.0
+    answers: int = 1
+    first: int | None = None
+    last: int | None = None
+    ends: tuple[int, ...] = ()
+    suppressed: tuple[int, ...] = ()
+    first_suppressed: tuple[int, ...] = ()
+    forbidden: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Live rows per text: beams, or answers that are drawn."""
+        return max(self.beams, self.answers)
+
+    def limit(self, before: int) -> int:
+        """The most new tokens after `before` others."""
+        if self.max_new is not None:
+            return self.max_new
+        return MAX_NEW if self.max_length is None else self.max_length - before
+
+    def least(self, before: int) -> int:
+        """The fewest new tokens after `before` others."""
+        return max(self.min_new, self.min_length - before)
+
+
+# Settings that a call, a folder and a plan share.
+_SHARED = (
+    *("length_penalty", "stop", "temperature", "top_k", "top_p", "no_repeat"),
+    *("repetition_penalty", "min_new"),
+)
+_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+_LEAST: dict[str, int] = {"max_new": 1, "min_new": 0, "beams": 1, "top_k": 0, "no_repeat": 0}
+_LEAST |= {"answers": 1, "seed": 0}
+
+
+def plan_of(options: GenerationOptions, defaults: GenerationDefaults, tokenizer: Tokenizer) -> Plan:
+    """Everything decided, or an error that names the option."""
+    _check_values(options)
+    beams, sample = _search(options, defaults)
+    values: dict[str, Any] = {}
+    for name in _SHARED:
+        for source in (options, defaults):
+            if name not in values and getattr(source, name) is not None:
+                values[name] = getattr(source, name)
+    lengths = {"max_new": options.max_new}
+    if options.max_new is None and (defaults.max_new or defaults.max_length):
+        lengths = {"max_new": defaults.max_new, "max_length": defaults.max_length}
+    values |= {name: value for name, value in lengths.items() if value is not None}
+    if "max_new" not in values and "max_length" in values:
+        values["max_new"] = None
+    plan = Plan(
+        **values,
+        min_length=0 if "min_new" in values else defaults.min_length or 0,
+        beams=beams,
+        sample=sample,
+        seed=options.seed or 0,
+        answers=_answers(options, defaults, beams, sample=sample),
+        first=defaults.first
+        if options.first is None
+        else _token(options.first, "first", tokenizer),
+        last=defaults.last if options.last is None else _token(options.last, "last", tokenizer),
+        ends=defaults.ends,
+        suppressed=defaults.suppressed,
+        first_suppressed=defaults.first_suppressed,
+        forbidden=(*defaults.forbidden, *_forbidden(options.forbid, tokenizer)),
+    )
+    if plan.max_new is not None and plan.min_new > plan.max_new:
+        raise ConfigError(
+            f"min_new (--min-new) is {plan.min_new} and max_new (--max-new) {plan.max_new}; the "
+            "least must not be more than the most"
+        )
+    return plan
+
+
+def _check_values(options: GenerationOptions) -> None:
+    """Each option alone."""
+    for name, least in _LEAST.items():
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise _refused(name, value, f"give {least} or more")
+    if options.beams is not None and options.beams > MOST_BEAMS:
+        raise _refused("beams", options.beams, f"give at most {MOST_BEAMS:,}")
+    if options.temperature is not None and options.temperature <= 0:
+        raise _refused(
+            "temperature",
+            options.temperature,
+            "give more than 0; for the likeliest token at every step leave out --sample",
+        )
+    if options.top_p is not None and not 0 < options.top_p <= 1:
+        raise _refused(
+            "top_p",
+            options.top_p,
+            "give more than 0 and at most 1; for the likeliest token at every step leave out "
+            "--sample",
+        )
+    if options.repetition_penalty is not None and options.repetition_penalty <= 0:
+        raise _refused(
+            "repetition_penalty", options.repetition_penalty, "give more than 0; 1 is no penalty"
+        )
+
+
+def _search(options: GenerationOptions, defaults: GenerationDefaults) -> tuple[int, bool]:
+    """The number of beams, and whether tokens are drawn; options that do not fit are refused."""
+    beams, sample = options.beams, options.sample
+    if beams is None:
+        beams = 1 if sample else defaults.beams or 1
+    if sample is None:
+        sample = bool(defaults.sample) and options.beams in (None, 1)
+    if sample and beams > 1:
+        place = "" if options.beams else " (by generation_config.json)"
+        raise ConfigError(
+            f"beams (--beams) is {beams}{place} and tokens are drawn (--sample); choose one: give "
+            "--beams 1 to draw, or leave out --sample"
+        )
+    for name in _SAMPLING:
+        if getattr(options, name) is not None and not sample:
+            raise ConfigError(
+                f"{_option(name)} is given, but tokens are drawn only with sample (--sample); "
+                "add it, or leave the option out"
+            )
+    for name in ("length_penalty", "stop"):
+        if getattr(options, name) is not None and beams == 1:
+            raise ConfigError(
+                f"{_option(name)} is given, but it is for beams; add beams (--beams 4), or leave "
+                "the option out"
+            )
+    return beams, sample
+
+
+def _answers(
+    options: GenerationOptions, defaults: GenerationDefaults, beams: int, *, sample: bool
+) -> int:
+    if options.answers is None:
+        most = MOST_BEAMS if sample else beams
+        return min(defaults.answers or 1, most)
+    if options.answers > MOST_BEAMS:
+        raise _refused("answers", options.answers, f"give at most {MOST_BEAMS:,}")
+    if not sample and options.answers > beams:
+        raise ConfigError(
+            f"{_option('answers')} is {options.answers}, and {beams} beam(s) give at most {beams}; "
+            f"give --beams {options.answers} or more, or --sample"
+        )
+    return options.answers
+
+
+def _option(name: str) -> str:
+    """A setting as Python and as the command line spell it."""
+    flag = "n" if name == "answers" else name.replace("_", "-")
+    return f"{name} (--{flag})"
+
+
+def _refused(name: str, value: object, advice: str) -> ConfigError:
+    return ConfigError(f"{_option(name)} is {value}; {advice}")
+
+
+def _token(text: str, name: str, tokenizer: Tokenizer) -> int:
+    """The id of a token that is given by its name, or of a text that is one token."""
+    number = tokenizer.token_to_id(text)
+    if number is None:
+        ids = tokenizer.bare().encode(text).ids.tolist()
+        if len(ids) != 1 or ids[0] == tokenizer.special.unk:
+            raise ConfigError(
+                f"{_option(name)} is {text!r}, which is not one token of the vocabulary; "
+                "`bertsmith tokenize` shows the tokens of a text"
+            )
+        number = int(ids[0])
+    return number
+
+
+def _forbidden(words: Sequence[str], tokenizer: Tokenizer) -> Iterator[tuple[int, ...]]:
+    """The token ids of each word, at the start of a text and after a space."""
+    if not words:
+        return
+    bare = tokenizer.bare()
+    for word in words:
+        if not word.strip():
+            raise ConfigError(f"forbid (--forbid) has the word {word!r}, which is empty; remove it")
+        forms = {tuple(bare.encode(form).ids.tolist()) for form in (word, f" {word}")}
+        for ids in sorted(forms):
+            if not ids or tokenizer.special.unk in ids:
+                raise ConfigError(
+                    f"forbid (--forbid) has {word!r}, which is outside the vocabulary: the model "
+                    "cannot write it; remove it"
+                )
+            yield ids
