@@ -17,7 +17,14 @@ from bertsmith.runtime.generation.options import GenerationOptions, Plan
 from bertsmith.runtime.generation.sample import filtered, inverse
 from bertsmith.runtime.generation.search import largest
 
-CASES = [(1.0, 0, 1.0), (0.7, 5, 1.0), (1.3, 0, 0.8), (0.9, 20, 0.6), (2.0, 50, 0.95), (1.0, 1, 0.5)]
+CASES = [
+    (1.0, 0, 1.0),
+    (0.7, 5, 1.0),
+    (1.3, 0, 0.8),
+    (0.9, 20, 0.6),
+    (2.0, 50, 0.95),
+    (1.0, 1, 0.5),
+]
 
 
 @pytest.mark.parametrize(("temperature", "top_k", "top_p"), CASES)

@@ -15,7 +15,11 @@ from bertsmith.runtime.generation.stream import Spelling, TextStream, certain
 from bertsmith.text.learn import learn_vocabulary
 from bertsmith.text.tokenizer import Tokenizer
 
-TEXTS = ["the film was good , and 电影很好。 naïve 🙂 end", "我们 go home 今天!", "don't stop . now"]
+TEXTS = [
+    "the film was good , and 电影很好。 naïve 🙂 end",
+    "我们 go home 今天!",
+    "don't stop . now",
+]
 
 
 @pytest.fixture(scope="module", params=["wordpiece", "byte-bpe", "unigram"])
