@@ -93,5 +93,5 @@ def test_beams_are_not_streamed() -> None:
     with pytest.raises(ConfigError, match="--n 1"):
         made.stream("waa", GenerationOptions(sample=True, answers=2))
     own = TextGenerator(TableWriter(40), tokenizer, GenerationDefaults(ends=(3,), beams=4))
-    with pytest.raises(ConfigError, match="generation_config.json"):
+    with pytest.raises(ConfigError, match=r"generation_config\.json"):
         own.stream("waa")
