@@ -23,7 +23,7 @@ from transformers import (
 
 from bertsmith.folders.generation import GenerationDefaults
 from bertsmith.runtime.generation.generator import TextGenerator
-from bertsmith.runtime.generation.options import GenerationOptions, Plan
+from bertsmith.runtime.generation.options import GenerationOptions, WritingPlan
 from bertsmith.text.tokenizer import Tokenizer
 
 PROMPTS = 1_000 if os.environ.get("BERTSMITH_LONG") else 12
@@ -107,7 +107,7 @@ def up_to_end(ids: list[int]) -> tuple[int, ...]:
     return tuple(ids[: ids.index(END) + 1]) if END in ids else tuple(ids)
 
 
-def near_ties(made: TextGenerator, ids: list[int], plan: Plan) -> bool:
+def near_ties(made: TextGenerator, ids: list[int], plan: WritingPlan) -> bool:
     """Whether rounding may decide: slightly other logits give another answer."""
     writer: PublishedWriter = made.writer  # type: ignore[assignment]
     source, before = np.array(ids), made.writer.begun(np.array(ids))

@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from bertsmith.runtime.generation.options import Plan
+from bertsmith.runtime.generation.options import WritingPlan
 
 FAR = -1.0e9
 Found = list[tuple[float, tuple[int, ...]]]
 """Scores and new tokens, best first."""
 
 
-def processed(scores: list[float], plan: Plan, before: Sequence[int], new: Sequence[int]) -> None:
+def processed(
+    scores: list[float], plan: WritingPlan, before: Sequence[int], new: Sequence[int]
+) -> None:
     """Every processor of a plan on the scores of one row, in place."""
     history = [*before, *new]
     if plan.repetition_penalty != 1.0:
@@ -47,7 +49,7 @@ def processed(scores: list[float], plan: Plan, before: Sequence[int], new: Seque
 
 
 def plain_beams(
-    logits: Callable[[Sequence[int]], Tensor], plan: Plan, before: Sequence[int]
+    logits: Callable[[Sequence[int]], Tensor], plan: WritingPlan, before: Sequence[int]
 ) -> Found:
     """The answers of one text; `logits` gives (V,) after some new tokens."""
     beams, limit, penalty = plan.beams, plan.limit(len(before)), plan.length_penalty

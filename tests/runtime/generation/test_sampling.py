@@ -13,7 +13,7 @@ from transformers.generation import TemperatureLogitsWarper, TopKLogitsWarper, T
 from bertsmith.folders.generation import GenerationDefaults
 from bertsmith.random_keys import uniforms
 from bertsmith.runtime.generation.generator import TextGenerator
-from bertsmith.runtime.generation.options import GenerationOptions, Plan
+from bertsmith.runtime.generation.options import GenerationOptions, WritingPlan
 from bertsmith.runtime.generation.sample import filtered, inverse
 from bertsmith.runtime.generation.search import largest
 
@@ -39,7 +39,7 @@ def test_the_filtered_distribution_is_that_of_transformers(
     if top_p < 1:
         theirs.append(TopPLogitsWarper(top_p))
     expected = theirs(torch.zeros(16, 1, dtype=torch.long), scores.clone()).softmax(dim=1)
-    plan = Plan(sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
+    plan = WritingPlan(sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
     ids, probabilities = filtered(scores, plan)
     whole = torch.zeros(16, size, dtype=torch.double).scatter_(1, ids, probabilities)
     assert (whole - expected).abs().max() < 1e-5
@@ -47,7 +47,7 @@ def test_the_filtered_distribution_is_that_of_transformers(
 
 def test_draws_follow_the_distribution() -> None:
     scores = torch.randn(1, 12, generator=torch.Generator().manual_seed(2))
-    ids, probabilities = filtered(scores, Plan(sample=True, top_k=8, temperature=1.4))
+    ids, probabilities = filtered(scores, WritingPlan(sample=True, top_k=8, temperature=1.4))
     numbers = torch.from_numpy(uniforms(7, np.arange(10_000)))
     drawn = ids[0][inverse(probabilities.expand(10_000, -1), numbers)]
     counts = np.bincount(drawn.numpy(), minlength=12)[ids[0].numpy()]

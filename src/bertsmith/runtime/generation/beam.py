@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bertsmith.runtime.generation.live_rows import Job, LiveRows
-from bertsmith.runtime.generation.options import Plan
+from bertsmith.runtime.generation.live_rows import LiveRows, TextJob
+from bertsmith.runtime.generation.options import WritingPlan
 from bertsmith.runtime.generation.processors import Processors
 from bertsmith.runtime.generation.search import (
     Advance,
@@ -31,17 +31,17 @@ class BeamSearch:
     the power of the length penalty; a text has at most k answers.
     """
 
-    def __init__(self, plan: Plan, processors: Processors) -> None:
+    def __init__(self, plan: WritingPlan, processors: Processors) -> None:
         self.rows_per_text = plan.beams
         self._plan = plan
         self._processors = processors
         self._rows = LiveRows()
-        self._jobs: list[Job] = []
+        self._jobs: list[TextJob] = []
         self._answers: list[list[Written]] = []  # of each job, best first
         self._running = torch.empty(0, plan.beams)  # (B, k) sums of log-probabilities
         self._worst = torch.empty(0)  # (B,) the score to beat; FAR while there are less than k
 
-    def enter(self, jobs: Sequence[Job]) -> None:
+    def enter(self, jobs: Sequence[TextJob]) -> None:
         """Add texts behind the live ones."""
         beams = self.rows_per_text
         self._rows.enter(jobs, len(self._jobs), beams, history=self._processors.needs_history)
@@ -124,6 +124,6 @@ class BeamSearch:
         done = ~likely | (length >= limits)
         return done | (self._worst > FAR) if self._plan.stop == "early" else done
 
-    def _finished(self, text: int) -> tuple[Job, list[Written]]:
+    def _finished(self, text: int) -> tuple[TextJob, list[Written]]:
         number = int(self._rows.jobs[text * self.rows_per_text])
         return self._jobs[number], self._answers[number][: self._plan.answers]

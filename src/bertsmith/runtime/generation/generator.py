@@ -14,13 +14,13 @@ from bertsmith.errors import ConfigError, TextError, TooLongError
 from bertsmith.folders.generation import GenerationDefaults
 from bertsmith.runtime.generation.beam import BeamSearch
 from bertsmith.runtime.generation.greedy import RowSearch
-from bertsmith.runtime.generation.live_rows import Job
+from bertsmith.runtime.generation.live_rows import TextJob
 from bertsmith.runtime.generation.options import (
     GREEDY,
     Answer,
     Generated,
     GenerationOptions,
-    Plan,
+    WritingPlan,
     plan_of,
 )
 from bertsmith.runtime.generation.processors import Processors
@@ -97,7 +97,7 @@ class TextGenerator:
         (job,) = self._jobs([Source(text, "the text")], plan)
         return self._pieces(job, plan)
 
-    def plan(self, options: GenerationOptions) -> Plan:
+    def plan(self, options: GenerationOptions) -> WritingPlan:
         """Everything that options and folder decide; an error if they cannot be."""
         plan = plan_of(options, self.defaults, self.tokenizer)
         left = self.writer.positions_left(np.zeros(1, dtype=np.int64))
@@ -108,7 +108,7 @@ class TextGenerator:
             )
         return plan
 
-    def _chunk(self, sources: Sequence[Source], plan: Plan) -> Iterator[Generated]:
+    def _chunk(self, sources: Sequence[Source], plan: WritingPlan) -> Iterator[Generated]:
         jobs = self._jobs(sources, plan)
         done: list[Generated | None] = [None] * len(jobs)
         for batch in _batches(jobs, plan.rows):
@@ -117,7 +117,7 @@ class TextGenerator:
                     done[job.number] = self._generated(job, answers, plan)
         return (one for one in done if one is not None)
 
-    def _pieces(self, job: Job, plan: Plan) -> Iterator[str]:
+    def _pieces(self, job: TextJob, plan: WritingPlan) -> Iterator[str]:
         shown = TextStream(self._spelling(job))
         ids: list[int] = []
         for advance in self._advances([job], plan):
@@ -130,7 +130,7 @@ class TextGenerator:
             if piece:
                 yield piece
 
-    def _advances(self, jobs: Sequence[Job], plan: Plan) -> Iterator[Advance]:
+    def _advances(self, jobs: Sequence[TextJob], plan: WritingPlan) -> Iterator[Advance]:
         """The steps of a batch, until the last text has ended."""
         processors = Processors(plan, self.writer.vocab_size, self.tokenizer.vocab_size)
         search: Search = (BeamSearch if plan.beams > 1 else RowSearch)(plan, processors)
@@ -153,7 +153,7 @@ class TextGenerator:
                     self.writer.keep(state, advance.kept)
                 logits = self.writer.step(state, advance.tokens)
 
-    def _jobs(self, sources: Sequence[Source], plan: Plan) -> list[Job]:
+    def _jobs(self, sources: Sequence[Source], plan: WritingPlan) -> list[TextJob]:
         for source in sources:
             if not isinstance(source.text, str):
                 raise TextError(f"{source.place} is {source.text!r:.60}; give a text")
@@ -172,7 +172,7 @@ class TextGenerator:
             jobs.append(self._job(number, source.place, ids.astype(np.int64), plan))
         return jobs
 
-    def _job(self, number: int, place: str, ids: np.ndarray, plan: Plan) -> Job:
+    def _job(self, number: int, place: str, ids: np.ndarray, plan: WritingPlan) -> TextJob:
         left = self.writer.positions_left(ids)
         if left is not None and left < 0:
             what = "prompt" if self._continues else "source"
@@ -187,7 +187,7 @@ class TextGenerator:
                 f"{place}: the prompt has {len(before):,} tokens, and generation_config.json "
                 f"allows {plan.max_length:,} with it (max_length); give max_new (--max-new)"
             )
-        return Job(
+        return TextJob(
             number=number,
             place=place,
             ids=ids,
@@ -198,10 +198,10 @@ class TextGenerator:
             least=plan.least(len(before)),
         )
 
-    def _spelling(self, job: Job) -> Spelling:
+    def _spelling(self, job: TextJob) -> Spelling:
         return Spelling(self.tokenizer, job.before if self._continues else ())
 
-    def _generated(self, job: Job, answers: Sequence[Written], plan: Plan) -> Generated:
+    def _generated(self, job: TextJob, answers: Sequence[Written], plan: WritingPlan) -> Generated:
         spelling = self._spelling(job)
         return Generated(
             answers=tuple(
@@ -216,13 +216,13 @@ class TextGenerator:
         )
 
 
-def _without_end(ids: Sequence[int], plan: Plan) -> Sequence[int]:
+def _without_end(ids: Sequence[int], plan: WritingPlan) -> Sequence[int]:
     return ids[:-1] if ids and ids[-1] in plan.ends else ids
 
 
-def _batches(jobs: Sequence[Job], rows: int) -> Iterator[list[Job]]:
+def _batches(jobs: Sequence[TextJob], rows: int) -> Iterator[list[TextJob]]:
     """Jobs by length, long ones first, as many as the rows and tokens of a batch allow."""
-    batch: list[Job] = []
+    batch: list[TextJob] = []
     tokens = 0
     for job in sorted(jobs, key=lambda one: (-len(one.ids), -one.most, one.number)):
         full = (len(batch) + 1) * rows > LIVE_ROWS or tokens + len(job.ids) > SOURCE_TOKENS

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bertsmith.runtime.generation.live_rows import Job, LiveRows
-from bertsmith.runtime.generation.options import Plan
+from bertsmith.runtime.generation.live_rows import LiveRows, TextJob
+from bertsmith.runtime.generation.options import WritingPlan
 from bertsmith.runtime.generation.processors import Processors
 from bertsmith.runtime.generation.sample import Draws
 from bertsmith.runtime.generation.search import Advance, Written, is_end, refuse, why
@@ -17,17 +17,17 @@ from bertsmith.runtime.generation.search import Advance, Written, is_end, refuse
 class RowSearch:
     """Every row is written for itself; a text with several answers has several rows."""
 
-    def __init__(self, plan: Plan, processors: Processors) -> None:
+    def __init__(self, plan: WritingPlan, processors: Processors) -> None:
         self.rows_per_text = plan.answers
         self._plan = plan
         self._processors = processors
         self._draws = Draws(plan) if plan.sample else None
         self._rows = LiveRows()
-        self._jobs: list[Job] = []
+        self._jobs: list[TextJob] = []
         self._answers: list[list[Written]] = []  # of each job, by the order of their ends
         self._totals = torch.empty(0)  # (R,) log-probabilities so far
 
-    def enter(self, jobs: Sequence[Job]) -> None:
+    def enter(self, jobs: Sequence[TextJob]) -> None:
         """Add texts behind the live ones."""
         first, repeats = len(self._jobs), self.rows_per_text
         self._rows.enter(jobs, first, repeats, history=self._processors.needs_history)
@@ -63,7 +63,7 @@ class RowSearch:
             self._draws.keep(live)
         return Advance(tokens[live], live, finished)
 
-    def _finish(self, ended: Sequence[int]) -> list[tuple[Job, list[Written]]]:
+    def _finish(self, ended: Sequence[int]) -> list[tuple[TextJob, list[Written]]]:
         """The answers of rows that have ended; texts that have all of theirs."""
         finished = []
         for row in ended:

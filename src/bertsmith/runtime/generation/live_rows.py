@@ -13,7 +13,7 @@ NOTHING = -1  # in places of `tokens` that hold no token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TextJob:
     """One text to write: its number in the call, its source, and how much may be written.
 
     `place` names it in errors; `key` identifies its content. `before` are the tokens that count as
@@ -53,7 +53,7 @@ class LiveRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def enter(self, jobs: Sequence[Job], first: int, repeats: int, *, history: bool) -> None:
+    def enter(self, jobs: Sequence[TextJob], first: int, repeats: int, *, history: bool) -> None:
         """Add `repeats` rows for each job; the first job has the number `first`.
 
         Without `history` the tokens before the first new one are left out.

@@ -91,7 +91,7 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class WritingPlan:
     """Options with everything decided: tokens are ids, and nothing is None that must be known.
 
     `max_length` and `min_length` count what stands before the first new token, too.
@@ -145,7 +145,9 @@ _LEAST: dict[str, int] = {"max_new": 1, "min_new": 0, "beams": 1, "top_k": 0, "n
 _LEAST |= {"answers": 1, "seed": 0}
 
 
-def plan_of(options: GenerationOptions, defaults: GenerationDefaults, tokenizer: Tokenizer) -> Plan:
+def plan_of(
+    options: GenerationOptions, defaults: GenerationDefaults, tokenizer: Tokenizer
+) -> WritingPlan:
     """Everything decided, or an error that names the option."""
     _check_values(options)
     beams, sample = _search(options, defaults)
@@ -160,7 +162,7 @@ def plan_of(options: GenerationOptions, defaults: GenerationDefaults, tokenizer:
     values |= {name: value for name, value in lengths.items() if value is not None}
     if "max_new" not in values and "max_length" in values:
         values["max_new"] = None
-    plan = Plan(
+    plan = WritingPlan(
         **values,
         min_length=0 if "min_new" in values else defaults.min_length or 0,
         beams=beams,

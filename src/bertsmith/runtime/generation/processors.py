@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.runtime.generation.live_rows import NOTHING, LiveRows, tails
-from bertsmith.runtime.generation.options import Plan
+from bertsmith.runtime.generation.options import WritingPlan
 
 NEVER = float("-inf")
 
@@ -18,7 +18,7 @@ NEVER = float("-inf")
 class Processors:
     """The processors of a plan; `tokens` of the `vocab_size` columns of scores are real tokens."""
 
-    def __init__(self, plan: Plan, vocab_size: int, tokens: int) -> None:
+    def __init__(self, plan: WritingPlan, vocab_size: int, tokens: int) -> None:
         self._plan = plan
         self._ends = torch.tensor(plan.ends, dtype=torch.long)
         self._forbidden = _mask([word[0] for word in plan.forbidden if len(word) == 1], vocab_size)

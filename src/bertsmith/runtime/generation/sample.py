@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from bertsmith.random_keys import Words, key_of, uniforms
-from bertsmith.runtime.generation.live_rows import Job
-from bertsmith.runtime.generation.options import Plan
+from bertsmith.runtime.generation.live_rows import TextJob
+from bertsmith.runtime.generation.options import WritingPlan
 from bertsmith.runtime.generation.search import largest
 
 
 class Draws:
     """One number per row and step, from (seed, source, answer, step): no batch changes a draw."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritingPlan) -> None:
         self._plan = plan
         self._keys: Words = np.empty(0, dtype=np.uint64)
 
-    def enter(self, jobs: Sequence[Job], answers: int) -> None:
+    def enter(self, jobs: Sequence[TextJob], answers: int) -> None:
         """Add the answers of further texts."""
         keys = [
             key_of("generate", job.key, answer, seed=self._plan.seed)
@@ -41,7 +41,7 @@ class Draws:
         return ids.gather(1, inverse(probabilities, numbers)[:, None])[:, 0]
 
 
-def filtered(scores: Tensor, plan: Plan) -> tuple[Tensor, Tensor]:
+def filtered(scores: Tensor, plan: WritingPlan) -> tuple[Tensor, Tensor]:
     """What may be drawn: ids in rising order and their probabilities, (R, V) -> (R, K) twice.
 
     In the order of ids a row's numbers are cut the same way however close two scores are; in the

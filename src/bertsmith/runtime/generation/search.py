@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import ConfigError
-from bertsmith.runtime.generation.live_rows import Job
-from bertsmith.runtime.generation.options import Plan, Stopped
+from bertsmith.runtime.generation.live_rows import TextJob
+from bertsmith.runtime.generation.options import Stopped, WritingPlan
 from bertsmith.runtime.host import not_finite
 
 BLOCK = 64  # columns whose largest value is looked at first by `largest`
@@ -36,7 +36,7 @@ class Advance:
 
     tokens: Tensor
     kept: Tensor | None
-    finished: Sequence[tuple[Job, list[Written]]]
+    finished: Sequence[tuple[TextJob, list[Written]]]
 
 
 class Search(Protocol):
@@ -44,7 +44,7 @@ class Search(Protocol):
 
     rows_per_text: int
 
-    def enter(self, jobs: Sequence[Job]) -> None:
+    def enter(self, jobs: Sequence[TextJob]) -> None:
         """Add texts behind the live ones; the next logits have rows for them."""
         ...
 
@@ -61,7 +61,7 @@ def is_end(tokens: Tensor, ends: Sequence[int]) -> Tensor:
     return found
 
 
-def why(job: Job, tokens: Sequence[int], plan: Plan) -> Stopped:
+def why(job: TextJob, tokens: Sequence[int], plan: WritingPlan) -> Stopped:
     """Why a text of these new tokens stopped; a token forced at the limit is no end."""
     if tokens[-1] in plan.ends and (len(tokens) < job.most or plan.last is None):
         return "end"
@@ -90,7 +90,7 @@ def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return best.values, columns.gather(1, best.indices)
 
 
-def refuse(scores: Tensor, jobs: Sequence[Job], places: Sequence[int]) -> NoReturn:
+def refuse(scores: Tensor, jobs: Sequence[TextJob], places: Sequence[int]) -> NoReturn:
     """The error for the first row whose best score is not finite; `places` are rows' jobs."""
     bad = int((~scores.isfinite()).nonzero()[0, 0])
     job = jobs[places[bad]]
