@@ -1,5 +1,5 @@
 # bertsmith: everything runs from .venv, which `setup` makes once and keeps up to date.
-#   make demo    a first look: three questions to Python's own documentation
+#   make demo    a first look: three questions to Python's own documentation, a map of it, two models
 #   make test    every test
 #   make test-long   every test with its long form: hundreds of kills, a million strings; takes hours
 #   make check   format, lint, types, layers, tests: the gate before a commit, and what CI runs

@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from command_line import environment, run
 
+import bertsmith
 from bertsmith.demo import library_docs
-from bertsmith.demo.hidden_words import nearest
 from bertsmith.demo.library_docs import Passage, passages
 
 
@@ -39,10 +38,6 @@ def test_a_missing_module_is_no_obstacle(monkeypatch) -> None:
     assert any(passage.source == "bisect.insort" for passage in passages())
 
 
-def test_the_nearest_come_first() -> None:
-    assert nearest(np.array([0.1, 0.9, 0.5, 0.9], np.float32), 3) == [1, 3, 2]
-
-
 def test_the_demo_answers_and_keeps_what_it_made(tmp_path, monkeypatch, capsys) -> None:
     some = [
         Passage("tempfile.TemporaryDirectory", "Create a temporary directory, removed at the end."),
@@ -58,7 +53,13 @@ def test_the_demo_answers_and_keeps_what_it_made(tmp_path, monkeypatch, capsys) 
     assert "[evil]" in shown
     assert "1 of 3 texts were longer than 256 tokens" in shown
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
-    assert np.load("kept/vectors.npy").shape == (3, 384)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
+        "index",
+        "passages.jsonl",
+    ]
+    with bertsmith.Index.open("kept/index") as index:
+        (hits,) = index.search("the square root of a number", k=1)
+    assert (hits[0].meta["source"], hits[0].text) == (some[1].source, some[1].text)
     kept = (tmp_path / "kept" / "passages.jsonl").read_text(encoding="utf-8")
     rows = [json.loads(line) for line in kept.splitlines()]
     assert [row["source"] for row in rows] == [passage.source for passage in some]

@@ -15,6 +15,7 @@ from bertsmith.demo import library_parts
 from bertsmith.demo.library_docs import MODULES, Passage, passages
 from bertsmith.demo.library_parts import MOST, PARTS, docstring_parts, write_parts
 from bertsmith.labeled.example import Label
+from bertsmith.runtime.loading import load
 
 
 def test_every_part_is_of_known_modules_and_has_rows() -> None:
@@ -41,6 +42,19 @@ def test_the_table_reads_back(tmp_path: Path) -> None:
     count = write_parts(passages(), path)
     with path.open(encoding="utf-8", newline="") as file:
         assert sum(1 for _ in csv.reader(file)) == count + 1
+
+
+def test_the_map_shows_the_docstrings_of_each_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_parts, "MOST", 4)
+    shown = io.StringIO()
+    with load(tiny_folder(tmp_path / "model"), precision="fp32") as model:
+        demo._mapped(Console(file=shown, width=200), passages(), model, tmp_path)
+    assert "map     32 docstrings as points, by t-SNE and PCA" in shown.getvalue()
+    assert str(tmp_path / "map.html") in shown.getvalue()
+    page = (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert all(f'"{part}"' in page for part in PARTS.values())
 
 
 def test_the_classifier_is_trained_and_proven(

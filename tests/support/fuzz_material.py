@@ -145,7 +145,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 2, ["index", "check", m.index]
     yield 4, ["search", m.index, "the bird"]
     yield 3, ["pairs", m.texts, "--model", m.model]
-    yield 3, ["map", m.table, "--label", "n", "--model", m.model, "--out", to("m.html"), *EXACT]
+    yield 3, ["map", m.table, "--method", "pca", "--model", m.model, "--out", to("m.html"), *EXACT]
     yield 2, ["sentences", "evaluate", m.model, m.pairs]
     yield (
         2,

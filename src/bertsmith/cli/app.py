@@ -98,7 +98,7 @@ COMMANDS = {
     ),
     "demo": Entry(
         "bertsmith.cli.commands.demo:demo",
-        "Search, fine-tune and pre-train on Python's documentation.",
+        "Search, map, fine-tune and pre-train on Python's documentation.",
     ),
 }
 

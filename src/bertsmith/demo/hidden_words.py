@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.text.tokenizer import Tokenizer
@@ -65,9 +64,3 @@ def _sentences(corpus: Corpus, document: int) -> Iterator[np.ndarray]:
     first, end = corpus.documents[document], corpus.documents[document + 1]
     for sentence in range(int(first), int(end)):
         yield np.asarray(corpus.tokens[corpus.sentences[sentence] : corpus.sentences[sentence + 1]])
-
-
-def nearest(scores: NDArray[np.float32], count: int) -> list[int]:
-    """The places of the `count` highest of (n,) scores, best first; ties keep their order."""
-    best: list[int] = np.argsort(-scores, kind="stable")[:count].tolist()
-    return best

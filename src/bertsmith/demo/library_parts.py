@@ -29,7 +29,7 @@ _NAME = re.compile(r"\A[\w.]+: ")
 MOST = 260  # docstrings of a part: two of them have half of all
 
 
-def docstring_parts(passages: Sequence[Passage]) -> list[Example]:
+def labeled_docstrings(passages: Sequence[Passage]) -> list[tuple[str, str]]:
     """Docstrings with their part, spread evenly over each; names of modules are taken away."""
     by_part: dict[str, dict[str, None]] = {part: {} for part in _PARTS}
     for part, text in _labeled(passages):
@@ -39,6 +39,12 @@ def docstring_parts(passages: Sequence[Passage]) -> list[Example]:
         texts = list(distinct)
         count = min(len(texts), MOST)
         rows += [(texts[at * len(texts) // count], part) for at in range(count)]
+    return rows
+
+
+def docstring_parts(passages: Sequence[Passage]) -> list[Example]:
+    """The same as labeled rows."""
+    rows = labeled_docstrings(passages)
     return [
         Example(source="docstrings", line=at, id=str(at), texts=(text,), target=Label(part))
         for at, (text, part) in enumerate(rows, start=1)

@@ -1,9 +1,10 @@
-"""`bertsmith demo`: questions to Python's own documentation, and two models learned from it."""
+"""`bertsmith demo`: Python's own documentation as an index and a map, and two models from it."""
 
 from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bertsmith.demo.library_docs import Passage
-    from bertsmith.runtime.embedder import Embedder, Vectors
+    from bertsmith.runtime.loading import LoadedModel
+    from bertsmith.sentences.search.index import Index
 
 QUESTIONS = (
     "How do I count how often each element occurs in a list?",
@@ -34,7 +36,7 @@ Model = Annotated[str, typer.Option("--model", help="Model folder or name.")]
 Out = Annotated[Path, typer.Option("--out", help="Output folder.")]
 Ask = Annotated[
     list[str] | None,
-    typer.Option("--ask", help="Your own question; repeatable. Skips the training."),
+    typer.Option("--ask", help="Your own question; repeatable. Skips map and training."),
 ]
 Seconds = Annotated[
     float, typer.Option("--seconds", min=0, help="Seconds of pre-training; 0 skips it.")
@@ -47,19 +49,20 @@ def demo(
     ask: Ask = None,
     seconds: Seconds = 60.0,
 ) -> None:
-    """Search Python's documentation, fine-tune and pre-train on it, offline."""
+    """Search Python's documentation, draw a map of it, fine-tune and pre-train on it, offline."""
     from bertsmith.demo.library_docs import passages
 
     # Truncation is part of the report below.
     logging.getLogger("bertsmith.runtime.embedder").setLevel(logging.ERROR)
     console = rich_console(markup=True, soft_wrap=not sys.stdout.isatty())
     console.print("[bold]bertsmith demo[/]: questions to Python's own documentation\n")
-    embedder = _loaded(console, model)
+    loaded = _loaded(console, model)
     found = passages()
-    vectors = _embedded(console, embedder, found, out)
-    for question in ask or QUESTIONS:
-        _answer(console, embedder, question, found, vectors)
+    with _indexed(console, loaded, found, out) as index:
+        for question in ask or QUESTIONS:
+            _answer(console, index, question)
     if not ask:
+        _mapped(console, found, loaded, out)
         _finetuned(console, found, model, out)
     if seconds and not ask:
         _pretrained(console, found, out, seconds)
@@ -67,43 +70,42 @@ def demo(
     console.print('  bertsmith demo --ask "How do I round a number to two digits?"')
 
 
-def _loaded(console: Console, model: str) -> Embedder:
+def _loaded(console: Console, model: str) -> LoadedModel:
     start = time.perf_counter()
     from bertsmith.runtime.loading import load  # torch: the larger part of the start
 
     imported = time.perf_counter() - start
     start = time.perf_counter()
-    embedder = load(model, notice=lambda message: console.print(f"  {message}", markup=False))
+    loaded = load(model, notice=lambda message: console.print(f"  {message}", markup=False))
     seconds = time.perf_counter() - start
     console.print(f"load    {model} in {seconds:.1f} s (after {imported:.1f} s to import torch)")
-    return embedder
+    return loaded
 
 
-def _embedded(console: Console, embedder: Embedder, found: list[Passage], out: Path) -> Vectors:
+def _indexed(console: Console, model: LoadedModel, found: list[Passage], out: Path) -> Index:
+    """Passages in a file, and an index of it."""
+    from bertsmith.api.search import build_index
     from bertsmith.cli.views.progress import meter
     from bertsmith.files.atomic_folder import make_folder
-    from bertsmith.files.vectors import VectorWriter
+    from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.embedder import EncodingAccount
+    from bertsmith.sentences.search.index import Index
 
-    account = EncodingAccount()
-    with meter("embed", quiet=not sys.stderr.isatty()) as shown:
-        vectors = embedder.encode(
-            [passage.text for passage in found],
-            progress=lambda done: shown(done, done / len(found)),
-            account=account,
-        )
     make_folder(out)
-    with VectorWriter(out / "vectors.npy", embedder.dimension) as writer:
-        writer.append(vectors)
-    _keep_passages(found, out / "passages.jsonl")
+    passages, folder = out / "passages.jsonl", out / "index"
+    _keep_passages(found, passages)
+    shutil.rmtree(folder, ignore_errors=True)  # another Python may have other passages
+    with meter("index", quiet=not sys.stderr.isatty()) as shown:
+        work = build_index(passages, model, folder, reading=DataSpec(text=("text",)), watch=shown)
+    account = work.encoding or EncodingAccount()
     proof = f", after {account.preparation:.0f} s to test that engine, once"
     console.print(
-        f"embed   {len(found):,} passages, {account.tokens:,} tokens in {account.seconds:.1f} s: "
+        f"index   {len(found):,} passages, {account.tokens:,} tokens in {account.seconds:.1f} s: "
         f"[bold]{len(found) / account.seconds:,.0f} passages/s[/] ({account.engine})"
         + (proof if account.preparation > 0.5 else "")
     )
     console.print(f"cut     {account.cuts() or 'nothing: every passage fits'}")
-    return vectors
+    return Index.open(folder, model)
 
 
 def _keep_passages(found: list[Passage], path: Path) -> None:
@@ -114,22 +116,38 @@ def _keep_passages(found: list[Passage], path: Path) -> None:
         file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
 
 
-def _answer(
-    console: Console, embedder: Embedder, question: str, found: list[Passage], vectors: Vectors
-) -> None:
+def _answer(console: Console, index: Index, question: str) -> None:
     from rich.markup import escape
 
-    from bertsmith.demo.hidden_words import nearest
+    from bertsmith.demo.library_docs import Passage
 
     start = time.perf_counter()
-    scores = embedder.similarity(question, vectors)[0]
-    best = nearest(scores, ANSWERS)
+    (hits,) = index.search(question, ANSWERS)
     milliseconds = 1000 * (time.perf_counter() - start)
     console.print(f"\n[bold cyan]? {escape(question)}[/]  [dim]{milliseconds:.0f} ms[/]")
-    for place in best:
-        passage = found[place]
-        console.print(f"  [green]{scores[place]:.2f}[/]  [bold]{escape(passage.source)}[/]")
+    for hit in hits:
+        passage = Passage(hit.meta["source"], hit.text)
+        console.print(f"  [green]{hit.similarity:.2f}[/]  [bold]{escape(passage.source)}[/]")
         console.print(f"        [dim]{escape(_opening(passage))}[/]")
+
+
+def _mapped(console: Console, found: list[Passage], model: LoadedModel, out: Path) -> None:
+    """Docstrings as points on a page, colored by their part of the library."""
+    from bertsmith.api.map import MapOptions, map_texts
+    from bertsmith.cli.views.progress import stages
+    from bertsmith.demo.library_parts import labeled_docstrings
+
+    console.print("\n[bold]A map[/]: docstrings with similar vectors are near each other")
+    with stages(quiet=not sys.stderr.isatty()) as watch:
+        made = map_texts(
+            labeled_docstrings(found),
+            model,
+            out / "map.html",
+            options=MapOptions(title="Python's standard library", legend="part"),
+            watch=watch,
+        )
+    console.print(f"map     {made.points:,} docstrings as points, by t-SNE and PCA")
+    console.print(f"page    {made.path}")
 
 
 def _finetuned(console: Console, found: list[Passage], model: str, out: Path) -> None:
