@@ -4,6 +4,7 @@
     python benchmarks/search.py build --rows 1000000       memory and time of a large build
     python benchmarks/search.py stream FOLDER --rows 1000000 --model M    the same by `index build`
     python benchmarks/search.py pairs FOLDER               10,000 sentences of FOLDER/imdb
+    python benchmarks/search.py database --store ADDRESS --rows 20000      an index in PostgreSQL
     python benchmarks/search.py bank FOLDER                a question bank of FOLDER/csts_zh/LCQMC
 
 Vectors of the first two are drawn with a power-law spectrum (the first directions carry most of the
@@ -37,13 +38,15 @@ MODEL = "all-MiniLM-L6-v2"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["vectors", "build", "stream", "pairs", "bank"])
+    kinds = ["vectors", "build", "stream", "database", "pairs", "bank"]
+    parser.add_argument("what", choices=kinds)
     parser.add_argument("data", type=Path, nargs="?", help="folder with the data sets")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("--dtype", default="float16")
     parser.add_argument("--model", default=MODEL, help="of the question bank and of stream")
     parser.add_argument("--part", default="dev", help="of LCQMC, for the question bank")
+    parser.add_argument("--store", default="", help="address of a database without ?table=NAME")
     options = parser.parse_args()
     print(f"{cpu_name()}, load {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -51,6 +54,8 @@ def main() -> int:
             measure_vectors(options.rows, options.width, options.dtype, Path(folder))
         elif options.what == "build":
             measure_build(options.rows, options.width, options.dtype, Path(folder))
+        elif options.what == "database":
+            measure_database(options.rows, options.width, options.dtype, options.store)
         elif options.data is None:
             print("error: give the folder with the data sets")
             return 2
@@ -178,6 +183,29 @@ def measure_vectors(rows: int, width: int, graph_for: str, folder: Path) -> None
             if dtype == "float32":
                 _against_faiss(faiss, store, queries)
             candidates.EXACT_BELOW = threshold
+
+
+def measure_database(rows: int, width: int, dtype: str, address: str) -> None:
+    """Loading, exact search and HNSW of new tables; by the clock, as the server is elsewhere."""
+    from bertsmith.sentences.search.index import open_store
+    from bertsmith.sentences.search.postgres import graph as graphs
+    from bertsmith.sentences.search.postgres import store as stores
+
+    queries = drawn(200, width, 0)
+    found: dict[str, list[list[int]]] = {}
+    for way, least in (("exact", 1 << 60), ("hnsw", 1)):
+        graphs.EXACT_BELOW = stores.EXACT_BELOW = least
+        sign = "&" if "?" in address else "?"
+        place = f"{address}{sign}table=bench_{way}_{int(time.time())}"
+        start = time.perf_counter()
+        build(rows, width, dtype, place)
+        spent = time.perf_counter() - start
+        print(f"{way}: built in {spent:.1f} s, {rows / spent:,.0f} rows/s", flush=True)
+        with open_store(place) as store:
+            wall = [_wall(lambda q=q: store.search(q[None], 10)) for q in queries]  # type: ignore
+            found[way] = [[hit.id for hit in hits] for hits in store.search(queries, 10)]
+            print(f"  one query p50 {1e3 * np.median(wall):.1f} ms; {'; '.join(store.check())}")
+    print(f"  hnsw: recall@10 {recall(found['hnsw'], found['exact']):.4f} on 200 fresh queries")
 
 
 def _against_faiss(faiss: object, store: object, queries: Matrix) -> None:

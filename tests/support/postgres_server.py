@@ -57,10 +57,13 @@ class PostgresServer:
         if not self._as or self._works(home):
             return home
         copy = self.folder / "install"
-        shutil.copytree(home, copy)
+        package = home.parent
+        shutil.copytree(home, copy / package.name / home.name)
+        libraries = package.with_name(f"{package.name}.libs")  # found from there by a relative path
+        shutil.copytree(libraries, copy / libraries.name)
         for path in (copy, *copy.rglob("*")):
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
-        return copy
+        return copy / package.name / home.name
 
     def _works(self, home: Path) -> bool:
         try:

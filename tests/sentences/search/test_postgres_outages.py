@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,3 +172,21 @@ def test_a_search_survives_a_restart(postgres: PostgresServer) -> None:
         postgres.stop()
         postgres.start()
         assert store.search(encoder.queries(["w1 w2"]), 3) == before
+
+
+def test_a_build_that_is_killed_resumes(postgres: PostgresServer) -> None:
+    """SIGKILL after the rows of the fifth block were sent, before its journal was."""
+    address = postgres.address("killed")
+    script = Path(__file__).with_name("killed_writer.py")
+    arguments = (address, str(len(ROWS)), str(BLOCK), "6")  # the first one begins the work
+    path = os.pathsep.join([*sys.path, str(script.parent)])
+    done = subprocess.run(
+        [sys.executable, script, *arguments], env=os.environ | {"PYTHONPATH": path}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    again = Interrupted({})
+    with new_store(address, plan(), source_of(ROWS)) as writer:
+        assert writer.done == 4 * BLOCK
+        add_rows(writer, ROWS, again, "rows")
+    assert again.calls == len(ROWS) // BLOCK - 4
+    assert_complete(address)

@@ -21,8 +21,9 @@ from bertsmith.errors import (
 )
 from bertsmith.labeled.texts import TextRow
 from bertsmith.sentences.search.filters import Condition, parse_where
-from bertsmith.sentences.search.index import Index, add_rows, new_store
+from bertsmith.sentences.search.index import Index, add_rows, new_store, open_store
 from bertsmith.sentences.search.postgres import graph as graphs
+from bertsmith.sentences.search.postgres import rows as reading
 from bertsmith.sentences.search.postgres import store as stores
 from bertsmith.sentences.search.postgres.address import Address
 from bertsmith.sentences.search.postgres.store import DatabaseStore
@@ -61,6 +62,31 @@ def test_the_same_hits_as_a_folder(
         assert list(store.texts()) == list(folder.texts())
         both = [Index(one, ENCODER, "x").search(asked, 5, hybrid=True) for one in (folder, store)]
         assert both[0] == both[1]
+
+
+def test_rows_that_a_rounded_query_cannot_order(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All as near to the query, so that rounding it to float16 would choose others."""
+    monkeypatch.setattr(reading, "WIDER", 1)
+    rows: list[TextRow] = [(f"w{number}", {}) for number in range(1_000)]
+    random = np.random.default_rng(3)
+    query = random.standard_normal(ENCODER.dimension)
+    query /= np.linalg.norm(query)
+    others = random.standard_normal((len(rows), len(query)))
+    others -= np.outer(others @ query, query)
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+
+    class Near(ToyEncoder):
+        def texts(self, texts):  # type: ignore[no-untyped-def]
+            return (0.6 * query + 0.8 * others[: len(texts)]).astype(np.float32)
+
+    for place in (address, tmp_path / "index"):
+        with new_store(place, plan("float16"), source_of(rows)) as writer:
+            add_rows(writer, rows, Near(), "rows")
+    asked = query[None].astype(np.float32)
+    with open_store(address) as store, open_store(tmp_path / "index") as folder:
+        assert store.search(asked, 10) == folder.search(asked, 10)
 
 
 WHERE: list[tuple[str, ...]] = [
