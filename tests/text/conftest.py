@@ -1,7 +1,7 @@
 """Small tokenizers of every kind as fixtures."""
 
 import pytest
-from small_tokenizers import albert_files, bert_files, roberta_files
+from small_tokenizers import albert_files, bert_files, gpt2_files, gpt_files, roberta_files
 
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -14,6 +14,8 @@ def files() -> dict[str, dict[str, bytes]]:
         "cased": bert_files(cased=True),
         "roberta": roberta_files(),
         "albert": albert_files(),
+        "gpt2": gpt2_files(),
+        "gpt": gpt_files(),
     }
 
 
@@ -23,7 +25,7 @@ def tokenizers(files: dict[str, dict[str, bytes]]) -> dict[str, Tokenizer]:
     return {name: Tokenizer.from_files(contents) for name, contents in files.items()}
 
 
-@pytest.fixture(params=["uncased", "cased", "roberta", "albert"])
+@pytest.fixture(params=["uncased", "cased", "roberta", "albert", "gpt2", "gpt"])
 def tokenizer(request: pytest.FixtureRequest, tokenizers: dict[str, Tokenizer]) -> Tokenizer:
     """Each kind in turn."""
     return tokenizers[request.param]

@@ -5,7 +5,7 @@ import json
 import random
 
 from tokenizers import Tokenizer as RustTokenizer
-from tokenizers import models, pre_tokenizers, trainers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = "he likes play ##ing ##s the cat sat on a mat un ##believ ##able caf ##e".split()  # noqa: SIM905
@@ -58,6 +58,28 @@ def roberta_files() -> dict[str, bytes]:
         special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
+    )
+    rust.train_from_iterator(corpus(), trainer)
+    model = json.loads(rust.to_str())["model"]
+    merges = "#version: 0.2\n" + "".join(" ".join(pair) + "\n" for pair in model["merges"])
+    return {"vocab.json": json.dumps(model["vocab"]).encode(), "merges.txt": merges.encode()}
+
+
+def gpt2_files() -> dict[str, bytes]:
+    """RoBERTa's, with the one special token that GPT-2 has."""
+    files = roberta_files()
+    vocab = json.loads(files["vocab.json"])
+    kept = [token for token in vocab if token not in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    numbered = {token: number for number, token in enumerate([*kept, "<|endoftext|>"])}
+    return {**files, "vocab.json": json.dumps(numbered).encode()}
+
+
+def gpt_files() -> dict[str, bytes]:
+    rust = RustTokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    rust.normalizer = normalizers.BertNormalizer(lowercase=True)
+    rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False
     )
     rust.train_from_iterator(corpus(), trainer)
     model = json.loads(rust.to_str())["model"]

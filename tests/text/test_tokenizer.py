@@ -41,10 +41,9 @@ def test_control_tokens_in_a_text_stay_text(tokenizer: Tokenizer) -> None:
 
 
 def test_control_tokens_in_a_text_count_when_asked_for(tokenizer: Tokenizer) -> None:
-    mask = tokenizer.special.mask
-    name = tokenizer.id_to_token(mask)
+    name = sorted(tokenizer.control_tokens)[0]
     allowed = tokenizer.encode(f"a {name} b", allow_special=True)
-    assert mask in allowed.ids
+    assert tokenizer.token_to_id(name) in allowed.ids
 
 
 def test_extra_tokens_get_the_next_ids_and_match_in_texts(tokenizer: Tokenizer) -> None:
@@ -118,8 +117,9 @@ def test_fast_ids_are_those_of_encode(tokenizer: Tokenizer) -> None:
             assert ids.dtype == np.int32
             assert cut == encoding.total_cut
     assert tokenizer.fast_ids([], 8) == ([], [])
-    with pytest.raises(TextError, match="special tokens"):
-        tokenizer.fast_ids(["a"], 1)
+    if tokenizer.special_count:
+        with pytest.raises(TextError, match="special tokens"):
+            tokenizer.fast_ids(["a"], 1)
 
 
 def test_several_fields_are_separated_like_a_pair(tokenizers) -> None:

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 from small_tokenizers import SENTENCES, albert_files, bert_files
-from transformers import AlbertTokenizer, AutoTokenizer, BertTokenizer, RobertaTokenizer
+from transformers import (
+    AlbertTokenizer,
+    AutoTokenizer,
+    BertTokenizer,
+    GPT2Tokenizer,
+    OpenAIGPTTokenizer,
+    RobertaTokenizer,
+)
 
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -15,6 +22,8 @@ CLASSES = {
     "cased": BertTokenizer,
     "roberta": RobertaTokenizer,
     "albert": AlbertTokenizer,
+    "gpt2": GPT2Tokenizer,
+    "gpt": OpenAIGPTTokenizer,
 }
 
 

@@ -17,6 +17,8 @@ from bertsmith.folders.unpickle import open_pickled
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bertsmith.models.build import Model
+
 TOLERANCE = 1e-6  # of the largest absolute value of a layer
 TEXTS = (
     "The bank raised its rates, and the river rose over its bank.",
@@ -39,6 +41,7 @@ class ConvertReport:
     parameters: int
     unknown_keys: tuple[str, ...]
     differences: tuple[float, ...] | None = None  # largest absolute difference of each layer
+    decoder: bool = False  # whether the last of them is the decoder
     scales: tuple[float, ...] | None = None  # largest absolute value of each layer
 
     @property
@@ -93,6 +96,7 @@ def convert(
         parameters=sum(parameter.numel() for parameter in loaded.model.parameters()),
         unknown_keys=folder.unknown_keys,
         differences=differences,
+        decoder=loaded.model.decoder is not None,
         scales=scales,
     )
 
@@ -112,11 +116,16 @@ def compare(
     if len(samples) != len(again) or not all(map(torch.equal, samples, again)):
         raise ConfigError(f"the tokenizer of {after.folder.path} gives other ids than the source's")
     inputs = Inputs(torch.cat(samples), Layout.of([len(sample) for sample in samples]))
+
+    def layers_of(model: Model) -> list[Tensor]:
+        encoded = model(inputs, want=Want(layers=True))
+        layers = list(encoded.layers or ())
+        if model.decoder is not None:  # the texts as their own targets
+            layers.append(model.decode(inputs, encoded.hidden, inputs.layout))
+        return layers
+
     with torch.inference_mode():
-        layers = [
-            side.model.encoder(inputs, want=Want(layers=True)).layers for side in (before, after)
-        ]
-    pairs = list(zip(*layers, strict=True))
+        pairs = list(zip(layers_of(before.model), layers_of(after.model), strict=True))
     differences = tuple(float((old - new).abs().max()) for old, new in pairs)
     return differences, tuple(float(old.abs().max()) for old, _ in pairs)
 

@@ -17,6 +17,8 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "cls": ("[CLS]", "<s>"),
     "sep": ("[SEP]", "</s>"),
     "mask": ("[MASK]", "<mask>"),
+    "bos": ("<|endoftext|>",),  # GPT-2, whose folders name neither
+    "eos": ("<|endoftext|>",),
 }
 
 

@@ -16,10 +16,12 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.text.sentencepiece import CONTROL, albert_state, parse_sentencepiece
 from bertsmith.text.special_tokens import find_roles
 from bertsmith.text.tokenizer_json import (
+    WORD_END,
     added_token,
     byte_bpe_state,
     finish_state,
     vocabulary,
+    word_bpe_state,
     wordpiece_state,
 )
 from bertsmith.text.tokenizer_limits import check_ids, check_limits
@@ -65,7 +67,7 @@ def read_source(files: Mapping[str, bytes]) -> TokenizerSource:
     elif "vocab.txt" in files:
         state = _wordpiece_state(files, config)
     elif "vocab.json" in files and "merges.txt" in files:
-        state = _byte_bpe_state(files, config)
+        state = _bpe_state(files, config)
     elif "spiece.model" in files:
         state = _albert_state(files["spiece.model"], config)
     else:
@@ -209,7 +211,8 @@ def _wordpiece_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> d
     return state
 
 
-def _byte_bpe_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> dict[str, Any]:
+def _bpe_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Byte-level BPE (RoBERTa, GPT-2, BART), or that of words (GPT)."""
     vocab = _table(files, "vocab.json")
     if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in vocab.values()):
         raise FolderError("vocab.json must map tokens to whole numbers")
@@ -222,6 +225,13 @@ def _byte_bpe_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> di
         if len(pair) != 2:
             raise FolderError(f"merges.txt, line {number}: expected two parts, found {len(pair)}")
         merges.append(pair)
+    # Byte-level BPE splits letters from punctuation, so it cannot have "e</w>" as one token.
+    if any(len(token) == 1 + len(WORD_END) and token.endswith(WORD_END) for token in vocab):
+        if "<unk>" not in vocab:
+            raise FolderError(
+                "vocab.json has no <unk> token, so unknown words could not be encoded"
+            )
+        return word_bpe_state(vocab, merges)
     return byte_bpe_state(
         vocab, merges, prefix_space=bool(_flag(config, "add_prefix_space", False))
     )
@@ -278,7 +288,17 @@ def _table(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
 
 # Keys of settings files that point at code or at local paths.
 DROPPED = ("auto_map", "name_or_path", "tokenizer_file", "vocab_file", "special_tokens_map_file")
-CLASSES = {"WordPiece": "BertTokenizer", "BPE": "RobertaTokenizer", "Unigram": "AlbertTokenizer"}
+CLASSES = {"WordPiece": "BertTokenizer", "Unigram": "AlbertTokenizer"}
+
+
+def _class_of(source: TokenizerSource) -> str | None:
+    """The class of transformers for a tokenizer whose files name none."""
+    model = source.state["model"]
+    if model["type"] != "BPE":
+        return CLASSES.get(model["type"])
+    if model.get("end_of_word_suffix"):
+        return "OpenAIGPTTokenizer"
+    return "RobertaTokenizer" if "cls" in source.roles else "GPT2Tokenizer"
 
 
 def tokenizer_files(source: TokenizerSource) -> dict[str, bytes]:
@@ -309,7 +329,7 @@ def save_files(files: Mapping[str, bytes], path: Path) -> None:
 def _settings(source: TokenizerSource, names: dict[str, str]) -> dict[str, Any]:
     """tokenizer_config.json: the original keys, with the values that the tokenizer really uses."""
     settings = {key: value for key, value in source.config.items() if key not in DROPPED}
-    settings.setdefault("tokenizer_class", CLASSES.get(source.state["model"]["type"]))
+    settings.setdefault("tokenizer_class", _class_of(source))
     settings.pop("added_tokens_decoder", None)
     normalizer = source.state.get("normalizer") or {}
     if normalizer.get("type") == "BertNormalizer":

@@ -8,6 +8,8 @@ from typing import Any
 from bertsmith.errors import FolderError
 from bertsmith.text.special_tokens import template_state
 
+WORD_END = "</w>"  # of the last piece of a word in GPT's vocabulary
+
 
 def added_token(
     content: str, number: int, *, special: bool, lstrip: bool = False
@@ -87,6 +89,18 @@ def byte_bpe_state(
             "merges": merges,
         },
     }
+
+
+def word_bpe_state(vocab: dict[str, int], merges: list[list[str]]) -> dict[str, Any]:
+    """The tokenizer.json tree of a GPT tokenizer: BPE in lower-cased words that end in `</w>`."""
+    state = wordpiece_state(vocab, lowercase=True)
+    state["decoder"] = {"type": "BPEDecoder", "suffix": WORD_END}
+    state["model"] = {
+        **byte_bpe_state(vocab, merges)["model"],
+        "unk_token": "<unk>",
+        "end_of_word_suffix": WORD_END,
+    }
+    return state
 
 
 def finish_state(state: dict[str, Any], roles: Mapping[str, str]) -> None:

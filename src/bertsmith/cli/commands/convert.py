@@ -71,9 +71,10 @@ def _lines(report: ConvertReport) -> list[str]:
     if report.unknown_keys:
         lines.append(f"keys not carried over\t{', '.join(report.unknown_keys)}")
     if report.differences is not None and report.scales is not None:
-        pairs = zip(report.differences, report.scales, strict=True)
-        for number, (difference, scale) in enumerate(pairs):
-            name = f"layer {number}" if number else "embeddings"
+        names = ["embeddings", *(f"layer {number}" for number in range(1, len(report.scales)))]
+        if report.decoder:
+            names[-1] = "decoder"
+        for name, difference, scale in zip(names, report.differences, report.scales, strict=True):
             lines.append(f"{name}\tmax difference {difference:.3g}\tof {scale:.3g}")
         lines.append(f"check\t{'equal' if report.equal else 'DIFFERENT'}")
     return lines

@@ -32,7 +32,8 @@ def head_gaps(model: TaskModel, lengths: LengthSettings) -> list[str]:
         return ["dense layers before the output"]
     head, activation = model.own.settings, _activation(model.model)
     gaps = []
-    if vector.pooling not in ("first", "published"):
+    first = find(model.model.variant).heads[SEQUENCE].reads in ("first", "pooled")
+    if vector.pooling not in ("first", "published") or not first:
         gaps.append(f"{vector.pooling} pooling")
     if vector.needs_layers:
         gaps.append(f"layers = {vector.layers}")

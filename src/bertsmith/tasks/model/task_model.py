@@ -98,6 +98,7 @@ class TaskModel(nn.Module):
             if self.published not in model.heads:
                 raise ConfigError(f"build the model with a {self.published} head for {task.name}")
             _check_outputs(model.heads[self.published], task)
+            self._leave_decoder()
             self._add_auxiliary(head, model.spec.hidden, random)
             return
         if vector.is_published and task.reads == "text":
@@ -110,6 +111,7 @@ class TaskModel(nn.Module):
                 f"{task.name} reads single rows: head.meta, head.wide and vector.layers are for "
                 "tasks on whole texts; leave them out"
             )
+        self._leave_decoder()
         width = model.spec.hidden
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
@@ -124,18 +126,32 @@ class TaskModel(nn.Module):
         draw_weights(self.own, random)
         self._add_auxiliary(head, width, random)
 
+    def _leave_decoder(self) -> None:
+        """A decoder that no head reads is not trained; it stays in the folder as it was."""
+        if self.published is not None and self.model.reads(self.published) == "decoded":
+            return
+        for name, parameter in self.model.named_parameters():
+            if name.startswith("decoder."):
+                parameter.requires_grad_(False)
+
     def freeze(self) -> None:
-        """Freeze the encoder except for its pooler, which many folders lack: it is trained anew."""
+        """Freeze encoder and decoder.
+
+        The pooler, which many folders lack, is trained anew.
+        """
         self.frozen = True
-        for name, parameter in self.model.encoder.named_parameters():
-            parameter.requires_grad_(name.startswith("pooler."))
+        for name, parameter in self.model.named_parameters():
+            if not name.startswith("heads."):
+                parameter.requires_grad_(name.startswith("encoder.pooler."))
         self.train(self.training)
 
     def train(self, mode: bool = True) -> Self:
-        """A frozen encoder stays in evaluation mode."""
+        """A frozen model stays in evaluation mode, its head does not."""
         super().train(mode)
         if self.frozen:
             self.model.encoder.eval()
+            if self.model.decoder is not None:
+                self.model.decoder.eval()
         return self
 
     def _add_auxiliary(
@@ -177,16 +193,16 @@ class TaskModel(nn.Module):
 
     def passages(self, batch: TaskBatch) -> Tensor:
         """What the head, or the pooler before it, reads of each passage: (B, W)."""
-        if self._reads_firsts:
-            return self._encode(batch, rows=_firsts(batch))[-1]
+        if self._reads_one_row:
+            return self._one_row(batch)
         return self._vectors(self._encode(batch, rows=None), batch.layout.lengths)
 
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """`forward` from given layers (T, D): the last, or all that are read."""
         if self.task.reads == "rows":
             return self._of_rows(layers[-1].index_select(0, _read_rows(batch)), batch)
-        if self._reads_firsts:
-            return self._of_firsts(layers[-1].index_select(0, _firsts(batch)), batch)[0]
+        if self._reads_one_row:
+            return self._of_one_row(self._one_row(batch, layers[-1]), batch)[0]
         return self._headed(self._vectors(layers, batch.layout.lengths), batch)[0]
 
     @property
@@ -195,8 +211,8 @@ class TaskModel(nn.Module):
         return self.vector is None or not self.settings.needs_layers
 
     @property
-    def _reads_firsts(self) -> bool:
-        """Whether a text is its first row of the last layer."""
+    def _reads_one_row(self) -> bool:
+        """Whether a text is one row: the one its published head reads, or the first."""
         settings = self.settings
         own = settings.pooling == "first" and settings.layers == "last"
         return self.published is not None or own
@@ -204,12 +220,21 @@ class TaskModel(nn.Module):
     def _on_texts(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Logits (E, C) and the vectors (E, W) that they were made of."""
         vectors = self.passages(batch) if batch.vectors is None else batch.vectors
-        if self._reads_firsts:
-            return self._of_firsts(vectors, batch)
+        if self._reads_one_row:
+            return self._of_one_row(vectors, batch)
         return self._headed(vectors, batch)
 
-    def _of_firsts(self, hidden: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
-        """First rows of passages (B, D) -> logits (E, C) and vectors (E, D)."""
+    def _one_row(self, batch: TaskBatch, hidden: Tensor | None = None) -> Tensor:
+        """The one row that is read of each passage; `hidden` (T, D), if it is known: -> (B, D)."""
+        if self.published is not None:
+            return self.model.text_rows(self.published, batch.inputs, hidden)
+        firsts = torch.tensor(batch.layout.starts, device=batch.ids.device)
+        if hidden is not None:
+            return hidden.index_select(0, firsts)
+        return self._encode(batch, rows=firsts)[-1]
+
+    def _of_one_row(self, hidden: Tensor, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+        """One row per passage (B, D) -> logits (E, C) and vectors (E, D)."""
         if self.published is None:
             return self._headed(hidden, batch)
         logits = self._joined(self.model.logits(self.published, hidden), batch)
@@ -270,8 +295,3 @@ def _read_rows(batch: TaskBatch) -> Tensor:
     if batch.at is None:
         raise ConfigError("the task reads rows, and the batch names none")
     return batch.at
-
-
-def _firsts(batch: TaskBatch) -> Tensor:
-    """The first row of each passage: (B,)."""
-    return torch.tensor(batch.layout.starts, device=batch.ids.device)

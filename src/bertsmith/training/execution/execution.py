@@ -17,7 +17,7 @@ from torch import distributed, nn
 from bertsmith.files.safe_folder import Folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.hardware.environment import MOST_THREADS
-from bertsmith.nn.block import Block
+from bertsmith.nn.block import Block, DecoderBlock
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.checkpoint_files import is_whole, read_manifest
 from bertsmith.training.execution.precision import FP32, PrecisionPath, Wanted, choose_precision
@@ -78,7 +78,7 @@ def choose_execution(
     precision = choose_precision(
         settings.precision, where, before=None if out is None else recorded_path(out)
     )
-    ranks = join(settings, device=where, sharded=(Block,))
+    ranks = join(settings, device=where, sharded=(Block, DecoderBlock))
     return Execution(device=where, ranks=ranks, precision=precision, stop=stop or StopRequest())
 
 

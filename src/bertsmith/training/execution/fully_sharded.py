@@ -33,8 +33,10 @@ class FullySharded(DataParallel):
         """Give every rank the first one's weights, then keep this rank's slices of them."""
         super().prepare(model)
         mesh = init_device_mesh(self._device.type, (self.world,))
-        for module in list(model.modules()):
-            if module is not model and isinstance(module, self._sharded):
+        modules = [module for module in model.modules() if isinstance(module, self._sharded)]
+        inner = {id(one) for module in modules for one in module.modules() if one is not module}
+        for module in modules:
+            if module is not model and id(module) not in inner:  # a decoder block calls its parts
                 fully_shard(module, mesh=mesh)
         fully_shard(model, mesh=mesh)
         for part in _parts(model):

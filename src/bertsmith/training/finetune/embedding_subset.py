@@ -56,14 +56,23 @@ def use_embedding_subset(model: Model, texts: Iterable[Ints], also: Sequence[int
         return
     seen = np.zeros(table.num_embeddings, dtype=bool)
     seen[list(also)] = True
+    if model.spec.decoder is not None:
+        seen[model.spec.decoder.start] = True
     for ids in texts:
         seen[ids] = True
     if not seen.all():
-        model.encoder.embeddings.tokens = EmbeddingSubset(table, np.flatnonzero(seen).tolist())
+        _replace(model, EmbeddingSubset(table, np.flatnonzero(seen).tolist()))
 
 
 def restore_embeddings(model: Model) -> None:
     """Undo `use_embedding_subset`, with what was learned."""
     table = model.encoder.embeddings.tokens
     if isinstance(table, EmbeddingSubset):
-        model.encoder.embeddings.tokens = table.put_back()
+        _replace(model, table.put_back())
+
+
+def _replace(model: Model, table: nn.Embedding) -> None:
+    """Another token table, which a decoder shares."""
+    model.encoder.embeddings.tokens = table
+    if model.decoder is not None:
+        model.decoder.embeddings.tokens = table

@@ -27,7 +27,7 @@ from bertsmith.tasks.model.columns import Auxiliary, MetaTables
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.published import as_published
 from bertsmith.tasks.model.task_model import TaskModel, published_head
-from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.model.text_vector import Pooling, VectorSettings
 from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -41,23 +41,34 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
     """How texts become vectors; auto follows a sentence model's own pooling.
 
     Where the family's head reads a pooler and the folder has none, nothing has taught the first
-    token to speak for its text: all of them are read then.
+    token to speak for its text, and in a causal model it sees nothing but itself: all tokens are
+    read then.
     """
     wanted = recipe.vector
+    shape = find(loaded.model.variant).heads.get("sequence")
+    reads_first = shape is None or shape.reads in ("first", "pooled")
+    blind = loaded.model.spec.sees == "before"
+    if blind and (wanted.pooling == "first" or (reads_first and wanted.pooling == "published")):
+        raise ConfigError(
+            f"vector.pooling = {wanted.pooling} reads the first token, which sees nothing but "
+            "itself in a causal model; set vector.pooling to mean, max or attention"
+        )
     if wanted.pooling != "auto":
         return VectorSettings(pooling=wanted.pooling, layers=wanted.layers)
     own = loaded.folder.sentence
     if own is not None and len(own.pooling) == 1:
         pooling = own.pooling[0]
-        if pooling == "mean" or pooling == "first" or pooling == "max":
+        if pooling == "mean" or pooling == "max" or (pooling == "first" and not blind):
             return VectorSettings(pooling=pooling, layers=wanted.layers)
-    shape = find(loaded.model.variant).heads.get("sequence")
+    if blind and reads_first:
+        return VectorSettings(pooling="mean", layers=wanted.layers)
     if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
         return VectorSettings(pooling="mean", layers=wanted.layers)
     if recipe.encoder.pair == "bi-encoder":
         return VectorSettings(pooling="mean", layers=wanted.layers)
     plain = recipe.head.is_plain and wanted.layers == "last"
-    return VectorSettings(pooling="published" if plain else "first", layers=wanted.layers)
+    other: Pooling = "first" if reads_first else "mean"
+    return VectorSettings(pooling="published" if plain else other, layers=wanted.layers)
 
 
 def build_task_model(

@@ -15,24 +15,28 @@ from bertsmith.errors import TensorMismatchError
 from bertsmith.training.optimizers.lamb import Lamb
 from bertsmith.training.optimizers.muon import Muon
 
-_BLOCK = re.compile(r"\bencoder\.blocks\.(\d+)\.")
-_EMBEDDINGS = re.compile(r"\bencoder\.embeddings\.")
+_BLOCK = re.compile(r"\b(encoder|decoder)\.blocks\.(\d+)\.")
+_EMBEDDINGS = re.compile(r"\b(encoder|decoder)\.embeddings\.")
 
 
 def depths(names: Iterable[str]) -> dict[str, int]:
     """How far below the head each parameter stands: 0 for heads, 1 for the top block.
 
-    Blocks that share their weights count as the one that the name gives, the lowest.
+    A decoder stands on its encoder. Blocks that share their weights count as the one that the name
+    gives, the lowest.
     """
     listed = list(names)
-    numbers = [int(match[1]) for name in listed if (match := _BLOCK.search(name))]
-    blocks = max(numbers, default=-1) + 1
+    blocks = {"encoder": 0, "decoder": 0}
+    for name in listed:
+        if match := _BLOCK.search(name):
+            blocks[match[1]] = max(blocks[match[1]], int(match[2]) + 1)
+    above = {"encoder": blocks["decoder"], "decoder": 0}
     depth = {}
     for name in listed:
         if match := _BLOCK.search(name):
-            depth[name] = blocks - int(match[1])
+            depth[name] = above[match[1]] + blocks[match[1]] - int(match[2])
         else:
-            depth[name] = blocks + 1 if _EMBEDDINGS.search(name) else 0
+            depth[name] = sum(blocks.values()) + 1 if _EMBEDDINGS.search(name) else 0
     return depth
 
 
