@@ -34,6 +34,13 @@ from machine import cpu_name
 Matrix = NDArray[np.float32]
 WIDTH = 384
 MODEL = "all-MiniLM-L6-v2"
+DTYPES = ["float32", "float16", "int8", "binary"]
+
+
+class Spectrum:
+    """How drawn vectors are spread: direction number i carries the deviation i ** power."""
+
+    power = -0.75
 
 
 def main() -> int:
@@ -43,15 +50,20 @@ def main() -> int:
     parser.add_argument("data", type=Path, nargs="?", help="folder with the data sets")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--width", type=int, default=WIDTH)
-    parser.add_argument("--dtype", default="float16")
+    parser.add_argument(
+        "--dtype", default="float16", help="of build; of vectors, which has a graph"
+    )
+    parser.add_argument("--only", nargs="+", default=DTYPES, help="of vectors, float32 first")
+    parser.add_argument("--spectrum", type=float, default=Spectrum.power, help="of drawn vectors")
     parser.add_argument("--model", default=MODEL, help="of the question bank and of stream")
     parser.add_argument("--part", default="dev", help="of LCQMC, for the question bank")
     parser.add_argument("--store", default="", help="address of a database without ?table=NAME")
     options = parser.parse_args()
+    Spectrum.power = options.spectrum
     print(f"{cpu_name()}, load {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         if options.what == "vectors":
-            measure_vectors(options.rows, options.width, options.dtype, Path(folder))
+            measure_vectors(options, Path(folder))
         elif options.what == "build":
             measure_build(options.rows, options.width, options.dtype, Path(folder))
         elif options.what == "database":
@@ -69,8 +81,8 @@ def main() -> int:
 
 
 def drawn(rows: int, width: int, seed: int) -> Matrix:
-    """Unit vectors (n, D) whose directions carry the deviation rank ** -0.75, turned at random."""
-    scale = (1 + np.arange(width, dtype=np.float32)) ** -0.75
+    """Unit vectors (n, D) of the spectrum, turned at random."""
+    scale = (1 + np.arange(width, dtype=np.float32)) ** Spectrum.power
     vectors = np.random.default_rng(seed).standard_normal((rows, width), dtype=np.float32) * scale
     vectors = vectors @ directions(width)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -137,7 +149,7 @@ def recall(found: Sequence[Sequence[int]], true: Sequence[Sequence[int]]) -> flo
     return float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found, true, strict=True)]))
 
 
-def measure_vectors(rows: int, width: int, graph_for: str, folder: Path) -> None:
+def measure_vectors(options: argparse.Namespace, folder: Path) -> None:
     """Every type; the graph, which is the same for float32 and float16, is built once."""
     import faiss
     import torch
@@ -146,12 +158,13 @@ def measure_vectors(rows: int, width: int, graph_for: str, folder: Path) -> None
     from bertsmith.sentences.search.folder import recall as graphs
     from bertsmith.sentences.search.folder.store import FolderStore
 
+    rows, width = options.rows, options.width
     queries = drawn(500, width, 0)
     threshold = candidates.EXACT_BELOW
     true: list[list[int]] = []
-    for dtype in ("float32", "float16", "int8", "binary"):
+    for dtype in options.only:
         path = folder / dtype
-        graphs.EXACT_BELOW = threshold if dtype == graph_for else 1 << 60
+        graphs.EXACT_BELOW = threshold if dtype == options.dtype else 1 << 60
         start, cpu = time.perf_counter(), time.process_time()
         build(rows, width, dtype, path)
         spent, cpu = time.perf_counter() - start, time.process_time() - cpu

@@ -152,6 +152,13 @@ def test_text_outputs_hold_the_same_numbers(tmp_path, expected) -> None:
             2,
             "no column is called 'text'; the columns are 1: 'a'",
         ),
+        (
+            "a.csv",
+            b"left,right\na,b\n",
+            ["--text", "left", "--text", "right"],
+            2,
+            "--text left --text right: give one column",
+        ),
         ("a.txt", b"a\n", ["--precision", "fp8"], 2, "fp8"),
     ],
 )

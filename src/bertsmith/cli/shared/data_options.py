@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,6 +12,8 @@ from bertsmith.cli.shared.options import DATA, RARE_DATA, option
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from bertsmith.files.streams import FileSource
     from bertsmith.labeled.spec import DataSpec
     from bertsmith.labeled.texts import Texts
@@ -55,7 +57,7 @@ Encoding = Annotated[
     str | None, option(DATA, "--encoding", "Encoding of the files; utf-8 if unset.")
 ]
 OneText = Annotated[
-    str | None,
+    Names,
     option(DATA, "--text", "Column or key of the texts, by name or number.", metavar="COLUMN"),
 ]
 FirstRows = Annotated[
@@ -181,19 +183,13 @@ class DataOptions:
 
     def spec(self, rows: int | None = None) -> DataSpec:
         """The options that were given, as a data spec; of the first `rows` if that is set."""
-        from bertsmith.config import validated
-        from bertsmith.labeled.spec import DataSpec
-
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values["rows"] = rows
-        values.pop("on_error")
-        given = {name: _value(name, value) for name, value in values.items() if value is not None}
+        given = given_settings(self)
         if self.task is not None:
             from bertsmith.labeled.example import target_setting
             from bertsmith.tasks.kinds import task_kind
 
             given |= target_setting(self.task, task_kind(self.task).target)
-        return validated(DataSpec, given, "the options of the data")
+        return data_spec(given, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +206,30 @@ class TextOptions:
 
     def spec(self, rows: int | None = None) -> DataSpec:
         """The options that were given, as a data spec; of the first `rows` if that is set."""
-        return DataOptions(
-            text=None if self.text is None else [self.text],
-            format=self.format,
-            header=self.header,
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-            quoting=self.quoting,
-        ).spec(rows)
+        if len(self.text or ()) > 1:
+            raise ConfigError(f"--text {' --text '.join(self.text or ())}: give one column")
+        return data_spec(given_settings(self), rows)
+
+
+def given_settings(options: DataclassInstance) -> dict[str, Any]:
+    """The options that were given and say how rows are read, by their name in a data spec."""
+    from bertsmith.labeled.spec import DataSpec
+
+    values = {one.name: getattr(options, one.name) for one in fields(options)}
+    return {
+        name: _value(name, value)
+        for name, value in values.items()
+        if value is not None and name in DataSpec.model_fields
+    }
+
+
+def data_spec(given: Mapping[str, Any], rows: int | None = None) -> DataSpec:
+    """These settings as a data spec; of the first `rows` if that is set."""
+    from bertsmith.config import validated
+    from bertsmith.labeled.spec import DataSpec
+
+    some = {} if rows is None else {"rows": rows}
+    return validated(DataSpec, {**given, **some}, "the options of the data")
 
 
 @contextmanager

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bertsmith.cli.shared.data_options import (
-    Delimiter,
-    Encoding,
-    Form,
-    Header,
-    OnError,
-    Quoting,
     Text,
     TextOptions,
     open_texts,
@@ -81,25 +75,18 @@ class FolderOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManyTextOptions:
+class ManyTextOptions(TextOptions):
     """How a file of texts in one or several columns is read."""
 
     text: Text = None
-    format: Form = None
-    header: Header = None
-    delimiter: Delimiter = None
-    encoding: Encoding = None
-    on_error: OnError = "stop"
-    quoting: Quoting = None
 
     def stream(self, source: str, *, quiet: bool) -> Iterator[str]:
         """The texts of each column in turn, as a stream."""
-        columns: Sequence[str | None] = self.text or [None]
+        columns: list[list[str] | None] = [[column] for column in self.text or ()]
         if source == "-" and len(columns) > 1:
             raise ConfigError("standard input cannot be read twice; save it to a file")
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "text"}
-        for column in columns:
-            with open_texts(source, TextOptions(text=column, **given), quiet=quiet) as texts:
+        for column in columns or [None]:
+            with open_texts(source, replace(self, text=column), quiet=quiet) as texts:
                 yield from texts
 
 

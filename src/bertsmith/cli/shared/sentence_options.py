@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.shared.data_options import (
-    DataOptions,
     Delimiter,
     Encoding,
     Header,
     OnError,
     Quoting,
     Text,
+    data_spec,
+    given_settings,
 )
 from bertsmith.cli.shared.options import DATA, option
 
@@ -66,12 +67,4 @@ class SentenceRowOptions:
 
     def spec(self) -> DataSpec:
         """The options that were given, as a data spec."""
-        return DataOptions(
-            text=self.text,
-            label=self.label,
-            format=self.format,
-            header=self.header,
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-            quoting=self.quoting,
-        ).spec()
+        return data_spec(given_settings(self))

@@ -297,7 +297,7 @@ def tune(
 def _spec(reading: TextOptions, answers: str | None) -> DataSpec:
     """How the file is read; a numbered column of answers stands behind questions in column 1."""
     if answers is not None and answers.isdecimal() and reading.text is None:
-        reading = replace(reading, text="1", header=reading.header or False)
+        reading = replace(reading, text=["1"], header=reading.header or False)
     return reading.spec()
 
 
