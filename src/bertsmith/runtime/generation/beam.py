@@ -92,12 +92,10 @@ class BeamSearch:
         beams, vocabulary = self.rows_per_text, logits.shape[1]
         wanted = max(2, 1 + len(self._plan.ends)) * beams
         each = min(wanted, vocabulary)
+        scores = logits.log_softmax(dim=1)
         if self._processors.active(self._rows):
-            sums = self._processors(logits.log_softmax(dim=1), self._rows)
-            values, tokens = largest(sums, each)
-        else:  # the order within a row is that of its logits
-            values, tokens = largest(logits, each)
-            values = values - logits.logsumexp(dim=1, keepdim=True)
+            scores = self._processors(scores, self._rows)
+        values, tokens = largest(scores, each)
         values = values.view(-1, beams, each) + self._running[:, :, None]
         best = values.view(-1, beams * each).topk(min(wanted, beams * each))
         first = torch.arange(0, len(logits), beams)[:, None]

@@ -11,7 +11,7 @@ from bertsmith.runtime.generation.live_rows import LiveRows, TextJob
 from bertsmith.runtime.generation.options import WritingPlan
 from bertsmith.runtime.generation.processors import Processors
 from bertsmith.runtime.generation.sample import Draws
-from bertsmith.runtime.generation.search import Advance, Written, is_end, refuse, why
+from bertsmith.runtime.generation.search import Advance, Written, is_end, largest, refuse, why
 
 
 class RowSearch:
@@ -41,15 +41,14 @@ class RowSearch:
     def advance(self, logits: Tensor) -> Advance:
         """The next token of every live row: (R, V)."""
         rows = self._rows
-        totals = logits.logsumexp(dim=1)
         changed = self._processors.active(rows)
         scores = self._processors(logits.clone(), rows) if changed else logits
-        best, tokens = scores.max(dim=1)
+        best, tokens = (one[:, 0] for one in largest(scores, 1))
         if not best.isfinite().all():
             refuse(best, self._jobs, rows.jobs.tolist())
         if self._draws is not None:
             tokens = self._draws(scores, rows.written)
-        self._totals = self._totals + logits.gather(1, tokens[:, None])[:, 0] - totals
+        self._totals += logits.log_softmax(dim=1).gather(1, tokens[:, None])[:, 0]
         rows.append(tokens)
         done = is_end(tokens, self._plan.ends) | (rows.written >= rows.limits)
         ended = done.nonzero()[:, 0].tolist()

@@ -13,6 +13,8 @@ from bertsmith.runtime.generation.live_rows import TextJob
 from bertsmith.runtime.generation.options import WritingPlan
 from bertsmith.runtime.generation.search import largest
 
+HEAD = 256  # likeliest tokens among which top-p is looked for first
+
 
 class Draws:
     """One number per row and step, from (seed, source, answer, step): no batch changes a draw."""
@@ -52,13 +54,24 @@ def filtered(scores: Tensor, plan: WritingPlan) -> tuple[Tensor, Tensor]:
     ids = torch.arange(scores.shape[1]).expand(len(scores), -1)
     if 0 < plan.top_k < scores.shape[1]:
         scores, ids = largest(scores, plan.top_k)
-        scores, ids = _without_tail(scores, plan.top_p), ids
         ids, order = ids.sort(dim=1)
-        scores = scores.gather(1, order)
+        scores = _without_tail(scores, plan.top_p).gather(1, order)
     elif plan.top_p < 1.0:
-        ranked, order = scores.sort(dim=1, descending=True)
-        scores = torch.empty_like(scores).scatter_(1, order, _without_tail(ranked, plan.top_p))
+        scores = _nucleus(scores, plan.top_p)
     return ids, scores.double().softmax(dim=1)
+
+
+def _nucleus(scores: Tensor, top_p: float) -> Tensor:
+    """Scores (R, V) without the tail, in their own order."""
+    kept = torch.full_like(scores, float("-inf"))
+    head, order = largest(scores, min(HEAD, scores.shape[1]))
+    shares = (head - scores.logsumexp(dim=1, keepdim=True)).exp().cumsum(dim=1)
+    if not (shares[:, -1] > top_p).all():  # flat rows: everything must be sorted
+        head, order = scores.sort(dim=1, descending=True)
+        return kept.scatter_(1, order, _without_tail(head, top_p))
+    head = head.clone()
+    head[:, 1:].masked_fill_(shares[:, :-1] >= top_p, float("-inf"))
+    return kept.scatter_(1, order, head)
 
 
 def _without_tail(ranked: Tensor, top_p: float) -> Tensor:
