@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from bertsmith.estimator import TextTagger as TextTagger
     from bertsmith.runtime.embedder import Embedder as Embedder
     from bertsmith.runtime.embedder import EncodingAccount as EncodingAccount
+    from bertsmith.runtime.generation.options import Answer as Answer
+    from bertsmith.runtime.generation.options import Generated as Generated
+    from bertsmith.runtime.generation.options import GenerationOptions as GenerationOptions
     from bertsmith.runtime.loading import LoadedModel as LoadedModel
     from bertsmith.runtime.loading import load as load
     from bertsmith.runtime.loading import load_model as load_model
@@ -75,6 +78,7 @@ _MODULES = {
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
+    "bertsmith.runtime.generation.options": ("Answer", "Generated", "GenerationOptions"),
     "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
     "bertsmith.sentences.search.index": ("Index",),
     "bertsmith.sentences.search.store": ("Hit",),
@@ -83,10 +87,13 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "Answer",
     "BertsmithError",
     "Embedder",
     "EncodingAccount",
     "FinetunedModel",
+    "Generated",
+    "GenerationOptions",
     "Hit",
     "Index",
     "IndexOptions",

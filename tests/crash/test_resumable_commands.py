@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from line_server import LineServer
-from tiny_finetuning import rows, tiny_folder
+from tiny_finetuning import rows, tiny_folder, tiny_writer
 from toy_corpus import documents, toy_corpus
 
 from bertsmith.labeled.example import Label
@@ -58,6 +58,7 @@ class Material:
 
     model: Path
     fine_tuned: Path
+    writer: Path
     texts: Path
     table: Path
     labeled: Path
@@ -85,6 +86,7 @@ def material(tmp_path_factory: pytest.TempPathFactory, servers: Servers) -> Mate
     return Material(
         model=model,
         fine_tuned=fine_tuned,
+        writer=Path(tiny_writer(place / "writer")),
         texts=texts,
         table=table,
         labeled=labeled,
@@ -107,6 +109,10 @@ COMMANDS: dict[str, Arguments] = {
     ),
     "predict jsonl": lambda m, out: (
         *("predict", m.fine_tuned, m.labeled, "--out", out / "p.jsonl", "--threads", 1),
+    ),
+    "generate": lambda m, out: (
+        *("generate", m.writer, m.table, "--out", out / "g.jsonl", "--threads", 1),
+        *("--max-new", 4, "--sample", "--n", 2, "--text", "text"),
     ),
     "vocab learn": lambda m, out: (
         *("vocab", "learn", m.texts, "--size", 120, "--out", out / "vocab"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tiny_finetuning import rows, tiny_folder
+from tiny_finetuning import rows, tiny_folder, tiny_writer
 from toy_corpus import documents, toy_corpus
 
 from bertsmith.labeled.example import Label
@@ -44,6 +44,7 @@ class Material:
     model: InputFolder
     fine_tuned: InputFolder
     pretrained: InputFolder
+    writer: InputFolder
     corpus: InputFolder
     vocabulary: InputFolder
     index: InputFolder
@@ -90,6 +91,7 @@ def make_material(place: Path, ask: Ask) -> Material:
         model=InputFolder(model),
         fine_tuned=InputFolder(place / "fine-tuned"),
         pretrained=InputFolder(place / "pretrained"),
+        writer=InputFolder(tiny_writer(place / "writer")),
         corpus=InputFolder(corpus),
         vocabulary=InputFolder(corpus / "tokenizer"),
         index=InputFolder(place / "index"),
@@ -207,6 +209,10 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 2, ["glue", m.model, m.data_sets, "--out", to("g"), "--epochs", "1", *EXACT]
     yield 4, ["fill", m.pretrained, "the [MASK] went"]
     yield 4, ["score", m.pretrained, m.texts]
+    few = ("--max-new", "4", "--threads", "1")
+    yield 3, ["generate", m.writer, "the bird", "--beams", "2", "--n", "2", *few]
+    yield 4, ["generate", m.writer, m.table, "--text", "text", "--out", to("g.jsonl"), *few]
+    yield 2, ["generate", m.writer, "the bird", "--sample", "--top-p", "0.9", "--seed", "1", *few]
     yield 4, ["info", m.model]
     yield 3, ["info", m.fine_tuned]
     yield 4, ["convert", m.model, to("c")]

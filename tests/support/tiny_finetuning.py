@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tiny_models import shrunk
+from tiny_models import randomized, shrunk
 from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 
 from bertsmith.folders.write import save_model
@@ -47,6 +47,15 @@ def tiny_folder(path: Path, heads: int = 2) -> str:
     words = len(SPECIAL) + len(TASK_WORDS)
     spec = shrunk("bert", vocab_size=words, hidden=32, heads=heads, rows=64)
     model = build("bert", spec, generator=torch.Generator().manual_seed(1))
+    save_model(model, word_tokenizer(), path)
+    return str(path)
+
+
+def tiny_writer(path: Path) -> str:
+    """A folder of a causal model that knows the same words, every weight random."""
+    words = len(SPECIAL) + len(TASK_WORDS)
+    spec = shrunk("bert", vocab_size=words, hidden=32, heads=2, rows=64)
+    model = randomized(build("bert", replace(spec, sees="before"), heads=["masked_lm"]))
     save_model(model, word_tokenizer(), path)
     return str(path)
 

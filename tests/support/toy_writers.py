@@ -1,10 +1,9 @@
-"""Writers for tests of searches: a table of random logits, and a model of transformers."""
+"""A writer for tests of searches: a table of random logits."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -78,38 +77,3 @@ class TableWriter:
     def keep(self, state: State, rows: Tensor) -> None:
         """Any rows in any order."""
         keep_rows(state, rows)
-
-
-class PublishedWriter(TableWriter):
-    """A model of transformers, run over the whole text at every step."""
-
-    def __init__(self, model: Any, *, start: int | None = None) -> None:
-        super().__init__(model.config.vocab_size, start=start, causal=start is None)
-        self.model = model
-
-    @torch.no_grad()
-    def _rows(self, sources: Sequence[Ids], written: Sequence[Sequence[int]]) -> Tensor:
-        lengths = {(len(source), len(new)) for source, new in zip(sources, written, strict=True)}
-        if len(lengths) > 1:  # one after another: padding would be another thing to get right
-            pairs = zip(sources, written, strict=True)
-            return torch.cat([self._rows([source], [new]) for source, new in pairs])
-        ids = torch.from_numpy(np.stack(sources))
-        new = torch.tensor(np.array(written, dtype=np.int64).reshape(len(sources), -1))
-        if self.start is None:
-            logits = self.model(torch.cat([ids, new], dim=1)).logits
-        else:
-            first = torch.full((len(new), 1), self.start)
-            logits = self.model(ids, decoder_input_ids=torch.cat([first, new], dim=1)).logits
-        rows: Tensor = logits[:, -1]
-        return rows
-
-    def begin(self, sources: Sequence[Ids]) -> State:
-        """One row per source."""
-        return first_state(sources, self._rows(sources, [()] * len(sources)))
-
-    def step(self, state: State, tokens: Tensor) -> Tensor:
-        """The whole texts again."""
-        add_tokens(state, tokens)
-        sources = [state.sources[text] for text in state.texts.tolist()]
-        state.logits = self._rows(sources, state.written.tolist())
-        return state.logits

@@ -84,6 +84,10 @@ COMMANDS = {
     "glue": Entry(
         "bertsmith.cli.commands.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
     ),
+    "generate": Entry(
+        "bertsmith.cli.commands.generation.generate:generate",
+        "Write text: continue a prompt, or answer a source.",
+    ),
     "fill": Entry("bertsmith.cli.commands.fill:fill", "Fill the [MASK] tokens of a text."),
     "score": Entry(
         "bertsmith.cli.commands.score:score", "Score texts by pseudo-log-likelihood; BLiMP."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Self
@@ -23,7 +23,10 @@ from bertsmith.runtime.selection import PRECISIONS, Notice, Precision, weights_d
 from bertsmith.runtime.text_vectors import TableVectors
 
 if TYPE_CHECKING:
+    from bertsmith.folders.generation import By
     from bertsmith.models.build import Model
+    from bertsmith.runtime.generation.generator import TextGenerator
+    from bertsmith.runtime.generation.options import Generated, GenerationOptions
     from bertsmith.runtime.mask_filling import Filled, MaskedModel
     from bertsmith.runtime.predictor import ModelPredictor, Row
     from bertsmith.runtime.scoring import Hide, TextScore
@@ -34,10 +37,12 @@ log = logging.getLogger(__name__)
 
 
 class LoadedModel(Embedder):
-    """One model in memory: vectors, predictions, mask filling and scores, from any thread.
+    """One model in memory: vectors, predictions, mask filling, scores and text, from any thread.
 
-    `predict` needs a fine-tuned folder, `fill` and `score` one with a masked-LM head; others raise
-    FolderError. `close`, or a `with` block, ends the worker threads at once.
+    `predict` needs a fine-tuned folder, `fill` and `score` one with a masked-LM head, `generate`
+    and `stream` one that writes; others raise FolderError.
+
+    `close`, or a `with` block, ends the worker threads at once.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class LoadedModel(Embedder):
         self._lock = threading.Lock()
         self._predictor: ModelPredictor | None = None
         self._masked: MaskedModel | None = None
+        self._generators: dict[By | None, TextGenerator] = {}
 
     @property
     def host(self) -> Host:
@@ -91,6 +97,18 @@ class LoadedModel(Embedder):
             self._masked = self._masked or MaskedModel.of(*self._hosted())
             return self._masked
 
+    def generator(self, by: By | None = None) -> TextGenerator:
+        """The generator of a folder that writes, made at its first use.
+
+        `by` is for models of other software that were trained to write, mask or shift.
+        """
+        from bertsmith.runtime.generation.load_generator import generator_of
+
+        with self._lock:
+            if by not in self._generators:
+                self._generators[by] = generator_of(*self._hosted(), by)
+            return self._generators[by]
+
     def predict(self, rows: Iterable[Row]) -> list[Prediction]:
         """A prediction for each text, or tuple of fields, by a fine-tuned model."""
         return self.predictor.predict(rows)
@@ -104,6 +122,22 @@ class LoadedModel(Embedder):
         from bertsmith.runtime.scoring import score_texts
 
         return list(score_texts(self.masked, texts, hide=hide))
+
+    def generate(
+        self, texts: Iterable[str], options: GenerationOptions | None = None
+    ) -> list[Generated]:
+        """What the model writes for each text, with scores and why it stopped."""
+        from bertsmith.runtime.generation.options import GREEDY
+
+        chosen = options or GREEDY
+        return self.generator(chosen.by).generate(texts, chosen)
+
+    def stream(self, text: str, options: GenerationOptions | None = None) -> Iterator[str]:
+        """What the model writes for one text, in pieces that no longer change; not with beams."""
+        from bertsmith.runtime.generation.options import GREEDY
+
+        chosen = options or GREEDY
+        return self.generator(chosen.by).stream(text, chosen)
 
     def close(self) -> None:
         """End the worker threads."""
@@ -127,7 +161,8 @@ def load(
 ) -> LoadedModel:
     """A model by path or name ("all-MiniLM-L6-v2"), ready for `encode`.
 
-    A fine-tuned one is also ready for `predict`, one with a masked-LM head for `fill` and `score`.
+    A fine-tuned one is also ready for `predict`, one with a masked-LM head for `fill` and `score`,
+    one that writes for `generate`.
     The weights are in memory once.
 
     `precision` "auto" is fp32, or bf16 with float32 sums where a probe has proven it here; "fp32"

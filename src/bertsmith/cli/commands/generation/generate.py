@@ -1,0 +1,371 @@
+"""`bertsmith generate`: text written by a model for a text or the rows of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertsmith.cli.shared.console import (
+    note,
+    write_json,
+    write_json_lines,
+    write_lines,
+    write_piece,
+)
+from bertsmith.cli.shared.data_options import FirstRows, TextOptions, is_data_file
+from bertsmith.cli.shared.options import (
+    BEAMS,
+    MODEL,
+    OUTPUT,
+    SAMPLING,
+    WRITING,
+    Device,
+    Json,
+    Quiet,
+    Threads,
+    option,
+    spread,
+)
+from bertsmith.errors import ConfigError, InputFileError
+
+if TYPE_CHECKING:
+    from bertsmith.labeled.spec import DataSpec
+    from bertsmith.runtime.generation.generator import TextGenerator
+    from bertsmith.runtime.generation.options import Answer, Generated, GenerationOptions
+    from bertsmith.runtime.row_files import RowSource
+
+What = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DIR FILE|TEXT",
+        help="Model folder that writes, then a file, a text, or - for stdin.",
+    ),
+]
+ByOption = Annotated[
+    Literal["mask", "shift"] | None,
+    option(
+        MODEL,
+        "--by",
+        "How a masked LM of other software was trained to write: mask (UniLM) or shift (SimBERT). "
+        "Own folders say so.",
+    ),
+]
+MaxNew = Annotated[
+    int | None,
+    option(WRITING, "--max-new", "Most new tokens; the folder's own number, or 64, if unset."),
+]
+MinNew = Annotated[int | None, option(WRITING, "--min-new", "Fewest new tokens.")]
+NoRepeat = Annotated[
+    int | None,
+    option(WRITING, "--no-repeat", "No N tokens in a row occur twice.", metavar="N"),
+]
+Penalty = Annotated[
+    float | None,
+    option(WRITING, "--repetition-penalty", "Above 1: tokens that were written get less likely."),
+]
+Forbid = Annotated[
+    list[str] | None,
+    option(WRITING, "--forbid", "Word that must not be written; repeatable.", metavar="WORD"),
+]
+First = Annotated[
+    str | None, option(WRITING, "--first", "Token that every answer begins with.", metavar="TOKEN")
+]
+Last = Annotated[
+    str | None,
+    option(WRITING, "--last", "Token at the last place, if --max-new is reached.", metavar="TOKEN"),
+]
+Beams = Annotated[int | None, option(BEAMS, "--beams", "Candidates per text; 1: greedy.")]
+LengthPenalty = Annotated[
+    float | None,
+    option(
+        BEAMS, "--length-penalty", "Above 0 favors long answers, below 0 short ones; 1 if unset."
+    ),
+]
+StopRule = Annotated[
+    Literal["early", "likely", "never"] | None,
+    option(
+        BEAMS,
+        "--stop",
+        "early: with as many answers as beams; likely: when the best candidate is no better than "
+        "the worst answer; never: when it cannot become better at any length.",
+    ),
+]
+Sample = Annotated[
+    bool | None, option(SAMPLING, "--sample/--no-sample", "Draw tokens by their probability.")
+]
+Temperature = Annotated[
+    float | None,
+    option(SAMPLING, "--temperature", "Below 1: likely tokens become likelier; 1 if unset."),
+]
+TopK = Annotated[
+    int | None, option(SAMPLING, "--top-k", "Among the K likeliest; 50 if unset, 0: all.")
+]
+TopP = Annotated[
+    float | None,
+    option(SAMPLING, "--top-p", "Among the likeliest tokens with this probability in all."),
+]
+SeedOption = Annotated[
+    int | None,
+    option(SAMPLING, "--seed", "Another seed draws another text; 0 if unset. No batch changes it."),
+]
+Answers = Annotated[
+    int | None, option(OUTPUT, "--n", "Answers per text, best first; needs --beams or --sample.")
+]
+Scores = Annotated[
+    bool, option(OUTPUT, "--scores", "Also the score of each answer: log-probability per token.")
+]
+Stream = Annotated[
+    bool, option(OUTPUT, "--stream", "Print the text as it is written, word by word.")
+]
+Out = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "--out",
+        "Rows of a file with their answers as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        metavar="FILE",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingOptions:
+    """How text is written; what is unset is as the folder says."""
+
+    by: ByOption = None
+    max_new: MaxNew = None
+    min_new: MinNew = None
+    no_repeat: NoRepeat = None
+    repetition_penalty: Penalty = None
+    forbid: Forbid = None
+    first: First = None
+    last: Last = None
+    beams: Beams = None
+    length_penalty: LengthPenalty = None
+    stop: StopRule = None
+    sample: Sample = None
+    temperature: Temperature = None
+    top_k: TopK = None
+    top_p: TopP = None
+    seed: SeedOption = None
+    n: Answers = None
+
+    def options(self) -> GenerationOptions:
+        """The same for the library."""
+        from bertsmith.config import validated
+        from bertsmith.runtime.generation.options import GenerationOptions
+
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values["answers"] = values.pop("n")
+        given = {name: value for name, value in values.items() if value is not None}
+        return validated(GenerationOptions, given, "the options of the command")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateOutput:
+    """Where the answers go, and in which form."""
+
+    out: Out = None
+    scores: Scores = False
+    stream: Stream = False
+    as_json: Json = False
+    quiet: Quiet = False
+
+
+@spread
+def generate(
+    what: What,
+    writing: WritingOptions,
+    reading: TextOptions,
+    output: GenerateOutput,
+    rows: FirstRows = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+) -> None:
+    """Write text with a model: continue a prompt (GPT, GPT-2), or answer a source (BART, UniLM).
+
+    Without --beams and --sample, every token is the likeliest one. A file may have any size; all
+    of its columns are kept, rows stay in order, and the same command resumes after an
+    interruption. Every answer says why it stopped: the model ended it (end), --max-new was reached
+    (length), or the model has no positions for more (positions).
+
+    Examples:
+
+        bertsmith generate my-gpt "The film was" --sample --top-p 0.9 --n 3
+
+        bertsmith generate my-bart "a long source text" --beams 4 --no-repeat 3
+
+        bertsmith generate my-gpt "The film was" --stream
+
+        bertsmith generate my-model articles.tsv --out summaries.jsonl --beams 4
+
+        cat prompts.txt | bertsmith generate my-gpt -
+    """
+    from bertsmith.labeled.texts import spooled_input
+
+    folder, given = _folder_and_input(what)
+    options = writing.options()
+    from_file = given == "-" or is_data_file(given)
+    _check_output(given, output, from_file=from_file)
+    with _generator(folder, options, device=device, threads=threads) as generator:
+        generator.plan(options)  # options that cannot be are refused before anything is read
+        if given == "-":
+            lines = reading.spec(rows)
+            with spooled_input() as spooled:
+                spec = lines if lines.format else lines.model_copy(update={"format": "lines"})
+                _file(generator, folder, spooled, spec, reading.on_error, options, output)
+        elif from_file:
+            path, spec = Path(given), reading.spec(rows)
+            _file(generator, folder, path, spec, reading.on_error, options, output)
+        elif output.stream:
+            _stream(generator, given, options)
+        else:
+            _one(generator, given, options, output)
+
+
+def _folder_and_input(what: list[str]) -> tuple[str, str]:
+    if len(what) != 2:
+        raise ConfigError(
+            "give a model folder that writes, and a file or a text in quotes: "
+            'bertsmith generate my-gpt "The film was"'
+        )
+    return what[0], what[1]
+
+
+def _check_output(given: str, output: GenerateOutput, *, from_file: bool) -> None:
+    if output.stream and (from_file or output.as_json or output.scores):
+        other = "a file" if from_file else "--json" if output.as_json else "--scores"
+        raise ConfigError(f"--stream prints one text as it is written, without {other}; choose one")
+    if output.out is not None and not from_file:
+        raise InputFileError(f"{given} is read as a text; --out is for files")
+
+
+@contextmanager
+def _generator(
+    folder: str, options: GenerationOptions, *, device: str, threads: int | None
+) -> Iterator[TextGenerator]:
+    import torch
+
+    from bertsmith.hardware.environment import thread_count
+    from bertsmith.runtime.loading import load
+
+    torch.set_num_threads(threads or thread_count())
+    with load(folder, device=device, precision="fp32", threads=threads) as model:
+        yield model.generator(options.by)
+
+
+def _stream(generator: TextGenerator, text: str, options: GenerationOptions) -> None:
+    for piece in generator.stream(text, options):
+        write_piece(piece)
+    write_piece("\n")
+
+
+def _one(
+    generator: TextGenerator, text: str, options: GenerationOptions, output: GenerateOutput
+) -> None:
+    if not text.strip():
+        raise ConfigError("the text is empty; give one in quotes")
+    (generated,) = generator.generate([text], options)
+    if output.as_json:
+        write_json({"text": text, "answers": [one.to_json() for one in generated.answers]})
+        return
+    write_lines(_answer_lines(generated, scores=output.scores))
+    for answer in generated.answers[:1]:
+        if answer.stopped != "end":
+            note(_why(answer), quiet=output.quiet)
+
+
+def _answer_lines(generated: Generated, *, scores: bool) -> list[str]:
+    several = len(generated.answers) > 1
+    lines = []
+    for number, answer in enumerate(generated.answers, start=1):
+        cells = [str(number)] if several else []
+        cells += [f"{answer.score:.4f}"] if scores else []
+        lines.append("\t".join([*cells, answer.text]))
+    return lines
+
+
+def _why(answer: Answer) -> str:
+    if answer.stopped == "length":
+        return f"stopped after {len(answer.ids)} tokens (--max-new); the text may not be complete"
+    return f"stopped after {len(answer.ids)} tokens: the model has no positions for more"
+
+
+def _file(
+    generator: TextGenerator,
+    folder: str,
+    path: Path,
+    given: DataSpec,
+    on_error: Literal["stop", "skip"],
+    options: GenerationOptions,
+    output: GenerateOutput,
+) -> None:
+    from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.labeled.texts import text_spec
+    from bertsmith.runtime.generation.generate_files import OWN, generated_lines
+    from bertsmith.runtime.row_files import check_rows, kind_of
+
+    kind = "jsonl" if output.out is None else kind_of(output.out)
+    spec = text_spec(path, given).model_copy(update={"empty": None})  # empty texts get no answer
+    observer = ConsoleObserver(quiet=output.quiet)
+    observer.data(path, spec)
+    source = check_rows(path, spec, OWN, on_error=on_error, every_column=kind != "jsonl")
+    for remark in source.account.notes():
+        observer.note(f"{path.name}: {remark}")
+    if output.out is not None:
+        _to_file(generator, folder, source, output.out, options, output)
+        return
+    for lines in generated_lines(generator, source, options, scores=output.scores):
+        write_json_lines(lines)
+
+
+def _to_file(
+    generator: TextGenerator,
+    folder: str,
+    source: RowSource,
+    out: Path,
+    options: GenerationOptions,
+    output: GenerateOutput,
+) -> None:
+    from bertsmith.cli.views.progress import meter
+    from bertsmith.files.faults import counted
+    from bertsmith.folders.keys import model_key
+    from bertsmith.runtime.generation.generate_files import generate_file
+
+    quiet = output.quiet
+    try:
+        with meter("generate", quiet=quiet) as shown:
+            done = generate_file(
+                generator,
+                source,
+                out,
+                options,
+                model=model_key(folder),
+                scores=output.scores,
+                watch=lambda rows, total: shown(rows, rows / total if total else None),
+            )
+    except (KeyboardInterrupt, SystemExit):
+        note("stopped; the same command resumes from the last rows written", quiet=quiet)
+        raise
+    if done.replaced:
+        note(
+            "started over: the unfinished output was of other rows, options or another model",
+            quiet=quiet,
+        )
+    if done.resumed:
+        note(f"resumed after {done.resumed:,} rows of an earlier run", quiet=quiet)
+    account = source.account
+    lines = [f"{out}: {done.rows - account.empty:,} of {account.rows_in:,} rows generated"]
+    if done.stopped:
+        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(done.stopped.items()))
+        lines.append(f"stopped by: {reasons}")
+    if account.empty:
+        lines.append(f"empty: {counted(account.empty, 'row')} written without an answer")
+    if account.rows_rejected:
+        lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
+    write_lines(lines)
