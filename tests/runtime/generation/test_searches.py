@@ -13,6 +13,7 @@ import torch
 from plain_beams import plain_beams, processed
 from toy_writers import TableWriter, letter_tokenizer
 
+from bertsmith.errors import ConfigError
 from bertsmith.folders.generation import GenerationDefaults
 from bertsmith.runtime.generation.generator import TextGenerator
 from bertsmith.runtime.generation.options import Generated, GenerationOptions
@@ -190,3 +191,26 @@ def test_rows_of_the_model_that_are_no_tokens_are_never_written() -> None:
     ):
         found = made.generate(some_texts(10), options)
         assert max(token for one in found for token in one.answers[0].ids) < SIZE
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "max_new": {"max_new": 2.5},
+    "beams": {"beams": True},
+    "temperature": {"sample": True, "temperature": float("nan")},
+    "forbid": {"forbid": "word"},
+    "stop": {"beams": 2, "stop": "soon"},
+    "by": {"by": "guess"},
+    "first": {"first": 3},
+    "sample": {"sample": "yes"},
+    "top_k": {"sample": True, "top_k": -1},
+    "no_repeat": {"no_repeat": -1},
+    "repetition_penalty": {"repetition_penalty": 0.0},
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_options_of_wrong_types_and_values_are_refused_by_name(
+    name: str, tokenizer: Tokenizer
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{name} \(--"):
+        generator(tokenizer).generate(["waa"], GenerationOptions(**BAD[name]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def generate_file(
     """
     generator.plan(options)  # options that cannot be are refused before the work
     lines = GeneratedLines(kind_of(out), source.columns, scores=scores)
-    key = source.key(out, [model, options.model_dump(mode="json"), scores, CHUNK])
+    key = source.key(out, [model, asdict(options), scores, CHUNK])
     with GrowingFile(out, key, lines.header().encode()) as file:
         counts = Counter(file.state)
         resumed = counts["rows"]

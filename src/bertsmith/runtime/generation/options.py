@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from bertsmith.config import Settings
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, unknown
 from bertsmith.folders.generation import By, GenerationDefaults, Stop
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -17,32 +17,43 @@ MOST_BEAMS = 1_000
 Stopped = Literal["end", "length", "positions"]
 
 
-class GenerationOptions(Settings):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationOptions:
     """Options of one call; None is the folder's own value, and a plain default where it has none.
 
-    Without `beams` and `sample` each token is the likeliest one (greedy). `stop` is for beams:
-    "early" ends a text with as many answers as beams, "likely" when the best beam no longer beats
-    the worst answer, "never" when it cannot at any length. `first` and `last` are forced tokens,
-    `forbid` are words that are not written. `by` is for models without a record of how they write.
+    Without `beams` and `sample` each token is the likeliest one (greedy).
     """
 
     max_new: int | None = None
+    """The most new tokens; 64 where the folder does not say."""
     min_new: int | None = None
     beams: int | None = None
+    """Candidates per text, of which the best answers are given."""
     length_penalty: float | None = None
+    """Above 0 favors long answers, below 0 short ones."""
     stop: Stop | None = None
+    """"early" ends a text with as many answers as beams, "likely" when the best beam no longer
+    beats the worst answer, "never" when it cannot at any length."""
     sample: bool | None = None
+    """Draw tokens by their probability."""
     temperature: float | None = None
     top_k: int | None = None
+    """Draw among so many of the likeliest tokens; 0: all, 50 where the folder does not say."""
     top_p: float | None = None
+    """Draw among the likeliest tokens that have this probability together."""
     seed: int | None = None
     no_repeat: int | None = None
+    """So many tokens in a row do not occur twice."""
     repetition_penalty: float | None = None
-    forbid: tuple[str, ...] = ()
+    forbid: Sequence[str] = ()
+    """Words that are not written."""
     first: str | None = None
+    """The token that every answer begins with."""
     last: str | None = None
+    """The token at the last place, if a text has not ended before it."""
     answers: int | None = None
     by: By | None = None
+    """How a masked LM of other software was trained to write."""
 
 
 GREEDY = GenerationOptions()
@@ -143,6 +154,9 @@ _SHARED = (
 _SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _LEAST: dict[str, int] = {"max_new": 1, "min_new": 0, "beams": 1, "top_k": 0, "no_repeat": 0}
 _LEAST |= {"answers": 1, "seed": 0}
+_FLOATS = ("length_penalty", "temperature", "top_p", "repetition_penalty")
+_KINDS: dict[str, tuple[type, ...]] = dict.fromkeys(_LEAST, (int,))
+_KINDS |= dict.fromkeys(_FLOATS, (float, int)) | dict.fromkeys(("first", "last"), (str,))
 
 
 def plan_of(
@@ -186,8 +200,32 @@ def plan_of(
     return plan
 
 
+def _check_types(options: GenerationOptions) -> None:
+    for name, kinds in _KINDS.items():
+        value = getattr(options, name)
+        if value is None or (isinstance(value, kinds) and not isinstance(value, bool)):
+            continue
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise ConfigError(f"{_option(name)} must be {wanted}, not {value!r:.60}")
+    if options.sample not in (None, True, False):
+        raise ConfigError(f"{_option('sample')} must be True or False, not {options.sample!r:.60}")
+    if isinstance(options.forbid, str) or not all(isinstance(one, str) for one in options.forbid):
+        raise ConfigError(
+            f"{_option('forbid')} must be a list of words, not {options.forbid!r:.60}"
+        )
+    for name, known in (("stop", get_args(Stop)), ("by", get_args(By))):
+        value = getattr(options, name)
+        if value is not None and value not in known:
+            raise unknown(f"value of {_option(name)}", value, known)
+
+
 def _check_values(options: GenerationOptions) -> None:
     """Each option alone."""
+    _check_types(options)
+    for name in _FLOATS:
+        value = getattr(options, name)
+        if value is not None and not math.isfinite(value):
+            raise _refused(name, value, "give a finite number")
     for name, least in _LEAST.items():
         value = getattr(options, name)
         if value is not None and value < least:

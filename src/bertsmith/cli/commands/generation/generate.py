@@ -119,9 +119,7 @@ Answers = Annotated[
 Scores = Annotated[
     bool, option(OUTPUT, "--scores", "Also the score of each answer: log-probability per token.")
 ]
-Stream = Annotated[
-    bool, option(OUTPUT, "--stream", "Print the text as it is written, word by word.")
-]
+Stream = Annotated[bool, option(OUTPUT, "--stream", "Print words as soon as they are written.")]
 Out = Annotated[
     Path | None,
     option(
@@ -157,13 +155,12 @@ class WritingOptions:
 
     def options(self) -> GenerationOptions:
         """The same for the library."""
-        from bertsmith.config import validated
         from bertsmith.runtime.generation.options import GenerationOptions
 
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         values["answers"] = values.pop("n")
-        given = {name: value for name, value in values.items() if value is not None}
-        return validated(GenerationOptions, given, "the options of the command")
+        values["forbid"] = tuple(values["forbid"] or ())
+        return GenerationOptions(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +237,7 @@ def _folder_and_input(what: list[str]) -> tuple[str, str]:
 def _check_output(given: str, output: GenerateOutput, *, from_file: bool) -> None:
     if output.stream and (from_file or output.as_json or output.scores):
         other = "a file" if from_file else "--json" if output.as_json else "--scores"
-        raise ConfigError(f"--stream prints one text as it is written, without {other}; choose one")
+        raise ConfigError(f"--stream prints one text word by word, without {other}; choose one")
     if output.out is not None and not from_file:
         raise InputFileError(f"{given} is read as a text; --out is for files")
 
