@@ -1,8 +1,8 @@
-"""`bertsmith mask preview`: the effect of a masking scheme on your own text."""
+"""`bertsmith mask preview`: the effect of a masking scheme or of noises on your own text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,16 +13,21 @@ from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
 from bertsmith.cli.shared.options import OUTPUT, SegmenterOption, option, spread
 
 if TYPE_CHECKING:
-    from bertsmith.objectives.masking.masking import MaskSettings
+    from collections.abc import Sequence
 
-app = typer.Typer(help="Preview masking schemes.", no_args_is_help=True)
+    from bertsmith.objectives.masking.masking import MaskSettings
+    from bertsmith.objectives.noise.noised import NoiseSettings
+    from bertsmith.text.tokenizer import Tokenizer
+
+app = typer.Typer(help="Preview masking schemes and noises.", no_args_is_help=True)
 
 MASKING = "Masking"
+NOISE = "Noise"
 
 
 @app.callback()
 def mask() -> None:
-    """Preview masking schemes."""
+    """Preview masking schemes and noises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,16 @@ def preview(
     ],
     scheme: Scheme,
     reading: TextOptions,
+    noise: Annotated[
+        list[str] | None,
+        option(
+            NOISE,
+            "--noise",
+            "Instead of masking, noise: masking, deletion, infilling, permutation or rotation, "
+            "with a rate if wanted (infilling:0.3). Repeat it for several in order.",
+            metavar="NAME[:RATE]",
+        ),
+    ] = None,
     segmenter: SegmenterOption = None,
     seed: Annotated[int, option(MASKING, "--seed", "Random seed.")] = 0,
     count: Annotated[int, option(OUTPUT, "--count", "Number of texts to show.", min=0)] = 5,
@@ -99,35 +114,105 @@ def preview(
         Path | None, option(OUTPUT, "--html", "Also write an HTML page.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Mask tokens of texts as pre-training would, and measure what was masked.
+    """Mask tokens of texts, or noise them, as pre-training would, and measure what was done.
 
     Examples:
 
         bertsmith mask preview all-MiniLM-L6-v2 "He likes playing chess." --grouping whole_word
 
         bertsmith mask preview my-vocab corpus.txt --grouping span --rate 0.3 --html mask.html
+
+        bertsmith mask preview my-vocab corpus.txt --noise permutation --noise infilling:0.3
     """
     from bertsmith.cli.shared.console import note
-    from bertsmith.cli.views.mask import preview_page, show
     from bertsmith.files.atomic_file import write_staged
     from bertsmith.folders.read import load_tokenizer
-    from bertsmith.objectives.masking.masking import Masking
-    from bertsmith.objectives.masking.preview import preview as preview_of
     from bertsmith.text.segment import segmenter as segmenter_named
 
-    settings = scheme.settings()
+    if noise:
+        _without_masking(scheme)
+    settings = None if noise else scheme.settings()
+    noises = _noises(noise or [])
     tokenizer = load_tokenizer(model)
-    masking = Masking.of(settings, tokenizer)
     if segmenter is not None:
         tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
-    found = preview_of(texts_or_text(source, reading), tokenizer, masking, count=count, seed=seed)
-    names = ("hidden", "mask", "random", "keep", "similar")
-    requested = dict(zip(names, (scheme.rate, *masking.replacement.shares), strict=True))
-    show(found, requested)
+    texts = texts_or_text(source, reading)
+    if settings is None:
+        content = _shown_noise(texts, tokenizer, noises, count=count, seed=seed)
+    else:
+        content = _shown_masking(texts, tokenizer, settings, count=count, seed=seed)
     if html is not None:
-        content = preview_page(found, requested, settings)
-        write_staged(html, content.encode("utf-8", "backslashreplace"))
+        write_staged(html, content().encode("utf-8", "backslashreplace"))
         note(f"wrote {html}")
+
+
+def _shown_masking(
+    texts: Iterable[str], tokenizer: Tokenizer, settings: MaskSettings, *, count: int, seed: int
+) -> Callable[[], str]:
+    """Show masked texts; the result makes the page."""
+    from bertsmith.cli.views.mask import preview_page, show
+    from bertsmith.objectives.masking.masking import Masking
+    from bertsmith.objectives.masking.preview import preview as preview_of
+
+    masking = Masking.of(settings, tokenizer)
+    found = preview_of(texts, tokenizer, masking, count=count, seed=seed)
+    names = ("hidden", "mask", "random", "keep", "similar")
+    rate = settings.rate if isinstance(settings.rate, float) else settings.rate.start
+    requested = dict(zip(names, (rate, *masking.replacement.shares), strict=True))
+    show(found, requested)
+    return lambda: preview_page(found, requested, settings)
+
+
+def _shown_noise(
+    texts: Iterable[str],
+    tokenizer: Tokenizer,
+    noises: Sequence[NoiseSettings],
+    *,
+    count: int,
+    seed: int,
+) -> Callable[[], str]:
+    """Show noised texts; the result makes the page."""
+    from bertsmith.cli.views.noise import noise_page, show_noise
+    from bertsmith.objectives.noise.preview import preview_noise
+
+    found = preview_noise(texts, tokenizer, noises, count=count, seed=seed)
+    show_noise(found, noises)
+    return lambda: noise_page(found, noises)
+
+
+def _noises(given: Sequence[str]) -> list[NoiseSettings]:
+    """Noises as options: a name, or a name and a rate."""
+    from bertsmith.config import validated
+    from bertsmith.errors import ConfigError, unknown
+    from bertsmith.objectives.noise.noises import NOISES
+
+    noises = []
+    for one in given:
+        name, colon, rate = one.partition(":")
+        if name not in NOISES:
+            raise unknown("noise", name, NOISES)
+        try:
+            changes = {"rate": float(rate)} if colon else {}
+        except ValueError:
+            raise ConfigError(
+                f"--noise {one}: after the colon stands a rate, such as {name}:0.3"
+            ) from None
+        noises.append(validated(NOISES[name], {"kind": name, **changes}, f"--noise {one}"))
+    return noises
+
+
+def _without_masking(scheme: Scheme) -> None:
+    """Refuse options of masking beside noise, by name."""
+    from dataclasses import fields
+
+    from bertsmith.errors import ConfigError
+
+    for field in fields(scheme):
+        if getattr(scheme, field.name) != field.default:
+            raise ConfigError(
+                f"--{field.name} is an option of masking and --noise takes its place: leave one "
+                "out; the rate of a noise stands behind its name, such as infilling:0.3"
+            )
 
 
 def _given(options: Mapping[str, object]) -> dict[str, object]:

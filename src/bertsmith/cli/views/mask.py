@@ -23,6 +23,12 @@ NAMES = {
     "similar": "similar word",
 }
 HEADS = ("", "requested", "measured")
+LEGEND = (
+    ("mask", "[MASK]"),
+    ("random", "random token"),
+    ("keep", "unchanged"),
+    ("similar", "similar word"),
+)
 STYLES = {
     "mask": "bold black on yellow",
     "random": "bold white on red",
@@ -61,7 +67,7 @@ def preview_page(preview: Preview, requested: dict[str, float], settings: MaskSe
     sections = [
         paragraph(printable(settings.model_dump_json(exclude_none=True), keep="")),
         table((_summary(tally), *HEADS[1:]), _measured(tally, requested)),
-        element("elements", "masked", samples),
+        element("elements", "masked", samples, LEGEND, "masked together"),
     ]
     return page("Masking preview", sections)
 

@@ -83,10 +83,15 @@ def hide(rows: RowsBatch, drop: Flags, at: Longs, mask_id: int) -> Noised:
 
 
 class NoiseSettings(Settings):
-    """The settings of a noise; `rate` is the share of words, sentences or texts it changes."""
+    """The settings of a noise; `rate` is the share of words, tokens, sentences or texts changed."""
 
     kind: str
     rate: float
+
+    @property
+    def changes(self) -> str:
+        """What `rate` is a share of."""
+        return "words"
 
     def make(self, tokenizer: Tokenizer, stream: str) -> Noise:
         """The noise itself; `stream` names its random numbers."""

@@ -49,6 +49,11 @@ class Permutation(NoiseSettings):
     kind: Literal["permutation"] = "permutation"
     rate: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the sentences
 
+    @property
+    def changes(self) -> str:
+        """What `rate` is a share of."""
+        return "sentences"
+
     def make(self, tokenizer: Tokenizer, stream: str) -> Noise:
         """The noise itself."""
         return permute(self.rate, stream)

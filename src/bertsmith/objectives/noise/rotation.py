@@ -44,6 +44,11 @@ class Rotation(NoiseSettings):
     kind: Literal["rotation"] = "rotation"
     rate: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the texts
 
+    @property
+    def changes(self) -> str:
+        """What `rate` is a share of."""
+        return "texts"
+
     def make(self, tokenizer: Tokenizer, stream: str) -> Noise:
         """The noise itself."""
         return rotate(self.rate, stream)

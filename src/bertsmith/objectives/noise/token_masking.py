@@ -40,6 +40,11 @@ class TokenMasking(NoiseSettings):
     rate: Annotated[float, Field(gt=0, le=1)] = 0.15  # of the units
     unit: Unit = "word"
 
+    @property
+    def changes(self) -> str:
+        """What `rate` is a share of."""
+        return f"{self.unit}s"
+
     def make(self, tokenizer: Tokenizer, stream: str) -> Noise:
         """The noise itself."""
         return hide_units(self.rate, self.unit, mask_of(tokenizer, self.kind), stream, shown=True)
