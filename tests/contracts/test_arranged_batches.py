@@ -25,7 +25,7 @@ from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
-WRITING = ("gpt", "unilm")  # recipes whose programs arrange their texts
+WRITING = ("gpt", "unilm", "bart", "mass")  # recipes whose programs arrange their texts
 
 
 class Arranged:

@@ -41,7 +41,7 @@ def shares(model: Model) -> list[float]:
 def test_heads_of_a_fresh_model_look_at_their_neighbors(module, embedding) -> None:
     model = fresh(module, embedding=embedding)
     assert max(shares(model)) < 0.1
-    look_at_neighbors(model.encoder)
+    look_at_neighbors(model)
     assert min(shares(model)) > 0.45
     for head in attention(model)[2:]:  # the others stay free
         assert (head.argmax(-1) - torch.arange(LENGTH)).float().std() > 3
@@ -50,18 +50,18 @@ def test_heads_of_a_fresh_model_look_at_their_neighbors(module, embedding) -> No
 @pytest.mark.parametrize("hidden", [64, 256])
 def test_a_narrow_embedding_comes_out_as_long_as_it_was(hidden) -> None:
     model = fresh(albert, hidden=hidden, embedding=128)
-    look_at_neighbors(model.encoder)
+    look_at_neighbors(model)
     sizes = torch.linalg.svdvals(model.encoder.embeddings.project.weight)
     torch.testing.assert_close(sizes, torch.ones(min(hidden, 128)))
 
 
 def test_a_single_head_looks_back() -> None:
     model = fresh(bert, hidden=64)
-    look_at_neighbors(model.encoder)
+    look_at_neighbors(model)
     found = attention(model)[0].argmax(-1) - torch.arange(LENGTH)
     assert (found[2:-2] == -1).float().mean() > 0.5
 
 
 def test_relative_positions_know_their_neighbors_already() -> None:
     with pytest.raises(ConfigError, match=r"model\.init"):
-        look_at_neighbors(fresh(nezha).encoder)
+        look_at_neighbors(fresh(nezha))

@@ -184,6 +184,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     )
     yield 2, ["corpus", "extend", m.model, m.words, to("grown")]
     yield 3, ["mask", "preview", m.model, m.texts]
+    yield 3, ["mask", "preview", m.model, m.texts, "--noise", "permutation", "--noise", "infilling"]
     yield 1, ["recipes", "show", "bert"]
     yield 4, _pretrain(m, to("run"))
     yield 8, _finetune(m, to("run"))

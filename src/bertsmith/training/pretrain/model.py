@@ -94,7 +94,7 @@ class RecipeBuilder:
         """A further model of the same variant, always fresh."""
         model = self._built(spec, heads)
         if self._recipe.model.init == "local_attention":
-            look_at_neighbors(model.encoder)
+            look_at_neighbors(model)
         return model
 
     def own_heads(self, make: Callable[[], Mapping[str, nn.Module]]) -> dict[str, nn.Module]:

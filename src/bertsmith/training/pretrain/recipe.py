@@ -92,6 +92,7 @@ class ModelSettings(Settings):
     sharing: Sharing | None = None
     sees: Seen | None = None  # "before": a left-to-right model, for the program `causal`
     segments: Annotated[int, Field(ge=0)] | None = None  # 6 for the kinds of texts of `unified`
+    embedding_scale: bool | None = None  # token embeddings times the root of their width (MASS)
     decoder_layers: Count | None = None  # of an encoder-decoder; None: as many as `layers`
     positions: Annotated[int, Field(ge=8)] = 512  # the longest text, where positions are learned
     dropout: Rate | None = None
@@ -206,7 +207,8 @@ def spec_of(settings: ModelSettings, tokenizer: Tokenizer, *, device: str = "cpu
         spec,
         vocab_size=-(-tokenizer.vocab_size // multiple) * multiple,
         positions=spec.positions.resized(
-            settings.positions, pad + 1 if variant.config.positions_after_pad else 0
+            settings.positions,
+            pad + 1 if variant.config.positions_after_pad else spec.positions.table[1],
         ),
         attention_dropout=attention_dropout(settings, spec, device),
         pad_id=pad,
@@ -236,6 +238,9 @@ def _resized(spec: Spec, settings: ModelSettings) -> Spec:
         dropout=spec.dropout if settings.dropout is None else settings.dropout,
         sees=settings.sees or spec.sees,
         segments=spec.segments if settings.segments is None else settings.segments,
+        embedding_scale=spec.embedding_scale
+        if settings.embedding_scale is None
+        else settings.embedding_scale,
     )
 
 
