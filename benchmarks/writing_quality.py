@@ -29,7 +29,7 @@ def main() -> int:
     torch.set_num_threads(options.threads)
     options.work.mkdir(parents=True, exist_ok=True)
     corpus = prepare(options)
-    report: dict[str, Any] = {"language": options.language, "budget": options.budget, "runs": {}}
+    report: dict[str, Any] = {"language": options.language, "runs": {}}
     for name in options.recipes:
         report["runs"][name] = run(name, corpus, options)
         show(name, report["runs"][name])
@@ -45,6 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--language", choices=["en", "zh"], default="en")
     parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
     parser.add_argument("--budget", default="10m", help="training time per recipe")
+    parser.add_argument("--steps", type=int, help="instead of a time: on a busy machine")
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--words", type=int, default=8192, help="tokens of the vocabulary")
     parser.add_argument("--documents", type=int, default=25_000)
@@ -90,7 +91,9 @@ def run(name: str, corpus: Path, options: argparse.Namespace) -> dict[str, Any]:
     from bertsmith.corpus.shards import open_corpus
     from bertsmith.training.pretrain.recipe import load_recipe
 
-    given = [f"model.size={options.size}", f'schedule.budget="{options.budget}"', *options.set]
+    time = f'schedule.budget="{options.budget}"'
+    length = f"schedule.steps={options.steps}" if options.steps else time
+    given = [f"model.size={options.size}", length, *options.set]
     recipe = load_recipe(name, [*given, "eval.every=400", "log.tensorboard=false"])
     out = options.work / f"{options.language}-{name}"
     outcome = pretrain(recipe, corpus, out).outcome
