@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +32,7 @@ def mask() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """A masking scheme as options."""
+    """A masking scheme, or noises, as options."""
 
     grouping: Annotated[
         str,
@@ -66,6 +66,17 @@ class Scheme:
         Path | None, option(MASKING, "--vectors", "For similar: word vectors as text.")
     ] = None
 
+    noise: Annotated[
+        list[str] | None,
+        option(
+            NOISE,
+            "--noise",
+            "Instead of masking, noise: masking, deletion, infilling, permutation or rotation, "
+            "with a rate if wanted (infilling:0.3). Repeat it for several in order.",
+            metavar="NAME[:RATE]",
+        ),
+    ] = None
+
     def settings(self) -> MaskSettings:
         """The same as validated settings."""
         from bertsmith.config import validated
@@ -85,6 +96,32 @@ class Scheme:
         }
         return validated(MaskSettings, tree, "mask preview")
 
+    def noises(self) -> list[NoiseSettings]:
+        """The noises in order, each a name or a name and a rate."""
+        from bertsmith.config import validated
+        from bertsmith.errors import ConfigError, unknown
+        from bertsmith.objectives.noise.noises import NOISES
+
+        made = []
+        for one in self.noise or []:
+            name, colon, rate = one.partition(":")
+            if name not in NOISES:
+                raise unknown("noise", name, NOISES)
+            try:
+                changes = {"rate": float(rate)} if colon else {}
+            except ValueError:
+                raise ConfigError(
+                    f"--noise {one}: after the colon stands a rate, such as {name}:0.3"
+                ) from None
+            made.append(validated(NOISES[name], {"kind": name, **changes}, f"--noise {one}"))
+        given = [one.name for one in fields(self) if getattr(self, one.name) != one.default]
+        if made and given != ["noise"]:
+            raise ConfigError(
+                f"--{given[0]} is an option of masking and --noise takes its place: leave one "
+                "out; the rate of a noise stands behind its name, such as infilling:0.3"
+            )
+        return made
+
 
 @app.command()
 @spread
@@ -97,16 +134,6 @@ def preview(
     ],
     scheme: Scheme,
     reading: TextOptions,
-    noise: Annotated[
-        list[str] | None,
-        option(
-            NOISE,
-            "--noise",
-            "Instead of masking, noise: masking, deletion, infilling, permutation or rotation, "
-            "with a rate if wanted (infilling:0.3). Repeat it for several in order.",
-            metavar="NAME[:RATE]",
-        ),
-    ] = None,
     segmenter: SegmenterOption = None,
     seed: Annotated[int, option(MASKING, "--seed", "Random seed.")] = 0,
     count: Annotated[int, option(OUTPUT, "--count", "Number of texts to show.", min=0)] = 5,
@@ -129,10 +156,8 @@ def preview(
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.text.segment import segmenter as segmenter_named
 
-    if noise:
-        _without_masking(scheme)
-    settings = None if noise else scheme.settings()
-    noises = _noises(noise or [])
+    noises = scheme.noises()
+    settings = None if noises else scheme.settings()
     tokenizer = load_tokenizer(model)
     if segmenter is not None:
         tokenizer = tokenizer.with_segmenter(segmenter_named(segmenter))
@@ -178,41 +203,6 @@ def _shown_noise(
     found = preview_noise(texts, tokenizer, noises, count=count, seed=seed)
     show_noise(found, noises)
     return lambda: noise_page(found, noises)
-
-
-def _noises(given: Sequence[str]) -> list[NoiseSettings]:
-    """Noises as options: a name, or a name and a rate."""
-    from bertsmith.config import validated
-    from bertsmith.errors import ConfigError, unknown
-    from bertsmith.objectives.noise.noises import NOISES
-
-    noises = []
-    for one in given:
-        name, colon, rate = one.partition(":")
-        if name not in NOISES:
-            raise unknown("noise", name, NOISES)
-        try:
-            changes = {"rate": float(rate)} if colon else {}
-        except ValueError:
-            raise ConfigError(
-                f"--noise {one}: after the colon stands a rate, such as {name}:0.3"
-            ) from None
-        noises.append(validated(NOISES[name], {"kind": name, **changes}, f"--noise {one}"))
-    return noises
-
-
-def _without_masking(scheme: Scheme) -> None:
-    """Refuse options of masking beside noise, by name."""
-    from dataclasses import fields
-
-    from bertsmith.errors import ConfigError
-
-    for field in fields(scheme):
-        if getattr(scheme, field.name) != field.default:
-            raise ConfigError(
-                f"--{field.name} is an option of masking and --noise takes its place: leave one "
-                "out; the rate of a noise stands behind its name, such as infilling:0.3"
-            )
 
 
 def _given(options: Mapping[str, object]) -> dict[str, object]:
