@@ -37,7 +37,8 @@ LAYERS = (
     ("evaluation",),
     ("runtime",),
     ("training",),
-    ("sentences", "generate", "prompts", "compress", "explain", "audit", "classic"),
+    ("sentences", "prompts", "compress", "explain", "audit", "classic"),
+    ("seq2seq",),
     ("report",),
     ("api",),
     ("serve",),
@@ -61,6 +62,8 @@ ORACLES = {
     "sentence_transformers",
     "onnxruntime",
     "ctranslate2",
+    "rouge_score",
+    "sacrebleu",
 }
 
 

@@ -9,8 +9,8 @@ from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
     from bertsmith.api.evaluate import evaluate as evaluate
-    from bertsmith.api.finetune import FinetunedModel as FinetunedModel
     from bertsmith.api.finetune import finetune as finetune
+    from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
     from bertsmith.api.map import MapOptions as MapOptions
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bertsmith.api.sentences import TrainedSentences as TrainedSentences
     from bertsmith.api.sentences import evaluate_sentences as evaluate_sentences
     from bertsmith.api.sentences import train_sentences as train_sentences
+    from bertsmith.api.similar import SimilarText as SimilarText
+    from bertsmith.api.similar import similar_sentences as similar_sentences
     from bertsmith.api.vectors import flow_vectors as flow_vectors
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
@@ -53,7 +55,8 @@ limit_spinning()  # here, because whatever loads torch for us imports this packa
 # Module -> public names. Imported at their first use: `import bertsmith` must not pay for torch.
 _MODULES = {
     "bertsmith.api.evaluate": ("evaluate",),
-    "bertsmith.api.finetune": ("FinetunedModel", "finetune"),
+    "bertsmith.api.finetune": ("finetune",),
+    "bertsmith.api.finetune_request": ("FinetunedModel",),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
     "bertsmith.api.search": (
@@ -69,6 +72,7 @@ _MODULES = {
         "evaluate_sentences",
         "train_sentences",
     ),
+    "bertsmith.api.similar": ("SimilarText", "similar_sentences"),
     "bertsmith.api.vectors": (
         "flow_vectors",
         "static_vectors",

@@ -8,6 +8,7 @@ from types import NoneType
 from typing import Any, Literal
 
 from bertsmith.api.observer import Observer
+from bertsmith.api.writing import evaluate_writing
 from bertsmith.errors import InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_folder import make_folder
@@ -18,6 +19,7 @@ from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.predict_files import trained_spec, write_labeled
 from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.seq2seq.record import WritingFolder
 from bertsmith.tasks.prediction import Prediction
 
 CHUNK = 256  # rows between two reports of progress
@@ -35,11 +37,17 @@ def evaluate(
 ) -> dict[str, Any]:
     """Metrics of a fine-tuned folder on labeled rows, with intervals, classes and worst errors.
 
-    `out` is a folder for evaluation.json and predictions.jsonl.
+    A folder that was trained to write is evaluated on pairs of texts. `out` is a folder for
+    evaluation.json and predictions.jsonl (written.jsonl).
     """
     check_type("data", data, str, Path)
     check_type("spec", spec, DataSpec, NoneType)
     check_type("out", out, str, Path, NoneType)
+    writing = WritingFolder.at(model, device=device)
+    if writing is not None:
+        place = None if out is None else Path(out)
+        given = spec or DataSpec()
+        return evaluate_writing(writing, Path(data), given, on_error=on_error, out=place)
     predictor = load_predictor(model, device=device, precision=precision)
     examples = labeled_rows(model, predictor, Path(data), spec or DataSpec(), on_error=on_error)
     return run_evaluate(model, predictor, Path(data), examples, out=out)

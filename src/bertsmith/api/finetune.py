@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import torch
 
+from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
-from bertsmith.api.trained import TrainedModel
+from bertsmith.api.writing import run_writing
 from bertsmith.config import override
 from bertsmith.errors import ConfigError, check_type
 from bertsmith.evaluation.length_table import length_table
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.folders.read import load_tokenizer, read_folder
-from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.split.splits import USUAL, Splits, load_splits
+from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune import write_finetune_report
 from bertsmith.report.finetune.model_card import model_card
@@ -30,52 +29,18 @@ from bertsmith.training.execution.rank_sync import first_then_others
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.finetune import finetune as training
 from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.record import RecordSource, write_record
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.studies.finetune_runs import finetune_folds, finetune_seeds
 
 SPLIT = "split.json"
 CARD = "README.md"
+TRAININGS: Mapping[
+    str, Callable[[FinetuneRequest, Observer | None, StopRequest | None], FinetunedModel]
+] = {"write": run_writing, "similar": run_writing}
+"""Tasks with a training of their own; all others learn from labeled rows."""
 LOW_HEAD_RATE = 1e-3  # a learning rate below which a head alone hardly learns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinetuneRequest:
-    """What to fine-tune on what; everything but `data`, `model` and `out` has a default.
-
-    `overrides` are settings as "section.key=value", `spec` is what is known of the columns,
-    `files` names dev or test files that are not in `data`, `shares` how one file is split.
-    """
-
-    data: Path
-    model: str
-    out: Path
-    recipe: str | Path | None = None
-    overrides: Sequence[str] = ()
-    accept: Sequence[str] = ()
-    spec: DataSpec = field(default_factory=DataSpec)
-    on_error: OnError = "stop"
-    files: Mapping[str, Path] = field(default_factory=dict)
-    shares: Sequence[float] = USUAL
-    split_seed: int = 0
-    seeds: int = 1
-    folds: int | None = None
-    device: str | None = None
-
-    def read_recipe(self, task: str | None) -> FinetuneRecipe:
-        """The recipe by name or path, or the default of the task, with the overrides."""
-        return load_finetune_recipe(self.recipe, self.overrides, task=task)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinetunedModel(TrainedModel):
-    """How a fine-tuning ended; `record` and `report` are None when it was stopped.
-
-    `record` is what proof.json holds: metrics with intervals, baselines, worst errors.
-    """
-
-    report: Path | None = None
 
 
 def finetune(
@@ -118,6 +83,13 @@ def run_finetune(
     request: FinetuneRequest, observer: Observer | None = None, *, stop: StopRequest | None = None
 ) -> FinetunedModel:
     """Read, train, evaluate and report, as the request says."""
+    training = TRAININGS.get(request.spec.task or "", _run_labeled)
+    return training(request, observer, stop)
+
+
+def _run_labeled(
+    request: FinetuneRequest, observer: Observer | None, stop: StopRequest | None
+) -> FinetunedModel:
     if request.folds is not None and request.seeds > 1:
         raise ConfigError("give seeds or folds, not both")
     recipe = request.read_recipe(request.spec.task)  # mistakes here and in the name of the

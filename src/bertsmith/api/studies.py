@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bertsmith.api.finetune import FinetuneRequest, finetune_job, read_rows
+from bertsmith.api.finetune import finetune_job, read_rows
+from bertsmith.api.finetune_request import FinetuneRequest
 from bertsmith.api.observer import Observer
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError

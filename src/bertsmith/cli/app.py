@@ -65,6 +65,10 @@ COMMANDS = {
         "bertsmith.cli.commands.predict:predict",
         "Predict a text or a file with a fine-tuned model.",
     ),
+    "similar": Entry(
+        "bertsmith.cli.commands.generation.similar:similar",
+        "Write or find sentences that say the same.",
+    ),
     "compare": Entry(
         "bertsmith.cli.commands.compare:compare",
         "Test whether one fine-tuned model is better than another.",

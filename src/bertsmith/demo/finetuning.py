@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bertsmith.api.finetune import FinetunedModel, FinetuneRequest, run_finetune
+from bertsmith.api.finetune import run_finetune
+from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer
 from bertsmith.training.loop.progress import Watcher
 

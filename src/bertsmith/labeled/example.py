@@ -160,6 +160,8 @@ TARGETS: Mapping[str, TargetKind] = {
         TargetKind(name="choice", task="choose", type=ChoiceIndex, column="label", choices=True),
     )
 }
+PAIR_TASKS = ("write", "similar")
+"""Tasks on pairs of texts without a label; see `bertsmith.seq2seq`."""
 BY_TASK = {one.task: one for one in TARGETS.values()}
 BY_TYPE = {one.type: one for one in TARGETS.values()}
 

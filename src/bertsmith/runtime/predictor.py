@@ -17,6 +17,7 @@ from bertsmith.config import validated
 from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMismatchError, TextError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import HEAD, read_data, read_task, read_task_head
+from bertsmith.folders.generation import read_writes
 from bertsmith.folders.read import ModelFolder, load_model
 from bertsmith.hardware.devices import torch_device
 from bertsmith.labeled.example import Example
@@ -273,6 +274,11 @@ def _text_count(section: dict[str, Any], home: Folder) -> int:
 def _published_predictor(host: Host, folder: ModelFolder) -> ModelPredictor:
     """The predictor of a folder that transformers fine-tuned: its head and labels name the task."""
     task = published_task(host.model, folder.reading.labels)
+    if task is None and read_writes(folder.parts.transformer) is not None:
+        raise FolderError(
+            f"{folder.path} was trained to write text, not to predict labels: use "
+            f"`bertsmith generate {folder.path}` with a text or a file"
+        )
     if task is None:
         raise FolderError(
             f"{folder.path} was not fine-tuned: it has no head for a task; "

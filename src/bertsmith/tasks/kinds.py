@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertsmith.errors import ConfigError, unknown
-from bertsmith.labeled.example import Example
+from bertsmith.labeled.example import PAIR_TASKS, Example
 from bertsmith.tasks import choose, classify, multilabel, regress
 from bertsmith.tasks.answer import answer
 from bertsmith.tasks.losses import CrossEntropySettings
@@ -26,7 +26,7 @@ TASKS: dict[str, TaskKind] = {
 def task_kind(name: str) -> TaskKind:
     """The descriptor of a task, by name."""
     if name not in TASKS:
-        raise unknown("task", name, TASKS)
+        raise unknown("task", name, (*TASKS, *PAIR_TASKS))
     return TASKS[name]
 
 

@@ -11,6 +11,7 @@ from bertsmith.config import Layer, Tree, merge_layers, overridden, tree_to_toml
 from bertsmith.errors import ConfigError, unknown
 
 RECIPES = Path(__file__).parents[1] / "recipes"
+COMMANDS = {"seq2seq": "finetune --task write", "sentences": "sentences train"}
 DATA_SETS = "data_sets.toml"  # one small recipe per table
 
 
@@ -54,9 +55,10 @@ class RecipeShelf:
             )
         for other in sorted(path.name for path in RECIPES.iterdir() if path.is_dir()):
             if named in RecipeShelf(other).shipped():
+                command = COMMANDS.get(other, other)
                 raise ConfigError(
-                    f"the recipe {named!r} is one of `bertsmith {other}`; those of {self.command} "
-                    f"are {', '.join(known)}"
+                    f"the recipe {named!r} is one of `bertsmith {command}`; those of "
+                    f"{COMMANDS.get(self.command, self.command)} are {', '.join(known)}"
                 )
         raise unknown("recipe", named, known)
 

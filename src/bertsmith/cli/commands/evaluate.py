@@ -49,6 +49,8 @@ def evaluate(
 ) -> None:
     """Evaluate a fine-tuned model on labeled rows, or published answers on their questions.
 
+    A model that was trained to write is evaluated on pairs of texts.
+
     Examples:
 
         bertsmith evaluate my-model test.tsv
@@ -65,8 +67,10 @@ def evaluate(
         write_json(record)
     else:
         from bertsmith.cli.views.results import proof_lines
+        from bertsmith.cli.views.written import side_lines
 
-        write_lines(proof_lines(record, most=SHOWN_CLASSES))
+        lines = proof_lines(record, most=SHOWN_CLASSES)
+        write_lines([*lines, *side_lines(record)] if "wrong_source" in record else lines)
 
 
 def _published(
@@ -92,7 +96,9 @@ def _model(
     quiet: bool,
 ) -> dict[str, Any]:
     from bertsmith.api.evaluate import labeled_rows, run_evaluate
+    from bertsmith.api.writing import evaluate_writing
     from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.seq2seq.record import WritingFolder
 
     if len(what) != 2:
         raise ConfigError(
@@ -101,6 +107,9 @@ def _model(
         )
     folder, path = what[0], Path(what[1])
     observer = ConsoleObserver(quiet=quiet)
+    writing = WritingFolder.at(folder, device=computing.device)
+    if writing is not None:
+        return evaluate_writing(writing, path, spec, on_error=on_error, out=out, observer=observer)
     predictor = load_fine_tuned(folder, computing, quiet=quiet)
     examples = labeled_rows(folder, predictor, path, spec, on_error=on_error, observer=observer)
     return run_evaluate(folder, predictor, path, examples, out=out, observer=observer)

@@ -29,7 +29,7 @@ from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune import FinetuneRequest
+    from bertsmith.api.finetune_request import FinetuneRequest
 
 SplitShares = Annotated[
     str, option(DATA, "--split", "Split of a single file, in percent.", metavar="TRAIN/DEV/TEST")
@@ -88,8 +88,10 @@ def finetune(
         bertsmith finetune sst2/ --model bert-base-uncased --out sst2-model --recipe sst2
 
         bertsmith finetune news.tsv --text title --text body --label topic --model m --out news
+
+        bertsmith finetune pairs.tsv --task write --text article --text title --model m --out titles
     """
-    from bertsmith.api.finetune import FinetuneRequest
+    from bertsmith.api.finetune_request import FinetuneRequest
 
     request = FinetuneRequest(
         data=data,
@@ -119,14 +121,16 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
     from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.cli.views.progress import watch_training
     from bertsmith.cli.views.results import result_lines, stopped_line
+    from bertsmith.cli.views.written import writing_lines
 
     observer = ConsoleObserver(
         quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
     )
-    with training_process(request.read_recipe(request.spec.task).run) as stop:
+    with training_process(request.run_settings()) as stop:
         result = run_finetune(request, observer, stop=stop)
     if result.record is not None and result.report is not None:
-        write_lines(result_lines(result.folder, result.record, result.report))
+        lines = writing_lines if "losses" in result.record else result_lines
+        write_lines(lines(result.folder, result.record, result.report))
     elif result.is_first:
         write_lines([stopped_line(result.outcome)])
     return result.outcome.exit_code

@@ -23,7 +23,7 @@ from bertsmith.cli.shared.options import (
 from bertsmith.cli.shared.studies import StudyOptions
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune import FinetuneRequest
+    from bertsmith.api.finetune_request import FinetuneRequest
     from bertsmith.training.finetune.finetune import FinetuneJob
     from bertsmith.training.studies.lengths import Verdict
     from bertsmith.training.studies.trials import TrialResult

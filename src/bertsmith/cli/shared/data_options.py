@@ -33,7 +33,8 @@ Task = Annotated[
     option(
         DATA,
         "--task",
-        "classify, multilabel, regress, tag, answer or choose; inferred from the labels if unset.",
+        "classify, multilabel, regress, tag, answer or choose; inferred from the labels if unset. "
+        "write, similar: pairs of texts.",
         metavar="TASK",
     ),
 ]
@@ -185,10 +186,11 @@ class DataOptions:
         """The options that were given, as a data spec; of the first `rows` if that is set."""
         given = given_settings(self)
         if self.task is not None:
-            from bertsmith.labeled.example import target_setting
+            from bertsmith.labeled.example import PAIR_TASKS, target_setting
             from bertsmith.tasks.kinds import task_kind
 
-            given |= target_setting(self.task, task_kind(self.task).target)
+            if self.task not in PAIR_TASKS:
+                given |= target_setting(self.task, task_kind(self.task).target)
         return data_spec(given, rows)
 
 

@@ -17,7 +17,7 @@ from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune import FinetuneRequest
+    from bertsmith.api.finetune_request import FinetuneRequest
     from bertsmith.api.observer import Observer
     from bertsmith.cli.shared.data_options import DataOptions
     from bertsmith.training.execution.execution import Execution, RunSettings
@@ -37,7 +37,7 @@ class StudyOptions(RecipeOptions):
 
     def request(self, data: Path, model: str, reading: DataOptions) -> FinetuneRequest:
         """The fine-tuning that all runs are variations of; its folder is the study's."""
-        from bertsmith.api.finetune import FinetuneRequest
+        from bertsmith.api.finetune_request import FinetuneRequest
 
         return FinetuneRequest(
             data=data,

@@ -75,6 +75,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     return element("elements", "table", header, rows)
 
 
+def texts_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """A table of texts, which keep their line breaks."""
+    return element("elements", "texts_table", header, rows)
+
+
 def preformatted(content: str) -> Markup:
     """Text with its line breaks."""
     return element("elements", "preformatted", content)

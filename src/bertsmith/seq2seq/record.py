@@ -1,0 +1,205 @@
+"""The record of a model that writes: figures next to simple baselines, and texts side by side.
+
+The report page is written from it alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertsmith import __version__
+from bertsmith.errors import FolderError
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.strict_json import json_values, write_json
+from bertsmith.folders.extras import OWN
+from bertsmith.folders.generation import Writes, read_generation, read_writes
+from bertsmith.folders.read import LoadedFolder, load_model, read_folder
+from bertsmith.metrics.arrays import Floats, Ints
+from bertsmith.metrics.significance import bootstrap
+from bertsmith.metrics.written_text import WRITTEN, distinct
+from bertsmith.runtime.generation.generator import TextGenerator
+from bertsmith.sentences.data import SentenceData
+from bertsmith.seq2seq.arrange import arrangement_of
+from bertsmith.seq2seq.encoding import PairEncoder, WritingLengths
+from bertsmith.seq2seq.train import SECTION, WriteJob, WriteResult
+from bertsmith.seq2seq.written import (
+    first_sentence,
+    model_texts,
+    text_generator,
+    wrong_source,
+)
+from bertsmith.training.finetune.record import RECORD, curves
+
+SAMPLES = 200  # draws of each interval
+EXAMPLES = 30  # rows that the report shows
+SHOWN = 600  # characters of a text in the record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingFolder:
+    """A folder that was trained to write, as evaluation reads it."""
+
+    loaded: LoadedFolder
+    task: str
+    writes: Writes
+    lengths: WritingLengths
+
+    @classmethod
+    def at(cls, path: str | Path, *, device: str = "cpu") -> WritingFolder | None:
+        """The folder at a path; None if it was trained for something else."""
+        home = read_folder(path).parts.transformer
+        section = (home.json_object(OWN) if home.has(OWN) else {}).get(SECTION)
+        if section is None:
+            return None
+        loaded = load_model(path, device=device)
+        try:
+            lengths = WritingLengths(
+                source=int(section["source_tokens"]), target=int(section["target_tokens"])
+            )
+            task = str(section["task"])
+        except (KeyError, TypeError, ValueError) as fault:
+            raise FolderError(
+                f"{home.path / OWN}: {SECTION} must have task, source_tokens and target_tokens"
+            ) from fault
+        writes = read_writes(home) or Writes(by="shift")
+        return cls(loaded=loaded, task=task, writes=writes, lengths=lengths)
+
+    @property
+    def generator(self) -> TextGenerator:
+        """What writes with the folder's model."""
+        return text_generator(
+            self.loaded.model,
+            self.loaded.tokenizer,
+            writes=self.writes,
+            defaults=read_generation(self.loaded.folder),
+        )
+
+    def written(self, sources: Sequence[str]) -> list[str]:
+        """The likeliest text for each source, greedily."""
+        return model_texts(
+            self.loaded.model,
+            self.loaded.tokenizer,
+            sources,
+            writes=self.writes,
+            defaults=read_generation(self.loaded.folder),
+            lengths=self.lengths,
+        )
+
+    def evaluated(self, data: SentenceData, written: Sequence[str]) -> dict[str, Any]:
+        """Figures of written rows, with what simple ways score and what other sources cost."""
+        model, tokenizer = self.loaded.model, self.loaded.tokenizer
+        sources, references = ([row[at] for row in data.rows] for at in (0, 1))
+        table = WRITTEN.rows(references, written, ())
+        figures = WRITTEN.figures(table, ())
+        simple = {"copy": sources, "first_sentence": [first_sentence(text) for text in sources]}
+        pairs = PairEncoder(tokenizer, model.spec).encode(data, self.lengths)
+        arrangement = arrangement_of(model.spec, tokenizer, self.writes, share=1.0)
+        return {
+            "rows": len(data),
+            "main": WRITTEN.main,
+            "figures": {**figures, **_distinct(written)},
+            "intervals": {name: _interval(table, name) for name in figures},
+            "baselines": {
+                name: {**WRITTEN.score(references, texts), **_distinct(texts)}
+                for name, texts in simple.items()
+            },
+            "wrong_source": wrong_source(model, arrangement, pairs),
+            "sources_cut": pairs.cut_rows,
+            "examples": [
+                {"source": s[:SHOWN], "written": w[:SHOWN], "reference": r[:SHOWN]}
+                for s, w, r in list(zip(sources, written, references, strict=True))[:EXAMPLES]
+            ],
+        }
+
+
+def write_record(
+    job: WriteJob, result: WriteResult, *, device: str = "cpu", threads: int, precision: str
+) -> dict[str, Any]:
+    """Evaluate the finished folder on dev and test rows; write proof.json and the written texts.
+
+    The folder is read from the disk, so the figures are those its user gets.
+    """
+    folder = WritingFolder.at(job.folder, device=device)
+    if folder is None:
+        raise FolderError(f"{job.folder} was not written by this training")
+    sides: dict[str, Any] = {"dev": None, "test": None}
+    for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):
+        if data is None or not len(data):
+            continue
+        some = data.some(range(min(len(data), job.recipe.dev.reported)))
+        written = folder.written([row[0] for row in some.rows])
+        write_texts(job.folder / f"written.{name}.jsonl", some, written)
+        sides[name] = {**folder.evaluated(some, written), "of": len(data)}
+    record = dict(json_values({**_making(job, result, threads, precision), **sides}))
+    write_json(job.folder / RECORD, record)
+    return record
+
+
+def _making(job: WriteJob, result: WriteResult, threads: int, precision: str) -> dict[str, Any]:
+    outcome = json.loads((job.folder / "result.json").read_bytes())
+    seconds, tokens = outcome.get("seconds"), outcome.get("tokens")
+    best = outcome.get("best") or {}
+    data = job.splits
+    return {
+        "bertsmith": __version__,
+        "task": job.task,
+        "model": job.model,
+        "data": {
+            "files": {"train": data.train.source, "dev": data.dev.source},
+            "rows": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test or ())},
+            "notes": [*data.train.notes, *data.notes, *result.notes],
+        },
+        "recipe": job.recipe.model_dump(mode="json"),
+        "losses": _losses(result),
+        "training": {
+            "steps": outcome.get("step"),
+            "seconds": seconds,
+            "tokens": tokens,
+            "tokens_per_second": tokens / seconds if tokens and seconds else None,
+            "rate": outcome.get("rate"),
+            "precision": precision,
+            "threads": threads,
+            "best_step": best.get("step"),
+            "seed": job.recipe.run.seed,
+        },
+        "curves": curves(job.folder / "log.jsonl"),
+    }
+
+
+def _losses(result: WriteResult) -> dict[str, Any]:
+    """The dev loss of each part next to that of a model that does not look at the texts."""
+    chosen = result.outcome.evaluation
+    losses = {} if chosen is None else chosen.losses
+    return {name: {"dev": losses.get(name), "usual": value} for name, value in result.usual.items()}
+
+
+def _distinct(texts: Sequence[str]) -> dict[str, float]:
+    return {f"distinct_{size}": distinct(texts, size) for size in (1, 2)}
+
+
+def _interval(table: Floats, name: str) -> dict[str, float]:
+    found = bootstrap(partial(_drawn, table, name), len(table), samples=SAMPLES)
+    return {"low": found.low, "high": found.high}
+
+
+def _drawn(table: Floats, name: str, rows: Ints) -> float:
+    return WRITTEN.figures(table[np.asarray(rows)], ())[name]
+
+
+def write_texts(path: Path, data: SentenceData, written: Sequence[str]) -> None:
+    """Source, written text and reference of each row, as JSON lines."""
+    lines = [
+        json.dumps(
+            {"line": line, "source": row[0], "written": text, "reference": row[1]},
+            ensure_ascii=False,
+        )
+        for line, row, text in zip(data.lines, data.rows, written, strict=True)
+    ]
+    write_staged(path, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
