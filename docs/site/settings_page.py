@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from bertsmith.sentences.train.recipe import SentenceRecipe
+from bertsmith.seq2seq.recipe import WriteRecipe
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
@@ -28,6 +29,7 @@ RECIPES = (
     ("Pre-training", PretrainRecipe),
     ("Fine-tuning", FinetuneRecipe),
     ("Sentence vectors", SentenceRecipe),
+    ("Writing", WriteRecipe),
 )
 
 

@@ -199,20 +199,22 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.cli.commands.recipes import recipes
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES
+    from bertsmith.seq2seq.recipe import WRITE_RECIPES
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
 
     recipes()
     lines = capsys.readouterr().out.splitlines()
-    seam = lines.index("")
-    assert lines[0].startswith("Pre-training: bertsmith pretrain ")
-    assert [line.split()[0] for line in lines[1:seam]] == sorted(PRETRAIN_RECIPES.shipped())
-    assert lines[seam + 1].startswith("Fine-tuning: bertsmith finetune ")
-    last = lines.index("", seam + 1)
-    found = [line.split()[0] for line in lines[seam + 2 : last]]
-    assert found == sorted(FINETUNE_RECIPES.shipped())
-    assert lines[last + 1].startswith("Sentence vectors: bertsmith sentences train ")
-    found = [line.split()[0] for line in lines[last + 2 :]]
-    assert found == sorted(SENTENCE_RECIPES.shipped())
+    kinds = "\n".join(lines).split("\n\n")
+    shelves = {
+        "Pre-training: bertsmith pretrain ": PRETRAIN_RECIPES,
+        "Fine-tuning: bertsmith finetune ": FINETUNE_RECIPES,
+        "Sentence vectors: bertsmith sentences train ": SENTENCE_RECIPES,
+        "Writing: bertsmith finetune PAIRS --task ": WRITE_RECIPES,
+    }
+    for kind, (title, shelf) in zip(kinds, shelves.items(), strict=True):
+        first, *rest = kind.splitlines()
+        assert first.startswith(title)
+        assert [line.split()[0] for line in rest] == sorted(shelf.shipped())
     recipes("show", "bert-wwm")
     assert capsys.readouterr().out == PRETRAIN_RECIPES.text("bert-wwm")
     recipes("show", "bert-wwm", whole=True)

@@ -28,6 +28,7 @@ from bertsmith.runtime.generation.generator import TextGenerator
 from bertsmith.sentences.data import SentenceData
 from bertsmith.seq2seq.arrange import arrangement_of
 from bertsmith.seq2seq.encoding import PairEncoder, WritingLengths
+from bertsmith.seq2seq.rows import evenly
 from bertsmith.seq2seq.train import SECTION, WriteJob, WriteResult
 from bertsmith.seq2seq.written import (
     first_sentence,
@@ -133,7 +134,7 @@ def write_record(
     for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):
         if data is None or not len(data):
             continue
-        some = data.some(range(min(len(data), job.recipe.dev.reported)))
+        some = evenly(data, job.recipe.dev.reported)
         written = folder.written([row[0] for row in some.rows])
         write_texts(job.folder / f"written.{name}.jsonl", some, written)
         sides[name] = {**folder.evaluated(some, written), "of": len(data)}

@@ -47,6 +47,13 @@ class PairFiles:
     split_seed: int = 0
 
 
+def evenly(data: SentenceData, count: int) -> SentenceData:
+    """At most so many rows from all over a file, whose parts may be of different kinds."""
+    if len(data) <= count:
+        return data
+    return data.some([number * len(data) // count for number in range(count)])
+
+
 def read_written(files: PairFiles) -> PairSplits:
     """Sources and targets: the first text column and the second, or --text and --label."""
     return _read(files, lambda path, spec: written_rows(path, spec, files.on_error))

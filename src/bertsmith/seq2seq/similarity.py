@@ -25,6 +25,7 @@ from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.sentences.train.cached import RandomState, vector_gradients
+from bertsmith.sentences.train.recipe import SentencePlan
 from bertsmith.seq2seq.arrange import Arrangement, WritingBatch
 from bertsmith.seq2seq.encoding import EncodedPairs
 from bertsmith.seq2seq.recipe import SimilaritySettings
@@ -139,8 +140,7 @@ class SimilarWorkload(Workload):
         dev: BothDirections,
         *,
         settings: SimilaritySettings,
-        batch: int,
-        micro_tokens: int,
+        plan: SentencePlan,
         smoothing: float,
         seed: int,
         ranks: Ranks,
@@ -152,7 +152,7 @@ class SimilarWorkload(Workload):
         self._arrangement = arrangement
         self._train, self._dev = train, dev
         self._settings = settings
-        self._batch, self._micro_tokens = batch, micro_tokens
+        self._batch, self._micro_tokens = plan.batch, plan.micro_tokens
         self._smoothing = smoothing
         self._ranks = ranks
         self._epochs = Epochs(len(train), seed)

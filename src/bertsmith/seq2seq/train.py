@@ -31,7 +31,7 @@ from bertsmith.seq2seq.arrange import Arrangement, arrangement_of, chosen_writes
 from bertsmith.seq2seq.encoding import EncodedPairs, PairEncoder, WritingLengths, unigram_entropy
 from bertsmith.seq2seq.model import build_writing_model
 from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.seq2seq.rows import PairSplits
+from bertsmith.seq2seq.rows import PairSplits, evenly
 from bertsmith.seq2seq.similarity import SIMILARITY, BothDirections, SimilarWorkload
 from bertsmith.seq2seq.workload import WritingWorkload
 from bertsmith.seq2seq.written import model_texts
@@ -183,8 +183,7 @@ def _writing_workload(
         arrangement,
         train_rows,
         dev_rows,
-        batch=recipe.plan.batch,
-        micro_tokens=recipe.plan.micro_tokens,
+        plan=recipe.plan,
         smoothing=recipe.writing.smoothing,
         seed=recipe.run.seed,
         ranks=execution.ranks,
@@ -229,8 +228,7 @@ def _similar_workload(
         arrangement,
         *sides,
         settings=recipe.similarity,
-        batch=recipe.plan.batch,
-        micro_tokens=recipe.plan.micro_tokens,
+        plan=recipe.plan,
         smoothing=recipe.writing.smoothing,
         seed=recipe.run.seed,
         ranks=execution.ranks,
@@ -290,7 +288,7 @@ def _evaluate(job: WriteJob, prepared: _Prepared, execution: Execution) -> Evalu
         figures["neighbor_accuracy"] = losses.accuracy[SIMILARITY]
     wanted = job.recipe.best.figure
     if wanted is not None and wanted not in figures and job.recipe.similarity is None:
-        rows = job.splits.dev.rows[: job.recipe.dev.rows]
+        rows = evenly(job.splits.dev, job.recipe.dev.rows).rows
         written = model_texts(
             prepared.model,
             prepared.loaded.tokenizer,

@@ -14,6 +14,7 @@ from bertsmith.models.build import Model
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.random_keys import key_of, mixed_with
+from bertsmith.sentences.train.recipe import SentencePlan
 from bertsmith.seq2seq.arrange import Arrangement, WritingBatch
 from bertsmith.seq2seq.encoding import EncodedPairs
 from bertsmith.training.execution.ranks import Ranks
@@ -37,8 +38,7 @@ class WritingWorkload(Workload):
         train: EncodedPairs,
         dev: EncodedPairs,
         *,
-        batch: int,
-        micro_tokens: int,
+        plan: SentencePlan,
         smoothing: float,
         seed: int,
         ranks: Ranks,
@@ -47,7 +47,7 @@ class WritingWorkload(Workload):
             raise ConfigError("there is no row to train on")
         self._arrangement = arrangement
         self._train, self._dev = train, dev
-        self._batch, self._micro_tokens = batch, micro_tokens
+        self._batch, self._micro_tokens = plan.batch, plan.micro_tokens
         self._smoothing = smoothing
         self._key = key_of("hidden", seed=seed) & (2**63 - 1)
         self._ranks = ranks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +12,7 @@ from bertsmith.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from bertsmith.config import Settings
+    from bertsmith.training.recipe_files import RecipeShelf
 
 Action = Annotated[
     Literal["show"] | None, typer.Argument(metavar="[show RECIPE]", help="Print a recipe.")
@@ -40,58 +42,75 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
     write_lines(_text(name, whole=whole).splitlines())
 
 
-def _text(name: str, *, whole: bool) -> str:
-    """A recipe of any kind, or a file, as TOML."""
-    from bertsmith.config import to_toml
+def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
+    """The recipes of each kind: how they are used, where they are, how one is read."""
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
+    from bertsmith.seq2seq.recipe import WRITE_RECIPES, load_write_recipe
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
-    if name in FINETUNE_RECIPES.shipped():
-        return to_toml(load_finetune_recipe(name)) if whole else FINETUNE_RECIPES.text(name)
-    if name in PRETRAIN_RECIPES.shipped():
-        return to_toml(load_recipe(name)) if whole else PRETRAIN_RECIPES.text(name)
-    if name in SENTENCE_RECIPES.shipped():
-        return to_toml(load_sentence_recipe(name)) if whole else SENTENCE_RECIPES.text(name)
+    return [
+        (
+            "Pre-training: bertsmith pretrain RECIPE --corpus SHARDS --out DIR",
+            PRETRAIN_RECIPES,
+            load_recipe,
+        ),
+        (
+            "Fine-tuning: bertsmith finetune DATA --model DIR --out DIR --recipe RECIPE",
+            FINETUNE_RECIPES,
+            load_finetune_recipe,
+        ),
+        (
+            "Sentence vectors: bertsmith sentences train DATA ... --recipe RECIPE",
+            SENTENCE_RECIPES,
+            load_sentence_recipe,
+        ),
+        (
+            "Writing: bertsmith finetune PAIRS --task write|similar ... --recipe RECIPE",
+            WRITE_RECIPES,
+            load_write_recipe,
+        ),
+    ]
+
+
+def _text(name: str, *, whole: bool) -> str:
+    """A recipe of any kind, or a file, as TOML."""
+    from bertsmith.config import to_toml
+
+    shelves = _shelves()
+    for _, shelf, read in shelves:
+        if name in shelf.shipped():
+            return to_toml(read(name)) if whole else shelf.text(name)
     if "." not in name and "/" not in name:
-        shelves = (PRETRAIN_RECIPES, FINETUNE_RECIPES, SENTENCE_RECIPES)
-        raise unknown("recipe", name, [one for shelf in shelves for one in shelf.shipped()])
-    text = PRETRAIN_RECIPES.text(name)  # a missing file is refused here
+        raise unknown("recipe", name, [one for _, shelf, _ in shelves for one in shelf.shipped()])
+    text = shelves[0][1].text(name)  # a missing file is refused here
     return to_toml(_of_a_file(name)) if whole else text
 
 
 def _of_a_file(path: str) -> Settings:
     """A file of the user's is of the kind that takes its settings."""
-    from bertsmith.sentences.train.recipe import load_sentence_recipe
-    from bertsmith.training.finetune.recipe import load_finetune_recipe
-    from bertsmith.training.pretrain.recipe import load_recipe
-
     faults = []
-    for read in (load_recipe, load_finetune_recipe, load_sentence_recipe):
+    for _, _, read in _shelves():
         try:
-            return read(path)
+            settings: Settings = read(path)
         except ConfigError as fault:
             faults.append(str(fault))
+        else:
+            return settings
     raise ConfigError(
-        f"{path} is no recipe of pre-training, fine-tuning or sentence training\n"
+        f"{path} is no recipe of pre-training, fine-tuning, sentence training or writing\n"
         + "\n".join(faults)
     )
 
 
 def _list() -> None:
-    from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
-    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
-    from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
-
-    pretrain = {name: load_recipe(name).about for name in PRETRAIN_RECIPES.shipped()}
-    finetune = {name: load_finetune_recipe(name).about for name in FINETUNE_RECIPES.shipped()}
-    lines = ["Pre-training: bertsmith pretrain RECIPE --corpus SHARDS --out DIR"]
-    lines += [_line(name, about.summary, about.paper) for name, about in pretrain.items()]
-    lines += ["", "Fine-tuning: bertsmith finetune DATA --model DIR --out DIR --recipe RECIPE"]
-    lines += [_line(name, about.summary, about.source) for name, about in finetune.items()]
-    lines += ["", "Sentence vectors: bertsmith sentences train DATA ... --recipe RECIPE"]
-    sentences = {name: load_sentence_recipe(name).about for name in SENTENCE_RECIPES.shipped()}
-    lines += [_line(name, about.summary, about.source) for name, about in sentences.items()]
+    lines: list[str] = []
+    for title, shelf, read in _shelves():
+        lines += [*([""] if lines else []), title]
+        for name in shelf.shipped():
+            about = read(name).about
+            source = about.paper if hasattr(about, "paper") else about.source
+            lines.append(_line(name, about.summary, source))
     write_lines(lines)
 
 
