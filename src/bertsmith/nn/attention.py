@@ -1,4 +1,4 @@
-"""Multi-head attention over packed rows: of a text to itself, to a memory, or to a cache."""
+"""Multi-head attention over packed rows: of a text to itself or to a memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import AttentionPlan, Grid, Group, pad_all
 from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.matmul_backends import linear_together
@@ -88,14 +87,12 @@ class Attention(nn.Module):
         """(T, D) -> (T or P, D), and the probabilities (B, H, L, M) when wanted.
 
         Rows of `hidden` attend to rows of `memory` (S, D), None: to those of `hidden` itself. A
-        `cache` remembers keys and values; in later passes the rows continue the texts in it.
+        `cache` remembers keys and values.
 
         Probabilities are those of the softmax, before dropout and `head_mask` (H,), and zero
         outside of a text. They, `head_mask` and positions that change scores take the plain path,
         everything else the fused one.
         """
-        if cache is not None and cache.stepping:
-            return self.output(self._step(hidden, memory, plan, cache)), None
         plain = probabilities or head_mask is not None
         square = None
         if probabilities:
@@ -134,19 +131,6 @@ class Attention(nn.Module):
         asking = cut_heads(query, queries, count=1, heads=self.heads)
         looked_at = cut_heads(joined, keys, count=2, heads=self.heads)
         return [(*q, *kv) for q, kv in zip(asking, looked_at, strict=True)]
-
-    def _step(
-        self, hidden: Tensor, memory: Tensor | None, plan: AttentionPlan, cache: LayerCache
-    ) -> Tensor:
-        """New rows of texts under way attend to what the cache holds of them: (N, D) -> (N, D)."""
-        query = self.query(hidden)
-        if not plan.cross:
-            return cache.attend(query, self.key(hidden), self.value(hidden))
-        if not cache.has_source:
-            if memory is None:
-                raise TextError("cross-attention needs a memory, and the cache has none yet")
-            cache.remember(linear_together(memory, (self.key, self.value)))
-        return cache.attend_across(query)
 
     def _rate(self) -> float:
         return self.dropout if self.training else 0.0

@@ -69,11 +69,6 @@ class AttentionPlan:
     cross: bool = False  # keys and values come from other rows than the queries
 
 
-# New rows attend to what a cache holds, by themselves or across to its sources.
-STEP = AttentionPlan((), (0, 0, 0))
-STEP_ACROSS = AttentionPlan((), (0, 0, 0), cross=True)
-
-
 def pad_all(rows: Tensor, grids: Sequence[Grid]) -> list[Tensor]:
     """(R, ...) -> (texts, width, ...) of each grid; grids are disjoint and in the order of rows.
 

@@ -109,16 +109,14 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         hidden: Tensor,
-        memory: Tensor | None,
+        memory: Tensor,
         plan: AttentionPlan,
         cross_plan: AttentionPlan,
-        *,
-        cache: LayerCache | None = None,
     ) -> Tensor:
-        """Rows (T, D) and the memory (S, D), None where the cache has it -> (T, D)."""
+        """Rows (T, D) and the memory (S, D) -> (T, D)."""
         block = self.block
-        hidden, _ = block.attend(hidden, plan, cache=cache)
+        hidden, _ = block.attend(hidden, plan)
         asking = block.before(self.cross_norm, hidden)
-        attended, _ = self.cross_attention(asking, memory, cross_plan, cache=cache)
+        attended, _ = self.cross_attention(asking, memory, cross_plan)
         hidden = block.after(self.cross_norm, block.added(attended, hidden))
         return block.feed(hidden)

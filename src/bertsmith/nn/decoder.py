@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
-from bertsmith.nn.attention_plan import STEP, STEP_ACROSS, attention_plan
+from bertsmith.nn.attention_plan import attention_plan
 from bertsmith.nn.block import DecoderBlock
 from bertsmith.nn.cache.cache import Cache
+from bertsmith.nn.cache.steps import BlockStep
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import FULL, Causal, Full, Layout, Sees
@@ -55,7 +57,12 @@ class Decoder(nn.Module):
         self.embeddings.check_room(inputs.layout, past)
         hidden: Tensor = self.embeddings(inputs)
         if cache is not None:
-            return self._step(hidden, inputs.layout, memory, memory_layout, sees_memory, cache)
+            if not isinstance(sees_memory, Full):
+                raise TextError("a decoder with a cache attends to its whole memory")
+            if not cache.begun and memory_layout is not None:
+                cache.open(memory_layout, own=False)
+            hidden = cache.run(hidden, inputs.layout, memory=memory)
+            return hidden if self.norm is None else self.norm(hidden)
         plan = attention_plan(inputs.layout)
         cross_plan = attention_plan(inputs.layout, memory_layout, sees=sees_memory)
         for block in self.blocks:
@@ -64,25 +71,5 @@ class Decoder(nn.Module):
 
     def cache(self) -> Cache:
         """An empty cache for texts that this decoder will write."""
-        return Cache(len(self.blocks), self.heads)
-
-    def _step(
-        self,
-        hidden: Tensor,
-        layout: Layout,
-        memory: Tensor | None,
-        memory_layout: Layout | None,
-        sees_memory: Sees,
-        cache: Cache,
-    ) -> Tensor:
-        """Embedded rows (N, D) that continue the texts in a cache -> (N, D)."""
-        if not isinstance(sees_memory, Full):
-            raise TextError("a decoder with a cache attends to its whole memory: sees_memory=FULL")
-        if not cache.begun and memory_layout is not None:
-            cache.open(memory_layout, own=False)
-        cache.extend(layout, hidden)
-        hidden = cache.inward(hidden)
-        for number, block in enumerate(self.blocks):
-            hidden = block(hidden, memory, STEP, STEP_ACROSS, cache=cache.layer(number))
-        hidden = cache.outward(hidden)
-        return hidden if self.norm is None else self.norm(hidden)
+        blocks = [cast(DecoderBlock, block) for block in self.blocks]
+        return Cache([BlockStep(block.block, block) for block in blocks], self.heads)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
-from bertsmith.nn.attention_plan import STEP, AttentionPlan, attention_plan
+from bertsmith.nn.attention_plan import AttentionPlan, attention_plan
 from bertsmith.nn.block import Block
 from bertsmith.nn.cache.cache import Cache
+from bertsmith.nn.cache.steps import BlockStep
 from bertsmith.nn.embeddings import Embeddings
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import Causal, Full, Layout
-from bertsmith.nn.positions import AttentionPositions
+from bertsmith.nn.positions import AttentionPositions, TermsOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +81,10 @@ class Encoder(nn.Module):
             inputs = replace(inputs, layout=replace(inputs.layout, sees=Causal()))
         self._check(inputs, head_mask, want, cache)
         hidden = self.embeddings(inputs)
+        if cache is not None and cache.begun:
+            return Encoded(hidden=self._continued(hidden, inputs.layout, rows, cache))
         few = None if want.layers or want.attention else rows
         plan, last_plan = self._plans(inputs.layout, few, hidden, cache)
-        hidden = hidden if plan is not STEP or cache is None else cache.inward(hidden)
         layers, squares = [hidden], []
         for number, block in enumerate(self.blocks):
             hidden, square = block(
@@ -98,8 +101,6 @@ class Encoder(nn.Module):
         if self.norm is not None:
             hidden = self.norm(hidden)
             layers[-1] = hidden if want.layers else layers[-1]
-        if plan is STEP and cache is not None:
-            hidden = cache.outward(hidden)
         if last_plan.restore is not None:
             hidden = hidden.index_select(0, last_plan.restore)
         elif rows is not None:
@@ -120,13 +121,7 @@ class Encoder(nn.Module):
         self, layout: Layout, rows: Tensor | None, hidden: Tensor, cache: Cache | None
     ) -> tuple[AttentionPlan, AttentionPlan]:
         """How blocks attend, and how the last one does, of which only `rows` (P,) may be read."""
-        terms = None
-        if self.positions is not None:
-            width = hidden.shape[-1] // self.heads
-            terms = self.positions.of_batch(width, device=hidden.device, dtype=hidden.dtype)
-        if cache is not None and cache.begun:
-            cache.extend(layout, hidden, terms=terms)
-            return STEP, STEP
+        terms = self._terms(hidden)
         if cache is not None:
             cache.open(layout, own=True)
         plan = attention_plan(layout, terms=terms)
@@ -134,7 +129,22 @@ class Encoder(nn.Module):
 
     def cache(self) -> Cache:
         """An empty cache for texts that this encoder will continue."""
-        return Cache(len(self.blocks), self.heads)
+        return Cache([BlockStep(cast(Block, block)) for block in self.blocks], self.heads)
+
+    def _continued(
+        self, hidden: Tensor, layout: Layout, rows: Tensor | None, cache: Cache
+    ) -> Tensor:
+        """A later pass with a cache, over embedded rows (N, D)."""
+        hidden = cache.run(hidden, layout, terms=self._terms(hidden))
+        hidden = hidden if rows is None else hidden.index_select(0, rows)
+        return hidden if self.norm is None else self.norm(hidden)
+
+    def _terms(self, hidden: Tensor) -> TermsOf | None:
+        """Positions inside attention of rows like these."""
+        if self.positions is None:
+            return None
+        width = hidden.shape[-1] // self.heads
+        return self.positions.of_batch(width, device=hidden.device, dtype=hidden.dtype)
 
     def _check(
         self, inputs: Inputs, head_mask: Tensor | None, want: Want, cache: Cache | None

@@ -126,7 +126,7 @@ def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
     casts its rows once. With fewer rows than weights have, joining the results is cheaper.
     """
     first = layers[0]
-    alike = all(_is_plain(layer) and type(layer) is type(first) for layer in layers)
+    alike = all(is_plain(layer) and type(layer) is type(first) for layer in layers)
     if not alike or rows.shape[0] < first.out_features:
         return torch.cat([layer(rows) for layer in layers], dim=1)
     weight = torch.cat([layer.weight for layer in layers])
@@ -136,7 +136,7 @@ def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
     return F.linear(rows, weight, bias)
 
 
-def _is_plain(layer: nn.Linear) -> bool:
+def is_plain(layer: nn.Linear) -> bool:
     """Whether calling a layer does no more than its product: nobody has hooked or replaced it."""
     hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
     return type(layer) in (nn.Linear, BackendLinear) and not hooked

@@ -12,6 +12,7 @@ from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import Grid, grid_of
 from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.cache.rows import Numbers, SourceGroup, rearranged, source_groups
+from bertsmith.nn.cache.steps import BlockStep
 from bertsmith.nn.layout import Causal, Layout, Prefix
 from bertsmith.nn.positions import PositionTerms, TermsOf
 
@@ -24,7 +25,8 @@ class Cache:
     both parts, a decoder to the written one, and its cross-attention to the source.
     """
 
-    def __init__(self, layers: int, heads: int) -> None:
+    def __init__(self, steps: Sequence[BlockStep], heads: int) -> None:
+        """`steps` are those of a model's blocks."""
         self.heads = heads
         self.own = False  # the source is that of self-attention, not of a memory
         self.written = 0  # rows per live row
@@ -35,7 +37,8 @@ class Cache:
         self.source_masks: list[Tensor | None] = []  # (b, H, 1, S) added to a group's scores
         self.mask: Tensor | None = None  # (R or 1, H or 1, n, m) added to those of the written part
         self.terms: PositionTerms | None = None
-        self._layers = [LayerCache(self) for _ in range(layers)]
+        self._steps = tuple(steps)
+        self._layers = [LayerCache(self) for _ in steps]
         self._sizes: Numbers = np.empty(0, np.int64)  # (B,) tokens of each source
         self._texts: Numbers = np.empty(0, np.int64)  # (R,) the source of each slot
         self._order: Numbers = np.empty(0, np.int64)  # (R,) the slot of each live row
@@ -103,26 +106,24 @@ class Cache:
         self.groups = source_groups(sources.lengths)
         self._place(np.arange(len(self._sizes)), np.arange(len(self._sizes)))
 
-    def extend(self, layout: Layout, like: Tensor, *, terms: TermsOf | None = None) -> None:
-        """Begin a pass over new rows, as many of each live row; `like` is a tensor of their type.
+    def run(
+        self,
+        hidden: Tensor,
+        layout: Layout,
+        *,
+        memory: Tensor | None = None,
+        terms: TermsOf | None = None,
+    ) -> Tensor:
+        """A pass of new rows, as many of each live row, through the blocks: (N, D) -> (N, D).
 
-        `terms` are positions inside attention, which need all places of a row side by side.
+        `memory` (S, D) are the sources of a decoder, needed in its first pass; `terms` are
+        positions inside attention. `advance` ends the pass.
         """
-        counts = set(layout.lengths) or {1}
-        if len(layout.lengths) != self.rows or len(counts) > 1:
-            raise TextError(
-                f"a pass with a cache has as many rows of each of its {self.rows} live rows, "
-                f"not {layout.lengths}: let finished texts leave with `keep`"
-            )
-        self.new = counts.pop()
-        alone = len(set(self._texts.tolist())) == self.rows and len(self.groups) == 1
-        if self.own and self.groups and (alone or terms is not None):
-            self._join()
-        if len(self.source_masks) != len(self.groups):
-            parts = (self._sizes, self.heads, like)
-            self.source_masks = [_source_mask(group, *parts) for group in self.groups]
-        self.mask = self._mask(like)
-        self.terms = None if terms is None else terms(*self._positions(like.device))
+        self._extend(layout, hidden, terms)
+        hidden = _turned(hidden, self._inward)
+        for step, layer in zip(self._steps, self._layers, strict=True):
+            hidden = step(hidden, memory, layer)
+        return _turned(hidden, self._outward)
 
     def advance(self, count: int | None = None) -> None:
         """End a pass: of its new rows the first `count` of each live row stay, by default all."""
@@ -142,13 +143,26 @@ class Cache:
             layer.move(moves)
         self._place(self._texts[moves.sources], moves.order)
 
-    def inward(self, rows: Tensor) -> Tensor:
-        """New rows in the order in which they are stored, those of a live row together: (N, D)."""
-        return _turned(rows, self._inward)
+    def _extend(self, layout: Layout, like: Tensor, terms: TermsOf | None) -> None:
+        """Begin a pass; `like` is a tensor of the type of its rows."""
+        counts = set(layout.lengths) or {1}
+        if len(layout.lengths) != self.rows or len(counts) > 1:
+            raise TextError(
+                f"a pass with a cache has as many rows of each of its {self.rows} live rows, "
+                f"not {layout.lengths}: let finished texts leave with `keep`"
+            )
+        self.new = counts.pop()
+        if self.own and self.groups and (terms is not None or self._unshared()):
+            self._join()  # terms need all places of a row side by side
+        if len(self.source_masks) != len(self.groups):
+            parts = (self._sizes, self.heads, like)
+            self.source_masks = [_source_mask(group, *parts) for group in self.groups]
+        self.mask = self._mask(like)
+        self.terms = None if terms is None else terms(*self._positions(like.device))
 
-    def outward(self, rows: Tensor) -> Tensor:
-        """The reverse of `inward`."""
-        return _turned(rows, self._outward)
+    def _unshared(self) -> bool:
+        """Whether each live row has a source of its own, and all sources about the same length."""
+        return len(set(self._texts.tolist())) == self.rows and len(self.groups) == 1
 
     def _past(self) -> Numbers:
         past = np.full(self.rows, self.written, dtype=np.int64)

@@ -30,11 +30,6 @@ class LayerCache:
         self._written: tuple[Tensor, Tensor] | None = None  # with room for more rows and places
 
     @property
-    def stepping(self) -> bool:
-        """Whether the pass under way continues texts; else it reads their sources."""
-        return self._cache.new > 0
-
-    @property
     def has_source(self) -> bool:
         """Whether the keys and values of the sources are known."""
         return bool(self._sources)
