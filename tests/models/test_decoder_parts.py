@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError
+from bertsmith.folders.vocabulary_growth import grow_model, grow_tokenizer
 from bertsmith.models import VARIANTS, Spec, config_from_spec, spec_from_config
 from bertsmith.models.build import Model, build
 from bertsmith.models.spec import DecoderSpec
@@ -15,6 +16,8 @@ from bertsmith.nn.heads import LanguageModelHead
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.runtime.engines.native.engine import why_not
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.optimizers.optimizers import depths
 
 TINY = replace(
     VARIANTS["bert"].spec,
@@ -26,6 +29,7 @@ TINY = replace(
     feed_forward=64,
 )
 WRITER = replace(TINY, decoder=DecoderSpec(layers=3, heads=4, feed_forward=48, start=5))
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
 
 
@@ -158,3 +162,41 @@ def test_decoders_of_hostile_sizes_are_refused() -> None:
     config["bertsmith"]["spec"]["decoder"] = {"layers": 3}
     with pytest.raises(ConfigError, match="a decoder needs exactly"):
         spec_from_config(config)
+
+
+def test_a_start_token_outside_of_the_vocabulary_is_refused() -> None:
+    with pytest.raises(ConfigError, match="start token 40 is outside of the vocabulary of 40"):
+        replace(WRITER, decoder=replace(WRITER.decoder, start=40))
+
+
+def test_new_words_get_a_row_and_a_bias_of_their_pieces() -> None:
+    spec = replace(
+        VARIANTS["bart"].sizes["tiny"],
+        vocab_size=len(TOKENS),
+        decoder=DecoderSpec(layers=1, heads=2, feed_forward=8),
+    )
+    model = build("bart", spec, heads=["language_model"])
+    torch.nn.init.normal_(model.vocabulary_head.bias)
+    old = Tokenizer.from_files({"vocab.txt": "\n".join(TOKENS).encode()})
+    new = grow_tokenizer(old, ["ab"])
+    grown = grow_model(model, old, new)
+    assert grown.decoder.embeddings.tokens is grown.encoder.embeddings.tokens
+    for after, before in (
+        (grown.encoder.embeddings.tokens.weight, model.encoder.embeddings.tokens.weight),
+        (grown.vocabulary_head.bias, model.vocabulary_head.bias),
+    ):
+        assert torch.equal(after[: len(TOKENS)], before)
+        torch.testing.assert_close(after[len(TOKENS)], before[[5, 6]].mean(0))
+
+
+@pytest.mark.parametrize("variant", ["gpt2", "bart"])
+def test_depths_of_layer_decay_count_the_decoder_above_the_encoder(variant: str) -> None:
+    spec = VARIANTS[variant].sizes["tiny"]
+    model = build(variant, spec, heads=["language_model"], device="meta")
+    depth = depths(name for name, _ in model.named_parameters())
+    top = 2 if spec.decoder else 0
+    assert depth["encoder.blocks.1.attention.query.weight"] == top + 1
+    assert depth["encoder.embeddings.tokens.weight"] == top + 3
+    if spec.decoder is not None:
+        assert depth["decoder.blocks.1.cross_attention.query.weight"] == 1
+        assert depth["decoder.blocks.0.block.attention.query.weight"] == 2

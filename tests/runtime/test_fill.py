@@ -75,3 +75,11 @@ def test_the_command_shows_lines_and_json(folder, capsys) -> None:
     tree = json.loads(capsys.readouterr().out)
     assert [len(guesses) for guesses in tree["guesses"]] == [2, 2]
     assert set(tree["guesses"][0][0]) == {"token", "id", "score"}
+
+
+def test_a_causal_model_is_refused(tmp_path) -> None:
+    path = masked_folder(tmp_path / "m")
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | {"is_decoder": True}))
+    with pytest.raises(FolderError, match="is a causal model, which predicts the next token"):
+        load(path).fill("the [MASK] ran home .")

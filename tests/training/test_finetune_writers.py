@@ -13,8 +13,10 @@ from tiny_tasks import SPECIAL, TASK_WORDS, word_tokenizer
 
 import bertsmith
 from bertsmith.errors import ConfigError
+from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
+from bertsmith.nn import Inputs, Layout
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import EncoderSettings, TextVectorSettings
 
@@ -88,3 +90,16 @@ def test_the_first_token_of_a_causal_model_is_refused(tmp_path: Path) -> None:
         recipe = RECIPE.model_copy(update={"vector": TextVectorSettings(pooling=pooling)})
         with pytest.raises(ConfigError, match="sees nothing but itself"):
             finetune(tiny_job(source, None, recipe=recipe))
+
+
+@pytest.mark.parametrize("variant", CASES)
+def test_they_embed_with_the_rows_of_their_encoder(variant: str, tmp_path: Path) -> None:
+    loaded = bertsmith.load(_folder(tmp_path / "m", variant))
+    texts = ["red bird", "a small green house"]
+    vectors = loaded.encode(texts)
+    model = load_model(tmp_path / "m").model
+    for text, vector in zip(texts, vectors, strict=True):
+        ids = torch.tensor(loaded.tokenizer.encode(text).ids.tolist())
+        with torch.no_grad():
+            rows = model(Inputs(ids, Layout.of([len(ids)]))).hidden
+        torch.testing.assert_close(torch.from_numpy(vector), rows.mean(0), rtol=0, atol=1e-5)

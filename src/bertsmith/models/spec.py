@@ -69,6 +69,11 @@ class Spec:
             raise ConfigError(
                 f"hidden size {self.hidden} is not a multiple of {self.decoder.heads} decoder heads"
             )
+        if self.decoder is not None and not 0 <= self.decoder.start < self.vocab_size:
+            raise ConfigError(
+                f"decoder start token {self.decoder.start} is outside of the vocabulary of "
+                f"{self.vocab_size}"
+            )
         for name in ("dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"{name} must be in [0, 1), not {getattr(self, name)}")

@@ -47,6 +47,8 @@ def _rows(about: Description) -> list[tuple[str, str]]:
         ),
         ("architecture", about.architecture),
         ("layers", shape.get("layers")),
+        ("decoder layers", (shape.get("decoder") or {}).get("layers")),
+        ("attention", "causal" if shape.get("sees") == "before" else None),
         ("hidden size", shape["hidden"]),
         ("attention heads", shape.get("heads")),
         ("feed-forward size", shape.get("feed_forward")),

@@ -40,7 +40,7 @@ class TextVectorSettings(Settings):
     """As `VectorSettings`.
 
     auto: as sentences are pooled in the model's folder; else the mean, if the family's head needs a
-    pooler and there is none; else published.
+    pooler and there is none, or a first token that sees its text in a causal model; else published.
     """
 
     pooling: Pooling | Literal["auto"] = "auto"
