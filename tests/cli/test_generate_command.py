@@ -16,6 +16,7 @@ from folder_models import tiny_model, tiny_tokenizer
 import bertsmith
 from bertsmith.folders.generation import GenerationDefaults, Writes, generation_extras
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.generation import generate_files
 
 Captured = pytest.CaptureFixture[str]
@@ -192,3 +193,18 @@ def test_a_folder_has_its_own_defaults(tmp_path: Path, capsys: Captured) -> None
     assert "generation_config.json" in capsys.readouterr().err
     assert run("generate", folder, "a b", "--sample", "--n", "1", "--quiet") == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_the_source_column_of_training_is_read(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", sees="before")
+    own = json.loads((folder / "bertsmith.json").read_text())
+    spec = DataSpec(format="delimited", text=("question",), label=("answer",))
+    (folder / "bertsmith.json").write_text(json.dumps(own | {"data": spec.to_values()}))
+    (tmp_path / "in.tsv").write_text("answer\tquestion\na b\tc d\ne f\tg h\n")
+    out = tmp_path / "out.jsonl"
+    assert run("generate", folder, tmp_path / "in.tsv", "--out", out, "--max-new", "3") == 0
+    expected = bertsmith.load(folder).generate(
+        ["c d", "g h"], bertsmith.GenerationOptions(max_new=3)
+    )
+    found = [json.loads(line)["generated"] for line in out.read_text().splitlines()]
+    assert found == [one.text for one in expected]

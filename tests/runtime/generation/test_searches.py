@@ -15,7 +15,9 @@ from toy_writers import TableWriter, letter_tokenizer
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.generation import GenerationDefaults
+from bertsmith.runtime.generation import generator as module
 from bertsmith.runtime.generation.generator import TextGenerator
+from bertsmith.runtime.generation.live_rows import TextJob
 from bertsmith.runtime.generation.options import Generated, GenerationOptions
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -214,3 +216,22 @@ def test_options_of_wrong_types_and_values_are_refused_by_name(
 ) -> None:
     with pytest.raises(ConfigError, match=rf"{name} \(--"):
         generator(tokenizer).generate(["waa"], GenerationOptions(**BAD[name]))
+
+
+def test_a_batch_is_bounded_by_rows_tokens_and_memory() -> None:
+    def job(number: int, length: int, most: int) -> TextJob:
+        ids = np.zeros(length, dtype=np.int64)
+        return TextJob(
+            number=number, place="", ids=ids, key=0, before=(), limit=most, room=None, least=0
+        )
+
+    jobs = [job(n, 10 + n % 7, 50) for n in range(300)]
+    for rows, token_bytes in ((1, 0), (4, 0), (5, 1 << 16), (500, 1)):
+        batches = list(module.batches_of(jobs, rows, token_bytes))
+        assert sorted(one.number for batch in batches for one in batch) == list(range(300))
+        for batch in batches:
+            assert len(batch) == 1 or len(batch) * rows <= module.LIVE_ROWS
+            memory = sum(token_bytes * (len(one.ids) + rows * one.most) for one in batch)
+            assert len(batch) == 1 or memory <= module.CACHE_BYTES
+    long = list(module.batches_of([job(n, 9_000, 5) for n in range(3)], 1))
+    assert [len(batch) for batch in long] == [1, 1, 1]

@@ -31,8 +31,9 @@ from bertsmith.text.grouping import groups
 from bertsmith.text.tokenizer import Tokenizer
 
 CHUNK = 1_024  # texts in memory at a time, sorted by length
-LIVE_ROWS = 64  # rows of one batch: beams and answers count
-SOURCE_TOKENS = 16_384  # tokens of the sources of one batch
+LIVE_ROWS = 128  # most rows of one batch: beams and answers count
+CACHE_BYTES = 512 << 20  # most memory of their cache; a text that needs more is alone
+SOURCE_TOKENS = 16_384  # most tokens of the sources of one batch
 
 
 class Source(NamedTuple):
@@ -53,16 +54,18 @@ class TextGenerator:
         *,
         continues: bool = False,
         turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+        token_bytes: int = 0,
     ) -> None:
         """`continues`: texts are prompts, which new tokens continue; else they are sources.
 
-        `turn` is held for each step of the model.
+        `turn` is held for each step of the model; `token_bytes` is what its cache needs per token.
         """
         self.writer = writer
         self.tokenizer = tokenizer
         self.defaults = defaults
         self._continues = continues
         self._turn = turn
+        self._token_bytes = token_bytes
 
     def generate(
         self, texts: Iterable[str], options: GenerationOptions = GREEDY
@@ -111,7 +114,7 @@ class TextGenerator:
     def _chunk(self, sources: Sequence[Source], plan: WritingPlan) -> Iterator[Generated]:
         jobs = self._jobs(sources, plan)
         done: list[Generated | None] = [None] * len(jobs)
-        for batch in _batches(jobs, plan.rows):
+        for batch in batches_of(jobs, plan.rows, self._token_bytes):
             for advance in self._advances(batch, plan):
                 for job, answers in advance.finished:
                     done[job.number] = self._generated(job, answers, plan)
@@ -220,16 +223,20 @@ def _without_end(ids: Sequence[int], plan: WritingPlan) -> Sequence[int]:
     return ids[:-1] if ids and ids[-1] in plan.ends else ids
 
 
-def _batches(jobs: Sequence[TextJob], rows: int) -> Iterator[list[TextJob]]:
-    """Jobs by length, long ones first, as many as the rows and tokens of a batch allow."""
+def batches_of(jobs: Sequence[TextJob], rows: int, token_bytes: int = 0) -> Iterator[list[TextJob]]:
+    """Jobs by length, long ones first, as many as rows, tokens and memory of a batch allow.
+
+    A source is in the cache once, what is written once for each of the `rows` of a text.
+    """
     batch: list[TextJob] = []
-    tokens = 0
+    tokens = memory = 0
     for job in sorted(jobs, key=lambda one: (-len(one.ids), -one.most, one.number)):
+        own = token_bytes * (len(job.ids) + rows * job.most)
         full = (len(batch) + 1) * rows > LIVE_ROWS or tokens + len(job.ids) > SOURCE_TOKENS
-        if batch and full:
+        if batch and (full or memory + own > CACHE_BYTES):
             yield batch
-            batch, tokens = [], 0
+            batch, tokens, memory = [], 0, 0
         batch.append(job)
-        tokens += len(job.ids)
+        tokens, memory = tokens + len(job.ids), memory + own
     if batch:
         yield batch

@@ -31,12 +31,15 @@ def generator_of(host: Host, folder: ModelFolder, by: By | None = None) -> TextG
         end = host.tokenizer.end_id
         defaults = defaults.model_copy(update={"ends": () if end is None else (end,)})
     form = _form(host, folder, defaults, by)
+    spec = host.model.spec
+    layers = spec.layers if spec.decoder is None else spec.decoder.layers
     return TextGenerator(
         writer_of(host.model, form),
         host.tokenizer,
         defaults,
         continues=isinstance(form, CausalForm),
         turn=host.torch_turn,
+        token_bytes=2 * layers * spec.hidden * 4,  # a key and a value per layer, float32
     )
 
 

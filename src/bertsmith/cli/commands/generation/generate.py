@@ -303,11 +303,14 @@ def _file(
     output: GenerateOutput,
 ) -> None:
     from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.folders.resolve import resolve
     from bertsmith.labeled.texts import text_spec
     from bertsmith.runtime.generation.generate_files import OWN, generated_lines
+    from bertsmith.runtime.predict_files import trained_spec
     from bertsmith.runtime.row_files import check_rows, kind_of
 
     kind = "jsonl" if output.out is None else kind_of(output.out)
+    given = _as_trained(path, given, trained_spec(resolve(folder)))
     spec = text_spec(path, given).model_copy(update={"empty": None})  # empty texts get no answer
     observer = ConsoleObserver(quiet=output.quiet)
     observer.data(path, spec)
@@ -319,6 +322,20 @@ def _file(
         return
     for lines in generated_lines(generator, source, options, scores=output.scores):
         write_json_lines(lines)
+
+
+def _as_trained(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSpec:
+    """The source column of training, unless another is given or the file has none of its name."""
+    from bertsmith.labeled.guess.guess_spec import guess_spec
+
+    text = (trained.text or ()) if trained is not None else ()
+    if given.text is not None or not text or not isinstance(text[0], str):
+        return given
+    guessed = guess_spec(path, given=given, labeled=False)
+    names = guessed.columns if guessed.keys is None else guessed.keys
+    if names is None or isinstance(names, int) or text[0] not in names:
+        return given
+    return given.model_copy(update={"text": text[:1]})
 
 
 def _to_file(
