@@ -75,6 +75,24 @@ def test_evaluate_writes_and_scores(
     assert "first sentence" in capsys.readouterr().out
 
 
+def test_generate_and_convert_read_the_folder(
+    writer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("generate", writer, "w1 w2 w3", "--json", "--quiet") == 0
+    assert "w1 w2 w3" in capsys.readouterr().out
+    assert run("convert", writer, tmp_path / "copy") == 0
+    capsys.readouterr()
+    copy = WritingFolder.at(tmp_path / "copy")
+    first = WritingFolder.at(writer)
+    assert copy is not None
+    assert first is not None
+    assert (copy.writes, copy.lengths, copy.task) == (first.writes, first.lengths, first.task)
+    own = tmp_path / "copy" / "bertsmith.json"
+    own.write_text(json.dumps({**json.loads(own.read_text()), "seq2seq": {"task": "write"}}))
+    with pytest.raises(FolderError, match="seq2seq must be a table with task"):
+        WritingFolder.at(tmp_path / "copy")
+
+
 def test_predict_names_the_command_that_writes(
     writer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -150,9 +150,33 @@ def read_task_head(folder: Folder, section: Mapping[str, Any]) -> dict[str, Tens
         return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
 
 
+PAIRS_KEY = "seq2seq"
+
+
+def read_pair_task(folder: Folder) -> dict[str, Any] | None:
+    """How a folder was trained to write from pairs: task and lengths; None if it was not."""
+    section = (folder.json_object(OWN) if folder.has(OWN) else {}).get(PAIRS_KEY)
+    if section is None:
+        return None
+    lengths = ("source_tokens", "target_tokens")
+    if (
+        not isinstance(section, dict)
+        or not isinstance(section.get("task"), str)
+        or not all(type(section.get(name)) is int and section[name] > 0 for name in lengths)
+    ):
+        raise FolderError(
+            f"{folder.path / OWN}: {PAIRS_KEY} must be a table with task, source_tokens and "
+            "target_tokens"
+        )
+    return section
+
+
 def read_extras(folder: Folder) -> Extras:
     """The heads of pre-training and the task of fine-tuning, where a folder has them."""
     heads = objective_heads(read_objective_heads(folder))
+    pairs = read_pair_task(folder)
+    if pairs is not None:
+        heads = heads | Extras(json={PAIRS_KEY: pairs})
     section = read_task(folder)
     if section is None:
         return heads

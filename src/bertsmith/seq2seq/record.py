@@ -18,7 +18,7 @@ from bertsmith import __version__
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values, write_json
-from bertsmith.folders.extras import OWN
+from bertsmith.folders.extras import read_pair_task
 from bertsmith.folders.generation import Writes, read_generation, read_writes
 from bertsmith.folders.read import LoadedFolder, load_model, read_folder
 from bertsmith.metrics.arrays import Floats, Ints
@@ -29,7 +29,7 @@ from bertsmith.sentences.data import SentenceData
 from bertsmith.seq2seq.arrange import arrangement_of
 from bertsmith.seq2seq.encoding import PairEncoder, WritingLengths
 from bertsmith.seq2seq.rows import evenly
-from bertsmith.seq2seq.train import SECTION, WriteJob, WriteResult
+from bertsmith.seq2seq.train import WriteJob, WriteResult
 from bertsmith.seq2seq.written import (
     first_sentence,
     model_texts,
@@ -56,21 +56,13 @@ class WritingFolder:
     def at(cls, path: str | Path, *, device: str = "cpu") -> WritingFolder | None:
         """The folder at a path; None if it was trained for something else."""
         home = read_folder(path).parts.transformer
-        section = (home.json_object(OWN) if home.has(OWN) else {}).get(SECTION)
+        section = read_pair_task(home)
         if section is None:
             return None
         loaded = load_model(path, device=device)
-        try:
-            lengths = WritingLengths(
-                source=int(section["source_tokens"]), target=int(section["target_tokens"])
-            )
-            task = str(section["task"])
-        except (KeyError, TypeError, ValueError) as fault:
-            raise FolderError(
-                f"{home.path / OWN}: {SECTION} must have task, source_tokens and target_tokens"
-            ) from fault
+        lengths = WritingLengths(source=section["source_tokens"], target=section["target_tokens"])
         writes = read_writes(home) or Writes(by="shift")
-        return cls(loaded=loaded, task=task, writes=writes, lengths=lengths)
+        return cls(loaded=loaded, task=section["task"], writes=writes, lengths=lengths)
 
     @property
     def generator(self) -> TextGenerator:

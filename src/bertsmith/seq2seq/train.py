@@ -12,7 +12,7 @@ import numpy as np
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
-from bertsmith.folders.extras import Extras
+from bertsmith.folders.extras import PAIRS_KEY, Extras
 from bertsmith.folders.generation import (
     GenerationDefaults,
     Writes,
@@ -46,7 +46,6 @@ from bertsmith.training.loop.run import Outcome, Run
 
 # The loop records the optimizer itself; the others change nothing that is learned.
 LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
-SECTION = "seq2seq"  # of bertsmith.json
 SHIFT = "shift"
 
 
@@ -310,7 +309,7 @@ def _save(job: WriteJob, prepared: _Prepared, out: Path) -> None:
         "source_tokens": prepared.lengths.source,
         "target_tokens": prepared.lengths.target,
     }
-    extras = Extras(json={SECTION: section}) | generation_extras(
+    extras = Extras(json={PAIRS_KEY: section}) | generation_extras(
         prepared.defaults, prepared.writes if bidirectional else None
     )
     similar = job.recipe.similarity is not None
