@@ -245,16 +245,21 @@ class Embedder:
 
     def token_ids(self, texts: Sequence[str]) -> tuple[list[Ids], int]:
         """Ids as `encode` computes with, and how many leading rows of each are not pooled."""
-        prefix, skipped = self._prompt(None)
+        prefix, skipped = self.prompt(None)
         prepared = [self._prepared(prefix, _text(text)) for text in texts]
         return self._source.tokenizer.fast_ids(prepared, self.max_length)[0], skipped
 
-    def encode_ids(self, ids: Sequence[Ids], *, normalize: bool | None = None) -> Vectors:
-        """Vectors of texts given by their ids, special tokens included: -> (n, D)."""
+    def encode_ids(
+        self, ids: Sequence[Ids], *, normalize: bool | None = None, skipped: int = 0
+    ) -> Vectors:
+        """Vectors of texts given by their ids, special tokens included: -> (n, D).
+
+        The first `skipped` rows of each text, those of a prompt, are not pooled.
+        """
         head = self._head if normalize is None else replace(self._head, normalize=normalize)
         self._source.prepare(sum(map(len, ids)), len(ids))
         vectors = np.empty((len(ids), self.dimension), dtype=np.float32)
-        for places, part in self._source.vectors(ids, head, skipped=0, batch_size=None):
+        for places, part in self._source.vectors(ids, head, skipped=skipped, batch_size=None):
             vectors[list(places)] = part.cpu().numpy()
         return vectors
 
@@ -277,7 +282,7 @@ class Embedder:
         counts: NDArray[np.int64],
         progress: Progress | None,
     ) -> Iterator[tuple[Vectors, EncodingAccount]]:
-        prefix, skipped = self._prompt(options.prompt)
+        prefix, skipped = self.prompt(options.prompt)
         head = self._head if options.normalize is None else replace(self._head, normalize=False)
         seen = finished = 0
         for block in _blocks(texts):
@@ -316,7 +321,7 @@ class Embedder:
                 ),
             )
 
-    def _prompt(self, name: str | None) -> tuple[str, int]:
+    def prompt(self, name: str | None) -> tuple[str, int]:
         """The text of a prompt and how many leading rows to leave out of the pooling."""
         chosen = name if name is not None else self.settings.default_prompt
         if chosen is None:

@@ -62,6 +62,25 @@ class LoadedModel(Embedder):
         self._generators: dict[By | None, TextGenerator] = {}
 
     @property
+    def is_static(self) -> bool:
+        """Whether this is a table of static vectors, without an encoder."""
+        return self._encoder is None
+
+    @property
+    def task_name(self) -> str | None:
+        """The task of a fine-tuned folder, None if it has none."""
+        from bertsmith.runtime.predictor import is_fine_tuned
+
+        if self._encoder is None or not is_fine_tuned(*self._encoder):
+            return None
+        return self.predictor.task.name
+
+    @property
+    def fills_masks(self) -> bool:
+        """Whether `fill` and `score` work."""
+        return self._encoder is not None and "masked_lm" in self._encoder[0].model.heads
+
+    @property
     def host(self) -> Host:
         """The encoder in memory, with its engine and workers."""
         return self._hosted()[0]

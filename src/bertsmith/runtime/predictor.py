@@ -98,6 +98,15 @@ class Predictor(ABC):
         """A prediction for each text, tuple of fields, or example."""
         return [prediction for _, prediction in self.stream(_examples(rows), unknown=unknown)]
 
+    def predict_with_logits(self, rows: Iterable[Row]) -> list[tuple[Prediction, Logits]]:
+        """A prediction and the logits (C,) of each row, by a task on whole texts."""
+        if self.task.reads != "text":
+            raise ConfigError(f"{self.task.name} has logits per token, not per text")
+        examples = [self._checked(example) for example in _examples(rows)]
+        features, answered = self.answered(examples)
+        predictions = self.task.decode(answered.logits, features, examples)
+        return list(zip(predictions, answered.logits, strict=True))
+
     def stream(
         self,
         examples: Iterable[Example],
@@ -247,6 +256,13 @@ def load_predictor(
         notice=notice,
     )
     return predictor_of(host, loaded.folder)
+
+
+def is_fine_tuned(host: Host, folder: ModelFolder) -> bool:
+    """Whether `predictor_of` finds a task in the folder."""
+    if read_task(folder.parts.transformer) is not None:
+        return True
+    return published_task(host.model, folder.reading.labels) is not None
 
 
 def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:

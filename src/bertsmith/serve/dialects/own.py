@@ -1,0 +1,183 @@
+"""Routes that other services do not have: tags, answers, masks, search, attention, health."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bertsmith.serve.exchange import Exchange
+from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.routes import Answer, Form, Route
+
+MOST_RESULTS = 1_000
+
+
+class TagForm(Form):
+    """Texts whose entities or words are tagged."""
+
+    inputs: str | list[str]
+    model: str | None = None
+
+
+class AnswerForm(Form):
+    """A question about a text."""
+
+    question: str
+    context: str
+    model: str | None = None
+
+
+class FillForm(Form):
+    """A text with masks."""
+
+    text: str
+    top: Annotated[int, Field(ge=1, le=100)] = 5
+    model: str | None = None
+
+
+class SearchForm(Form):
+    """A question to the index."""
+
+    query: str
+    k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10
+    where: list[str] | None = None
+    hybrid: bool = False
+    model: str | None = None
+
+
+class AttentionForm(Form):
+    """A text whose attention is shown."""
+
+    text: str
+    layer: Annotated[int, Field(ge=0)] = 0
+    model: str | None = None
+
+
+async def tag(exchange: Exchange, form: TagForm) -> Answer:
+    """The tagged pieces of each text."""
+    given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
+    texts = exchange.checked_texts(list(given))
+    rows = [[text] for text in texts]
+    found = await exchange.call("predict", [{"texts": row} for row in rows], rows)
+    value = [{"spans": one["prediction"], "tags": one.get("tags", [])} for one in found]
+    return Answer(value=value)
+
+
+async def answer(exchange: Exchange, form: AnswerForm) -> Answer:
+    """The answer as a piece of the context, and further candidates."""
+    texts = exchange.checked_texts([form.question, form.context], name="context")
+    found = await exchange.call("predict", [{"texts": texts}], [texts])
+    return Answer(value={"answer": found[0]["prediction"], "others": found[0].get("others", [])})
+
+
+async def fill(exchange: Exchange, form: FillForm) -> Answer:
+    """The likeliest tokens for each mask."""
+    (text,) = exchange.checked_texts([form.text], name="text")
+    found = await exchange.call("fill", [{"text": text, "top": form.top}], [[text]])
+    return Answer(value=found[0])
+
+
+async def search(exchange: Exchange, form: SearchForm) -> Answer:
+    """The nearest rows of the index."""
+    (text,) = exchange.checked_texts([form.query], name="query")
+    row: dict[str, Any] = {"text": text, "k": form.k, "where": form.where, "hybrid": form.hybrid}
+    found = await exchange.call("search", [row], [[text]])
+    return Answer(value=found[0])
+
+
+async def attention(exchange: Exchange, form: AttentionForm) -> Answer:
+    """The attention of one layer."""
+    (text,) = exchange.checked_texts([form.text], name="text")
+    found = await exchange.call("attention", [{"text": text, "layer": form.layer}], [[text]])
+    return Answer(value=found[0])
+
+
+async def models(exchange: Exchange, form: None) -> Answer:
+    """Every model with its abilities and limits."""
+    service = exchange.service
+    return Answer(value={name: service.info(model) for name, model in service.models.items()})
+
+
+async def live(exchange: Exchange, form: None) -> Answer:
+    """The front answers."""
+    return Answer(value={"status": "live"})
+
+
+async def ready(exchange: Exchange, form: None) -> Answer:
+    """Every model runs a text now; not ready while the service ends."""
+    missing = await exchange.service.not_ready(exchange.caller)
+    if missing:
+        raise RequestError(FailureKind.UNAVAILABLE, f"not ready: {', '.join(missing)}")
+    return Answer(value={"status": "ready"})
+
+
+async def openapi(exchange: Exchange, form: None) -> Answer:
+    """This API, described."""
+    return Answer(value=exchange.service.openapi())
+
+
+async def page(exchange: Exchange, form: None) -> Answer:
+    """The page to try the models."""
+    content, policy = exchange.service.page()
+    return Answer(
+        content=content,
+        content_type=b"text/html; charset=utf-8",
+        headers=((b"content-security-policy", policy), (b"cache-control", b"no-store")),
+    )
+
+
+ROUTES = (
+    Route(
+        path="/tag",
+        handler=tag,
+        form=TagForm,
+        ability="tag",
+        summary="Tagged pieces of texts",
+        examples=({"inputs": "Ada Lovelace lived in London."},),
+    ),
+    Route(
+        path="/answer",
+        handler=answer,
+        form=AnswerForm,
+        ability="answer",
+        summary="The answer to a question in a text",
+        examples=({"question": "Who wrote it?", "context": "Ada wrote it."},),
+    ),
+    Route(
+        path="/fill",
+        handler=fill,
+        form=FillForm,
+        ability="fill",
+        summary="Tokens for the masks of a text",
+        examples=({"text": "Paris is the [MASK] of France."},),
+    ),
+    Route(
+        path="/search",
+        handler=search,
+        form=SearchForm,
+        ability="search",
+        summary="The nearest rows of the index",
+        examples=({"query": "open a file", "k": 3},),
+    ),
+    Route(
+        path="/attention",
+        handler=attention,
+        form=AttentionForm,
+        ability="attention",
+        summary="The attention of one layer",
+        examples=({"text": "The cat sat.", "layer": 0},),
+    ),
+    Route(path="/models", method="GET", handler=models, summary="All models and their limits"),
+    Route(
+        path="/health/live",
+        method="GET",
+        handler=live,
+        needs_key=False,
+        summary="Whether the service answers",
+    ),
+    Route(path="/health/ready", method="GET", handler=ready, summary="Whether every model answers"),
+    Route(path="/health", method="GET", handler=ready, summary="The same (TEI)"),
+    Route(path="/openapi.json", method="GET", handler=openapi, summary="This description"),
+    Route(path="/", method="GET", handler=page, needs_key=False, summary="The page"),
+)

@@ -1,0 +1,293 @@
+"""Routes of text-embeddings-inference 1.9, with its forms, errors and headers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from bertsmith.serve.dialects.ranking import ranked
+from bertsmith.serve.exchange import Exchange, TextOrIds
+from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.routes import Answer, Form, Route
+
+Direction = Literal["left", "right", "Left", "Right"]
+
+
+class Truncating(Form):
+    """What all forms of TEI have in common."""
+
+    truncate: bool | None = None
+    truncation_direction: Direction = "right"
+    prompt_name: str | None = None
+
+    def check(self) -> None:
+        """Refuse what is not done here: texts lose their end, never their beginning."""
+        if self.truncation_direction in ("left", "Left"):
+            raise RequestError(
+                FailureKind.INVALID,
+                "truncation_direction must be right: texts are truncated at their end",
+                field="truncation_direction",
+            )
+
+
+class EmbedAllForm(Truncating):
+    """Every token's vector."""
+
+    inputs: str | list[str | list[int]]
+
+    def texts(self) -> list[TextOrIds]:
+        """The inputs as a list."""
+        return [self.inputs] if isinstance(self.inputs, str) else list(self.inputs)
+
+
+class EmbedForm(EmbedAllForm):
+    """One vector per text."""
+
+    normalize: bool = True
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class PredictForm(Truncating):
+    """Classes of a text, of a pair, or of a list of them."""
+
+    inputs: str | list[str] | list[list[str]]
+    raw_scores: bool = False
+
+
+class RerankForm(Truncating):
+    """Texts by their relevance to a query."""
+
+    query: str
+    texts: list[str]
+    raw_scores: bool = False
+    return_text: bool = False
+
+
+class SimilarityInputs(Form):
+    """One text and those it is compared with."""
+
+    source_sentence: str
+    sentences: list[str]
+
+
+class SimilarityForm(Form):
+    """The similarity of one text to others."""
+
+    inputs: SimilarityInputs
+    parameters: Truncating | None = None
+
+
+class TokenizeForm(Form):
+    """The tokens of texts."""
+
+    inputs: str | list[str]
+    add_special_tokens: bool = True
+    prompt_name: str | None = None
+
+
+class DecodeForm(Form):
+    """Texts of token ids."""
+
+    ids: list[int] | list[list[int]]
+    skip_special_tokens: bool = True
+
+
+async def embed(exchange: Exchange, form: EmbedForm) -> Answer:
+    """One vector per text."""
+    form.check()
+    texts = exchange.checked_texts(form.texts())
+    narrowed = form.dimensions is not None
+    vectors = await exchange.vectors(
+        texts,
+        prompt=form.prompt_name,
+        normalize=form.normalize and not narrowed,
+        truncate=form.truncate,
+    )
+    return Answer(value=[cut_vector(one, form.dimensions, form.normalize) for one in vectors])
+
+
+def cut_vector(vector: Any, dimensions: int | None, normalize: bool) -> Any:
+    """The first columns, then of length one if wanted: (D,) -> (d,)."""
+    if dimensions is None:
+        return vector
+    if dimensions > len(vector):
+        raise RequestError(
+            FailureKind.INVALID,
+            f"dimensions must be from 1 to {len(vector)}, the width of this model's vectors",
+            field="dimensions",
+        )
+    part = vector[:dimensions]
+    length = float((part * part).sum()) ** 0.5
+    return part / length if normalize and length else part
+
+
+async def embed_all(exchange: Exchange, form: EmbedAllForm) -> Answer:
+    """A vector per token."""
+    form.check()
+    texts = exchange.checked_texts(form.texts())
+    rows = await exchange.vectors(
+        texts, prompt=form.prompt_name, truncate=form.truncate, every_token=True
+    )
+    return Answer(value=rows)
+
+
+async def predict(exchange: Exchange, form: PredictForm) -> Answer:
+    """Classes with their probabilities, the likeliest first."""
+    form.check()
+    given = form.inputs
+    single = isinstance(given, str) or (bool(given) and isinstance(given[0], str))
+    rows: Any = [[given]] if isinstance(given, str) else [given] if single else given
+    exchange.checked_texts(["".join(row) for row in rows])
+    calls = [{"texts": row} for row in rows]
+    found = await exchange.call("predict", calls, rows)
+    scored = [sorted_classes(one, raw=form.raw_scores) for one in found]
+    return Answer(value=scored[0] if single else scored)
+
+
+def sorted_classes(result: dict[str, Any], *, raw: bool) -> list[dict[str, Any]]:
+    """The classes of a prediction with their scores, the highest first."""
+    scores = result["logits"] if raw else result.get("probabilities")
+    if not scores:
+        scores = {"score": result["prediction"]}
+    listed = [{"label": label, "score": score} for label, score in scores.items()]
+    return sorted(listed, key=lambda one: -one["score"])
+
+
+async def rerank(exchange: Exchange, form: RerankForm) -> Answer:
+    """Texts by relevance, the best first."""
+    form.check()
+    texts = exchange.checked_texts(
+        [form.query, *form.texts], most=exchange.service.limits.texts + 1
+    )
+    scores = await ranked(exchange, texts[0], texts[1:], raw=form.raw_scores)
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    more = (lambda place: {"text": form.texts[place]}) if form.return_text else (lambda place: {})
+    return Answer(
+        value=[{"index": place, "score": scores[place], **more(place)} for place in order]
+    )
+
+
+async def similarity(exchange: Exchange, form: SimilarityForm) -> Answer:
+    """The cosine of one text to each of the others."""
+    settings = form.parameters or Truncating()
+    settings.check()
+    sides = [form.inputs.source_sentence, *form.inputs.sentences]
+    texts = exchange.checked_texts(sides, most=exchange.service.limits.texts + 1)
+    vectors = await exchange.vectors(
+        texts, prompt=settings.prompt_name, normalize=True, truncate=settings.truncate
+    )
+    return Answer(value=[float(vectors[0] @ one) for one in vectors[1:]])
+
+
+async def tokenize(exchange: Exchange, form: TokenizeForm) -> Answer:
+    """Tokens with their places in the text."""
+    given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
+    tokenizer = exchange.served.tokenizer
+    rows = []
+    for text in exchange.checked_texts(list(given)):
+        encoding = tokenizer.encode(text)
+        exchange.tokens += len(encoding)
+        listed = []
+        for number, field, (start, stop) in zip(
+            encoding.ids.tolist(), encoding.fields.tolist(), encoding.offsets.tolist(), strict=True
+        ):
+            special = field < 0
+            if special and not form.add_special_tokens:
+                continue
+            listed.append(
+                {
+                    "id": number,
+                    "text": tokenizer.id_to_token(number) or "",
+                    "special": special,
+                    "start": None if special else start,
+                    "stop": None if special else stop,
+                }
+            )
+        rows.append(listed)
+    return Answer(value=rows)
+
+
+async def decode(exchange: Exchange, form: DecodeForm) -> Answer:
+    """Texts of token ids."""
+    given: Any = form.ids
+    rows = given if given and isinstance(given[0], list) else [given]
+    exchange.checked_texts(rows, name="ids")
+    tokenizer = exchange.served.tokenizer
+    return Answer(
+        value=[tokenizer.decode(ids, skip_special=form.skip_special_tokens) for ids in rows]
+    )
+
+
+async def info(exchange: Exchange, form: None) -> Answer:
+    """The first model and the limits of the service."""
+    return Answer(value=exchange.service.info(exchange.served))
+
+
+async def metrics(exchange: Exchange, form: None) -> Answer:
+    """Metrics for Prometheus."""
+    content, kind = exchange.service.metrics_text()
+    return Answer(content=content, content_type=kind)
+
+
+ONE = ({"inputs": "What is deep learning?"}, {"inputs": ["今天天气很好", "a second text"]})
+ROUTES = (
+    Route(
+        path="/embed",
+        handler=embed,
+        form=EmbedForm,
+        ability="embed",
+        summary="One vector per text",
+        examples=ONE,
+    ),
+    Route(
+        path="/embed_all",
+        handler=embed_all,
+        form=EmbedAllForm,
+        ability="embed_all",
+        summary="One vector per token",
+        examples=ONE,
+    ),
+    Route(
+        path="/predict",
+        handler=predict,
+        form=PredictForm,
+        ability="classify",
+        summary="Classes of texts or pairs",
+        examples=({"inputs": "A wonderful film."},),
+    ),
+    Route(
+        path="/rerank",
+        handler=rerank,
+        form=RerankForm,
+        ability="rerank",
+        summary="Texts by relevance to a query",
+        examples=({"query": "a cat", "texts": ["a kitten sleeps", "stocks fell"]},),
+    ),
+    Route(
+        path="/similarity",
+        handler=similarity,
+        form=SimilarityForm,
+        ability="similarity",
+        summary="The similarity of one text to others",
+        examples=({"inputs": {"source_sentence": "a cat", "sentences": ["a kitten", "stocks"]}},),
+    ),
+    Route(
+        path="/tokenize",
+        handler=tokenize,
+        form=TokenizeForm,
+        ability="tokenize",
+        summary="Tokens of texts",
+        examples=ONE,
+    ),
+    Route(
+        path="/decode",
+        handler=decode,
+        form=DecodeForm,
+        ability="tokenize",
+        summary="Texts of token ids",
+        examples=({"ids": [101, 102]}, {"ids": [[101, 102]]}),
+    ),
+    Route(path="/info", method="GET", handler=info, ability="tokenize", summary="The model"),
+    Route(path="/metrics", method="GET", handler=metrics, summary="Metrics for Prometheus"),
+)

@@ -1,0 +1,150 @@
+"""FairQueue: texts of many requests wait here, one queue per client, served in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertsmith.serve.failures import FailureKind, RequestError
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Piece:
+    """One text of a request; `future` gets its result.
+
+    Pieces of one `kind` may share a batch: the operation and every option that changes its result.
+    """
+
+    kind: Hashable
+    work: Any
+    tokens: int
+    client: str
+    deadline: float  # on the clock of the queue
+    future: asyncio.Future[Any]
+    entered: float = 0.0
+    taken: float = field(default=0.0)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for the result."""
+        return not self.future.done()
+
+
+class FairQueue:
+    """Waiting pieces; `put` refuses what would wait too long, `take` makes the next batch.
+
+    Clients are served in turn, one piece each, so that neither a long text nor a greedy client
+    delays another by more than a batch. For one event loop.
+    """
+
+    def __init__(
+        self, *, limit: int, speed: float, clock: Callable[[], float] | None = None
+    ) -> None:
+        """`limit` tokens may wait; `speed` is in tokens per second, for Retry-After."""
+        self.limit = limit
+        self.speed = speed
+        self.waiting = 0  # tokens
+        self._clients: dict[str, deque[Piece]] = {}
+        self._turn: deque[str] = deque()
+        self._filled = asyncio.Event()
+        self._clock = clock or asyncio.get_running_loop().time
+
+    def __len__(self) -> int:
+        """Waiting pieces."""
+        return sum(map(len, self._clients.values()))
+
+    def put(self, pieces: Sequence[Piece]) -> None:
+        """Add the pieces of a request, all or none."""
+        tokens = sum(piece.tokens for piece in pieces)
+        if self.waiting and self.waiting + tokens > self.limit:
+            seconds = max(1, math.ceil(self.waiting / self.speed))
+            raise RequestError(
+                FailureKind.OVERLOADED,
+                f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
+                retry_after=seconds,
+            )
+        now = self._clock()
+        for piece in pieces:
+            piece.entered = now
+            if piece.client not in self._clients:
+                self._clients[piece.client] = deque()
+                self._turn.append(piece.client)
+            self._clients[piece.client].append(piece)
+        self.waiting += tokens
+        if pieces:
+            self._filled.set()
+
+    async def take(self, budget: int) -> list[Piece]:
+        """The next batch: at least one piece, and more of its kind while they fit the budget.
+
+        What nobody waits for any more and what is past its deadline is dropped here.
+        """
+        while True:
+            await self._filled.wait()
+            batch = self._batch(budget)
+            if not self._clients:
+                self._filled.clear()
+            if batch:
+                return batch
+
+    def fail_all(self, failure: RequestError) -> None:
+        """Answer everything that waits with a failure."""
+        for queue in self._clients.values():
+            for piece in queue:
+                if piece.is_wanted:
+                    piece.future.set_exception(failure)
+        self._clients.clear()
+        self._turn.clear()
+        self._filled.clear()
+        self.waiting = 0
+
+    def _batch(self, budget: int) -> list[Piece]:
+        batch: list[Piece] = []
+        passed: list[str] = []  # whose next piece did not fit: they are first in the next batch
+        now = self._clock()
+        while self._turn:
+            client = self._turn.popleft()
+            queue = self._clients[client]
+            self._drop(queue, now)
+            if not queue:
+                del self._clients[client]
+                continue
+            piece = queue[0]
+            if batch and (piece.kind != batch[0].kind or piece.tokens > budget):
+                passed.append(client)
+                continue
+            queue.popleft()
+            self.waiting -= piece.tokens
+            budget -= piece.tokens
+            piece.taken = now
+            batch.append(piece)
+            if queue:
+                self._turn.append(client)
+            else:
+                del self._clients[client]
+            if budget <= 0:
+                break
+        self._turn.extendleft(reversed(passed))
+        return batch
+
+    def _drop(self, queue: deque[Piece], now: float) -> None:
+        while queue:
+            piece = queue[0]
+            if piece.is_wanted and piece.deadline > now:
+                return
+            queue.popleft()
+            self.waiting -= piece.tokens
+            if piece.is_wanted:
+                late = now - piece.entered
+                piece.future.set_exception(
+                    RequestError(
+                        FailureKind.DEADLINE,
+                        f"the request waited {late:.1f} s, past its deadline; send fewer or "
+                        "shorter texts at once, or try again later",
+                        retry_after=max(1, math.ceil(self.waiting / self.speed)),
+                    )
+                )

@@ -1,0 +1,66 @@
+"""Route: a line of the table that routing, OpenAPI, keys and metric labels are made from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from bertsmith.serve.failures import Dialect
+
+if TYPE_CHECKING:
+    from bertsmith.serve.exchange import Exchange
+
+
+class Form(BaseModel):
+    """The body of a request: strict, finite; unknown fields are refused by name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What goes back: a JSON value, bytes of another type, or parts as server-sent events."""
+
+    value: Any = None
+    content: bytes | None = None
+    content_type: bytes = b"application/json"
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    parts: AsyncIterator[dict[str, Any]] | None = None
+
+
+Handler = Callable[["Exchange", Any], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """How one path is answered.
+
+    `ability` is what the model must be able to do, None: no model is needed. `examples` are bodies
+    that work for a model with the ability; tests send them.
+    """
+
+    path: str
+    handler: Handler
+    summary: str
+    method: Literal["GET", "POST"] = "POST"
+    form: type[Form] | None = None
+    ability: str | None = None
+    dialect: Dialect = "tei"
+    needs_key: bool = True
+    examples: tuple[Mapping[str, Any], ...] = field(default=())
+
+
+def table(*groups: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
+    """Routes by path and method; a path that is named twice is a fault of the program."""
+    found: dict[str, dict[str, Route]] = {}
+    for group in groups:
+        for route in group:
+            methods = found.setdefault(route.path, {})
+            if route.method in methods:
+                raise ValueError(f"{route.method} {route.path} stands in the table twice")
+            methods[route.method] = route
+    return found

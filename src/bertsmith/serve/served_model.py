@@ -1,0 +1,211 @@
+"""ServedModel: one model of the service: its tokenizer, its queue, its worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from bertsmith.errors import TextError
+from bertsmith.folders.read import load_tokenizer
+from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.frames import Ids
+from bertsmith.serve.limits import Limits
+from bertsmith.serve.metrics import Metrics
+from bertsmith.serve.queue import FairQueue, Piece
+from bertsmith.serve.supervisor import Supervisor
+from bertsmith.serve.worker_process import WorkerSettings
+
+AHEAD = 2  # batches at the worker: one it computes, one it finds when it is done
+SMOOTHING = 0.1  # of the measured speed
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The token ids of one text, and how many were cut."""
+
+    ids: Ids
+    cut: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, and until when the answer is of use (on the clock of the event loop)."""
+
+    client: str
+    deadline: float
+
+
+class ServedModel:
+    """A model that answers requests."""
+
+    def __init__(
+        self, name: str, settings: WorkerSettings, limits: Limits, metrics: Metrics
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.supervisor = Supervisor(name, settings)
+        self.tokenizer = load_tokenizer(settings.folder)
+        self._metrics = metrics
+        self._queue: FairQueue | None = None
+        self._feeding: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(AHEAD)
+        self.description: dict[str, Any] = {}
+
+    async def start(self) -> None:
+        """Start the worker, and feed it from the queue."""
+        worker = await self.supervisor.start()
+        self.description = worker.description
+        speed = float(self.description["tokens_per_second"])
+        self._queue = FairQueue(limit=self._limit(speed), speed=speed)
+        self._feeding = asyncio.create_task(self._feed(self._queue))
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """The operations of this model."""
+        return frozenset(self.description["abilities"])
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens per text: the model's, or the limit of the service."""
+        limits = (self.limits.text_tokens, self.description["max_length"])
+        return min((one for one in limits if one is not None), default=None)
+
+    @property
+    def queue(self) -> FairQueue:
+        """What waits."""
+        if self._queue is None:
+            raise RequestError(FailureKind.UNAVAILABLE, f"{self.name} is being started")
+        return self._queue
+
+    def tokenize(self, texts: Sequence[str], prompt: str | None = None) -> tuple[list[Tokens], int]:
+        """Ids of texts under a prompt of the model, and how many leading rows are not pooled."""
+        prefix, skipped = "", 0
+        chosen = prompt if prompt is not None else self.description["default_prompt"]
+        if chosen is not None:
+            prompts = self.description["prompts"]
+            if chosen not in prompts:
+                known = ", ".join(sorted(prompts)) or "none"
+                raise RequestError(
+                    FailureKind.INVALID,
+                    f"the model has no prompt of this name; it has: {known}",
+                    field="prompt_name",
+                )
+            prefix, skipped = prompts[chosen]
+        whole = [prefix + text for text in texts]
+        if self.description["lowercase"]:
+            whole = [text.lower() for text in whole]
+        try:
+            ids, cuts = self.tokenizer.fast_ids(whole, self.longest)
+        except TextError as error:
+            raise RequestError(FailureKind.TOKENS, str(error)) from None
+        return [Tokens(*pair) for pair in zip(ids, cuts, strict=True)], skipped
+
+    async def vectors(
+        self, tokens: Sequence[Tokens], options: dict[str, Any], caller: Caller
+    ) -> list[Any]:
+        """The vectors of texts, each in a batch with those of whoever else asks now."""
+        kind = ("rows", tuple(sorted(options.items())))
+        work = [(one.ids, len(one.ids)) for one in tokens]
+        return await self._run(kind, work, caller)
+
+    async def call(
+        self, operation: str, rows: Sequence[tuple[dict[str, Any], int]], caller: Caller
+    ) -> list[dict[str, Any]]:
+        """The results of an operation on JSON rows, each given with its number of tokens."""
+        return await self._run(("call", operation), rows, caller)
+
+    async def stop(self, patience: float) -> None:
+        """Finish what waits, then end the worker."""
+        if self._feeding is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    while len(self.queue) or self._running:
+                        await asyncio.sleep(0.02)
+            self._feeding.cancel()
+        await self.supervisor.stop(patience)
+
+    async def _run(
+        self, kind: tuple[Any, ...], work: Sequence[tuple[Any, int]], caller: Caller
+    ) -> list[Any]:
+        loop = asyncio.get_running_loop()
+        self.supervisor.worker  # noqa: B018 - 503 at once, not after waiting in the queue
+        pieces = [
+            Piece(
+                kind=kind,
+                work=one,
+                tokens=max(1, size),
+                client=caller.client,
+                deadline=caller.deadline,
+                future=loop.create_future(),
+            )
+            for one, size in work
+        ]
+        self.queue.put(pieces)
+        try:
+            async with asyncio.timeout_at(caller.deadline):
+                results = await asyncio.gather(*(piece.future for piece in pieces))
+        except TimeoutError:
+            raise RequestError(
+                FailureKind.DEADLINE, "the request was not answered before its deadline"
+            ) from None
+        finally:
+            for piece in pieces:
+                piece.future.cancel()
+        return results
+
+    async def _feed(self, queue: FairQueue) -> None:
+        while True:
+            await self._slots.acquire()
+            batch = await queue.take(self.limits.batch_tokens)
+            task = asyncio.create_task(self._compute(batch))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _compute(self, batch: list[Piece]) -> None:
+        start = time.perf_counter()
+        tokens = sum(piece.tokens for piece in batch)
+        self._metrics.batch(self.name, len(batch), tokens)
+        try:
+            results = await self._results(batch)
+        except RequestError as error:
+            for piece in batch:
+                if piece.is_wanted:
+                    piece.future.set_exception(error)
+            return
+        finally:
+            self._slots.release()
+        for piece, result in zip(batch, results, strict=True):
+            if piece.is_wanted:
+                piece.future.set_result(result)
+        self._measure(tokens / max(time.perf_counter() - start, 1e-6))
+
+    async def _results(self, batch: list[Piece]) -> Sequence[Any]:
+        worker = self.supervisor.worker
+        form, detail = batch[0].kind  # type: ignore[misc]
+        work = [piece.work for piece in batch]
+        if form == "call":
+            return await worker.call(detail, work)
+        options = dict(detail)
+        vectors = await worker.rows(work, options)
+        if not options.get("all"):
+            return vectors  # type: ignore[return-value]
+        ends = [0]
+        for ids in work:
+            ends.append(ends[-1] + len(ids))
+        return [vectors[start:end] for start, end in pairwise(ends)]
+
+    def _measure(self, speed: float) -> None:
+        """Follow the speed: Retry-After and the size of the queue are made from it."""
+        queue = self.queue
+        queue.speed += SMOOTHING * (speed - queue.speed)
+        queue.limit = self._limit(queue.speed)
+
+    def _limit(self, speed: float) -> int:
+        limit = self.limits.queue_tokens or int(self.limits.deadline * speed)
+        return max(limit, self.limits.batch_tokens)

@@ -1,0 +1,183 @@
+"""Service: the models by name, the limits, the keys; what the application answers from."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertsmith import __version__
+from bertsmith.errors import ConfigError
+from bertsmith.serve.dialects import bert_service, infinity, openai, own, tei
+from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.http.keys import Keys
+from bertsmith.serve.limits import Limits
+from bertsmith.serve.metrics import CONTENT_TYPE, Metrics
+from bertsmith.serve.openapi import describe
+from bertsmith.serve.page import page
+from bertsmith.serve.routes import Route, table
+from bertsmith.serve.served_model import Caller, ServedModel
+from bertsmith.serve.worker_process import WorkerSettings
+
+ROUTES: dict[str, dict[str, Route]] = table(
+    tei.ROUTES, openai.ROUTES, infinity.ROUTES, bert_service.ROUTES, own.ROUTES
+)
+READY_TEXT = "ready?"
+READY_SECONDS = 5.0
+AccessLog = Callable[[Mapping[str, Any]], None]
+
+
+def _silent(record: Mapping[str, Any]) -> None:
+    """No access log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """What is served, and how.
+
+    `models` maps names to folders; the first one answers where a request names none. `strict`
+    refuses texts that are too long instead of truncating them.
+    """
+
+    models: Mapping[str, Path]
+    index: Path | None = None
+    index_model: str | None = None
+    precision: str = "auto"
+    threads: int | None = None
+    strict: bool = False
+    limits: Limits = field(default_factory=Limits)
+    keys: Keys = field(default_factory=lambda: Keys(()))
+
+
+class Service:
+    """The running service."""
+
+    def __init__(self, settings: ServiceSettings, *, access_log: AccessLog = _silent) -> None:
+        if not settings.models:
+            raise ConfigError("name at least one model folder to serve")
+        self.limits = settings.limits
+        self.keys = settings.keys
+        self.strict = settings.strict
+        self.metrics = Metrics()
+        self.access_log = access_log
+        self.started = int(time.time())
+        self.draining = False
+        self.models: dict[str, ServedModel] = {}
+        indexed = settings.index_model or next(iter(settings.models))
+        for name, folder in settings.models.items():
+            worker = WorkerSettings(
+                folder=folder,
+                precision=settings.precision,
+                threads=settings.threads,
+                index=settings.index if name == indexed else None,
+            )
+            self.models[name] = ServedModel(name, worker, self.limits, self.metrics)
+
+    async def start(self) -> None:
+        """Start every worker, one after another: loading is bound by disk and memory."""
+        try:
+            for model in self.models.values():
+                await model.start()
+        except BaseException:
+            await self.stop(patience=1.0)
+            raise
+
+    async def stop(self, patience: float) -> None:
+        """Answer what was accepted, then end the workers."""
+        self.draining = True
+        await asyncio.gather(*(model.stop(patience) for model in self.models.values()))
+
+    def find(self, ability: str, name: str | None) -> ServedModel:
+        """The model of that name, or the first with the ability."""
+        able = [one for one in self.models.values() if ability in one.abilities]
+        known = ", ".join(one.name for one in able) or "none"
+        if name is None:
+            if able:
+                return able[0]
+            raise RequestError(
+                FailureKind.NOT_FOUND, f"no model here can {ability}; see /models for what they can"
+            )
+        model = self.models.get(name)
+        if model is None:
+            raise RequestError(
+                FailureKind.NOT_FOUND,
+                f"no model has this name; models that can {ability}: {known}",
+                field="model",
+            )
+        if model not in able:
+            raise RequestError(
+                FailureKind.NOT_FOUND,
+                f"{model.name} cannot {ability}; models that can: {known}",
+                field="model",
+            )
+        return model
+
+    async def not_ready(self, caller: Caller) -> list[str]:
+        """Models that do not answer now; each runs a text."""
+        if self.draining:
+            return ["the service is ending"]
+        deadline = min(caller.deadline, asyncio.get_running_loop().time() + READY_SECONDS)
+        probe = Caller(client="health", deadline=deadline)
+
+        async def works(model: ServedModel) -> bool:
+            try:
+                tokens, skipped = model.tokenize([READY_TEXT])
+                options = {"normalize": None, **({"skipped": skipped} if skipped else {})}
+                return len(await model.vectors(tokens, options, probe)) == 1
+            except RequestError as error:
+                # A full queue is work, not a fault of the model.
+                return error.kind is FailureKind.OVERLOADED
+
+        found = await asyncio.gather(*map(works, self.models.values()))
+        return [name for name, ok in zip(self.models, found, strict=True) if not ok]
+
+    def info(self, model: ServedModel) -> dict[str, Any]:
+        """A model and the limits, in the form of TEI's /info and more."""
+        described = model.description
+        kind: dict[str, Any] = {"embedding": {"pooling": "mean"}}
+        if "classify" in model.abilities:
+            labels = described["labels"]
+            kind = {
+                "classifier": {
+                    "id2label": {str(n): label for n, label in enumerate(labels)},
+                    "label2id": {label: n for n, label in enumerate(labels)},
+                }
+            }
+        return {
+            "model_id": model.name,
+            "model_sha": None,
+            "model_dtype": "float32",
+            "served_model_name": model.name,
+            "model_type": kind,
+            "max_concurrent_requests": self.limits.connections,
+            "max_input_length": model.longest,
+            "max_batch_tokens": self.limits.batch_tokens,
+            "max_batch_requests": None,
+            "max_client_batch_size": self.limits.texts,
+            "auto_truncate": not self.strict,
+            "tokenization_workers": 1,
+            "version": __version__,
+            "abilities": sorted(model.abilities),
+            "dimension": described["dimension"],
+            "engine": described["engine"],
+            "prompts": sorted(described["prompts"]),
+            "labels": described["labels"],
+            "task": described["task"],
+        }
+
+    def metrics_text(self) -> tuple[bytes, bytes]:
+        """All metrics, and their content type."""
+        for name, model in self.models.items():
+            self.metrics.state(name, len(model.queue), model.supervisor.restarts)
+        return self.metrics.text(), CONTENT_TYPE
+
+    def openapi(self) -> dict[str, Any]:
+        """The API as OpenAPI 3.1."""
+        return describe(ROUTES)
+
+    def page(self) -> tuple[bytes, bytes]:
+        """The page and its content security policy."""
+        return page()

@@ -1,0 +1,1 @@
+"""The process of one model: it loads the folder and answers frames."""

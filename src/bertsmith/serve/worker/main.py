@@ -1,0 +1,138 @@
+"""The main function of a worker: load the model, then answer frames until the front is gone."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bertsmith.errors import BertsmithError
+from bertsmith.serve.frames import (
+    Frame,
+    Kind,
+    pack_vectors,
+    receive_frame,
+    unpack_ids,
+)
+from bertsmith.serve.worker.operations import Operations
+
+BEAT_SECONDS = 0.5
+STREAMS = 4  # results in parts that are computed at once
+
+
+class Answering:
+    """Answers the frames of one connection, batches one after another, streams next to them."""
+
+    def __init__(self, connection: socket.socket, operations: Operations) -> None:
+        self._connection = connection
+        self._operations = operations
+        self._frames: queue.Queue[Frame | None] = queue.Queue()
+        self._sending = threading.Lock()
+        self._cancelled: set[int] = set()
+        self._slots = threading.Semaphore(STREAMS)
+
+    def run(self) -> None:
+        """Until the front ends the connection or asks to stop."""
+        for target in (self._receive, self._beat):
+            threading.Thread(target=target, daemon=True).start()
+        while (frame := self._frames.get()) is not None:
+            if frame.kind is Kind.STOP:
+                return
+            if frame.kind is Kind.STREAM:
+                threading.Thread(target=self._stream, args=(frame,), daemon=True).start()
+            elif frame.number not in self._cancelled:
+                self._answer(frame)
+            self._cancelled.discard(frame.number)
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame; several threads do."""
+        with self._sending:
+            self._connection.sendall(frame.to_bytes())
+
+    def _receive(self) -> None:
+        while True:
+            frame = receive_frame(self._connection)
+            if frame is not None and frame.kind is Kind.CANCEL:
+                self._cancelled.add(frame.number)
+                continue
+            self._frames.put(frame)
+            if frame is None:
+                return
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(BEAT_SECONDS)
+            try:
+                self.send(Frame(Kind.BEAT, 0))
+            except OSError:
+                os._exit(0)  # the front is gone
+
+    def _answer(self, frame: Frame) -> None:
+        try:
+            if frame.kind is Kind.ROWS:
+                texts, options = unpack_ids(frame.payload)
+                payload = pack_vectors(self._operations.rows(texts, options))
+            else:
+                call = frame.json()
+                payload = orjson.dumps(self._operations.call(call["operation"], call["rows"]))
+        except BertsmithError as error:
+            self.send(_failed(frame.number, error))
+            return
+        self.send(Frame(frame.kind, frame.number, payload))
+
+    def _stream(self, frame: Frame) -> None:
+        with self._slots:
+            call = frame.json()
+            try:
+                for part in self._operations.stream(call["operation"], call["row"]):
+                    if frame.number in self._cancelled:
+                        break
+                    self.send(Frame(Kind.PART, frame.number, orjson.dumps(part)))
+                self.send(Frame(Kind.PART, frame.number))
+            except BertsmithError as error:
+                self.send(_failed(frame.number, error))
+
+
+def _failed(number: int, error: BertsmithError) -> Frame:
+    record = {"error": str(error), "kind": type(error).__name__}
+    return Frame(Kind.FAILED, number, orjson.dumps(record))
+
+
+def main() -> None:
+    """`python -m bertsmith.serve.worker.main DESCRIPTOR`: the socket that the front opened.
+
+    What to load comes through the socket, not as arguments: `ps` shows those to everybody.
+    """
+    # Ctrl-C in the terminal of the front reaches its whole group; the front says when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    first = receive_frame(connection)
+    if first is None:
+        return
+    settings: dict[str, Any] = first.json()
+    try:
+        operations = Operations(
+            Path(settings["folder"]),
+            precision=settings["precision"],
+            threads=settings["threads"],
+            index=None if settings["index"] is None else Path(settings["index"]),
+        )
+        description = operations.describe()
+    except BertsmithError as error:
+        connection.sendall(_failed(0, error).to_bytes())
+        raise SystemExit(error.exit_code) from None
+    connection.sendall(Frame(Kind.READY, 0, orjson.dumps(description)).to_bytes())
+    Answering(connection, operations).run()
+    operations.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""What a worker can do with its model: one operation per line of a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertsmith.errors import BertsmithError, FolderError, TextError
+from bertsmith.nn.encoder import Want
+from bertsmith.runtime.engines.batches import row_batch
+from bertsmith.runtime.loading import load
+from bertsmith.runtime.selection import Precision
+from bertsmith.sentences.search.index import Index
+from bertsmith.serve.frames import Ids, Vectors
+
+JsonRow = dict[str, Any]
+WARM_UP = "A short text that warms the model up. 用来预热的短文本。"
+MEASURED_TOKENS = 4_096  # encoded at the start to measure the speed
+TASK_ABILITIES = {"multilabel": "classify", "regress": "classify"}
+ATTENTION_TOKENS = 128  # the longest text whose attention is shown
+
+
+class Operations:
+    """A loaded model, and an index of it where one is given."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        precision: Precision = "auto",
+        threads: int | None = None,
+        index: Path | None = None,
+    ) -> None:
+        self.model = load(folder, precision=precision, threads=threads)
+        self.index = None if index is None else Index.open(index, model=self.model)
+        self._calls: dict[str, Callable[[JsonRow], JsonRow]] = {
+            "fill": self._fill,
+            "attention": self._attention,
+            "search": self._search,
+        }
+
+    def describe(self) -> JsonRow:
+        """What the front needs to know; runs the model once, so that a broken one never serves."""
+        model = self.model
+        warm = model.encode([WARM_UP, WARM_UP + WARM_UP])
+        if warm.shape != (2, model.dimension) or not np.isfinite(warm).all():
+            raise FolderError("the warm-up batch has no finite vectors: take another checkpoint")
+        settings = model.settings
+        return {
+            "abilities": sorted(self._abilities()),
+            "dimension": model.dimension,
+            "max_length": model.max_length,
+            "prompts": {name: model.prompt(name) for name in settings.prompts},
+            "default_prompt": settings.default_prompt,
+            "lowercase": settings.lowercase,
+            "normalized": settings.normalize,
+            "similarity": settings.similarity,
+            "engine": model.engine,
+            "tokens_per_second": self._speed(),
+            "labels": list(self._labels()),
+            "task": model.task_name,
+            "ranks_pairs": self._ranks_pairs(),
+        }
+
+    def rows(self, texts: list[Ids], options: Mapping[str, Any]) -> Vectors:
+        """Vectors of texts given by their ids: -> (B, D), or of all tokens (T, D)."""
+        if options.get("all"):
+            host = self.model.host
+            return np.asarray(host.hidden(row_batch(range(len(texts)), texts)).float().cpu())
+        return self.model.encode_ids(
+            texts, normalize=options.get("normalize"), skipped=int(options.get("skipped", 0))
+        )
+
+    def call(self, operation: str, rows: list[JsonRow]) -> list[JsonRow]:
+        """The result of each row; a row that is refused has {"error": message}."""
+        if operation == "predict":
+            return self._predictions(rows)
+        return [_answered(self._calls[operation], row) for row in rows]
+
+    def stream(self, operation: str, row: JsonRow) -> Iterator[JsonRow]:
+        """The parts of a result, as they become certain."""
+        raise TextError(f"no operation {operation!r} of this model comes in parts")
+
+    def close(self) -> None:
+        """End the threads of the model."""
+        self.model.close()
+
+    def _abilities(self) -> set[str]:
+        found = {"embed", "similarity", "rerank", "tokenize"}
+        if self.model.is_static:
+            return found
+        found |= {"embed_all", "attention"}
+        if self.model.fills_masks:
+            found.add("fill")
+        if (task := self.model.task_name) is not None:
+            found.add(TASK_ABILITIES.get(task, task))
+        return found | ({"search"} if self.index is not None else set())
+
+    def _labels(self) -> tuple[str, ...]:
+        return () if self.model.task_name is None else self.model.predictor.task.labels
+
+    def _ranks_pairs(self) -> bool:
+        """Whether the model is a cross-encoder: one number, or two classes, for a pair of texts."""
+        if self.model.task_name not in ("regress", "classify"):
+            return False
+        predictor = self.model.predictor
+        return predictor.texts == 2 and predictor.task.outputs <= 2
+
+    def _speed(self) -> float:
+        """Tokens per second of a full batch."""
+        ids, _ = self.model.token_ids([WARM_UP])
+        texts = [ids[0]] * max(1, MEASURED_TOKENS // len(ids[0]))
+        start = time.perf_counter()
+        self.model.encode_ids(texts)
+        return sum(map(len, texts)) / max(time.perf_counter() - start, 1e-6)
+
+    def _predictions(self, rows: list[JsonRow]) -> list[JsonRow]:
+        try:
+            return self._predicted(rows)
+        except BertsmithError:  # of one row: the others must not fail with it
+            return [_answered(lambda row: self._predicted([row])[0], row) for row in rows]
+
+    def _predicted(self, rows: list[JsonRow]) -> list[JsonRow]:
+        predictor = self.model.predictor
+        texts = [tuple(row["texts"]) for row in rows]
+        if predictor.task.reads != "text":
+            return [one.to_json() for one in predictor.predict(texts)]
+        names = predictor.task.labels or ("score",)
+        return [
+            {**one.to_json(), "logits": dict(zip(names, map(float, logits), strict=True))}
+            for one, logits in predictor.predict_with_logits(texts)
+        ]
+
+    def _fill(self, row: JsonRow) -> JsonRow:
+        filled = self.model.fill(row["text"], top=row["top"])
+        return {
+            "text": filled.text,
+            "guesses": [[asdict(guess) for guess in one] for one in filled.guesses],
+        }
+
+    def _attention(self, row: JsonRow) -> JsonRow:
+        """The attention of one layer: tokens, and (H, L, L)."""
+        tokenizer = self.model.tokenizer
+        encoding = tokenizer.encode(row["text"])
+        if len(encoding) > ATTENTION_TOKENS:
+            raise TextError(
+                f"the text has {len(encoding)} tokens; attention is shown for at most "
+                f"{ATTENTION_TOKENS}"
+            )
+        host = self.model.host
+        batch = row_batch([0], [encoding.ids])
+        with host.torch_turn():
+            encoded = host.model(batch.inputs().to(host.device), want=Want(attention=True))
+        squares = encoded.attention or ()
+        layer = int(row["layer"])
+        if not 0 <= layer < len(squares):
+            raise TextError(f"layer {layer} is not one of 0 to {len(squares) - 1}")
+        return {
+            "tokens": [tokenizer.id_to_token(int(number)) or "" for number in encoding.ids],
+            "layers": len(squares),
+            "attention": squares[layer][0].float().cpu().numpy().round(4).tolist(),
+        }
+
+    def _search(self, row: JsonRow) -> JsonRow:
+        if self.index is None:
+            raise TextError("no index is served: start with --index")
+        hits = self.index.search(
+            [row["text"]], k=row["k"], where=row.get("where"), hybrid=bool(row.get("hybrid"))
+        )[0]
+        return {"hits": [asdict(hit) for hit in hits]}
+
+
+def _answered(function: Callable[[JsonRow], JsonRow], row: JsonRow) -> JsonRow:
+    try:
+        return function(row)
+    except BertsmithError as error:
+        return {"error": str(error)}
