@@ -25,6 +25,7 @@ class Entry:
 
     home: str
     summary: str
+    variables: str | None = None  # every option --NAME is also the variable of this prefix and NAME
 
 
 COMMANDS = {
@@ -103,6 +104,11 @@ COMMANDS = {
     ),
     "doctor": Entry(
         "bertsmith.cli.commands.doctor:doctor", "Test which fast paths work on this machine."
+    ),
+    "serve": Entry(
+        "bertsmith.cli.commands.service.serve:serve",
+        "Serve models over HTTP, with a page to try them.",
+        variables="BERTSMITH_SERVE",
     ),
     "demo": Entry(
         "bertsmith.cli.commands.demo:demo",
@@ -229,7 +235,10 @@ def load_command(name: str) -> Command:
         add_completion=False,
         # Boxes and colors are for people: piped help stays plain text.
         rich_markup_mode="rich" if sys.stdout.isatty() else None,
-        context_settings={"help_option_names": ["--help", "-h"]},
+        context_settings={
+            "help_option_names": ["--help", "-h"],
+            "auto_envvar_prefix": entry.variables,
+        },
     )
     if isinstance(target, typer.Typer):
         app.callback(help=entry.summary)(_group)

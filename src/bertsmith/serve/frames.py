@@ -64,7 +64,7 @@ class Frame:
         return orjson.loads(self.payload)
 
 
-def parse_header(header: bytes) -> tuple[Kind, int, int]:
+def parse_header(header: bytes | bytearray) -> tuple[Kind, int, int]:
     """Kind, number and size of the payload."""
     kind, number, size = HEADER.unpack(header)
     if size > LARGEST or kind not in Kind._value2member_map_:

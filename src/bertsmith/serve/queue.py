@@ -7,19 +7,26 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertsmith.serve.failures import FailureKind, RequestError
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Piece:
-    """One text of a request; `future` gets its result.
+class BatchKind(NamedTuple):
+    """What a batch does: texts share one only if this is equal.
 
-    Pieces of one `kind` may share a batch: the operation and every option that changes its result.
+    `operation` is None for vectors; `options` are all that change a result.
     """
 
-    kind: Hashable
+    operation: str | None
+    options: tuple[tuple[str, Hashable], ...] = ()
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Piece:
+    """One text of a request; `future` gets its result."""
+
+    kind: BatchKind
     work: Any
     tokens: int
     client: str

@@ -16,7 +16,7 @@ from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.frames import Ids
 from bertsmith.serve.limits import Limits
 from bertsmith.serve.metrics import Metrics
-from bertsmith.serve.queue import FairQueue, Piece
+from bertsmith.serve.queue import BatchKind, FairQueue, Piece
 from bertsmith.serve.supervisor import Supervisor
 from bertsmith.serve.worker_process import WorkerSettings
 
@@ -110,15 +110,14 @@ class ServedModel:
         self, tokens: Sequence[Tokens], options: dict[str, Any], caller: Caller
     ) -> list[Any]:
         """The vectors of texts, each in a batch with those of whoever else asks now."""
-        kind = ("rows", tuple(sorted(options.items())))
-        work = [(one.ids, len(one.ids)) for one in tokens]
-        return await self._run(kind, work, caller)
+        kind = BatchKind(None, tuple(sorted(options.items())))
+        return await self._run(kind, [(one.ids, len(one.ids)) for one in tokens], caller)
 
     async def call(
         self, operation: str, rows: Sequence[tuple[dict[str, Any], int]], caller: Caller
     ) -> list[dict[str, Any]]:
         """The results of an operation on JSON rows, each given with its number of tokens."""
-        return await self._run(("call", operation), rows, caller)
+        return await self._run(BatchKind(operation), rows, caller)
 
     async def stop(self, patience: float) -> None:
         """Finish what waits, then end the worker."""
@@ -131,7 +130,7 @@ class ServedModel:
         await self.supervisor.stop(patience)
 
     async def _run(
-        self, kind: tuple[Any, ...], work: Sequence[tuple[Any, int]], caller: Caller
+        self, kind: BatchKind, work: Sequence[tuple[Any, int]], caller: Caller
     ) -> list[Any]:
         loop = asyncio.get_running_loop()
         self.supervisor.worker  # noqa: B018 - 503 at once, not after waiting in the queue
@@ -187,11 +186,11 @@ class ServedModel:
 
     async def _results(self, batch: list[Piece]) -> Sequence[Any]:
         worker = self.supervisor.worker
-        form, detail = batch[0].kind  # type: ignore[misc]
+        kind = batch[0].kind
         work = [piece.work for piece in batch]
-        if form == "call":
-            return await worker.call(detail, work)
-        options = dict(detail)
+        if kind.operation is not None:
+            return await worker.call(kind.operation, work)
+        options: dict[str, Any] = dict(kind.options)
         vectors = await worker.rows(work, options)
         if not options.get("all"):
             return vectors  # type: ignore[return-value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from bertsmith.serve.worker_process import WorkerSettings
 ROUTES: dict[str, dict[str, Route]] = table(
     tei.ROUTES, openai.ROUTES, infinity.ROUTES, bert_service.ROUTES, own.ROUTES
 )
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 READY_TEXT = "ready?"
 READY_SECONDS = 5.0
 AccessLog = Callable[[Mapping[str, Any]], None]

@@ -16,16 +16,30 @@ from bertsmith.hardware.environment import MOST_THREADS
 
 LARGEST = 2**63  # what compiled code takes for a number
 
-MODEL, DATA, TRAINING, WRITING, BEAMS, SAMPLING, COMPUTE, OUTPUT, RARE_DATA = PANELS = (
+(
+    MODEL,
+    DATA,
+    TRAINING,
+    WRITING,
+    BEAMS,
+    SAMPLING,
+    SERVING,
+    COMPUTE,
+    OUTPUT,
+    RARE_DATA,
+    LIMITS,
+) = PANELS = (
     "Model",
     "Data",
     "Training",
     "Writing",
     "Beams: several candidates per text, the best answer",
     "Sampling: tokens are drawn",
+    "Serving",
     "Compute",
     "Output",
     "Data, rarely needed",
+    "Limits",
 )
 
 

@@ -27,7 +27,7 @@ class EmbeddingsForm(Form):
         if isinstance(self.input, str):
             return [self.input]
         if self.input and isinstance(self.input[0], int):
-            return [list(self.input)]  # type: ignore[arg-type]
+            return [list(self.input)]
         return list(self.input)  # type: ignore[arg-type]
 
 

@@ -162,10 +162,10 @@ async def rerank(exchange: Exchange, form: RerankForm) -> Answer:
     )
     scores = await ranked(exchange, texts[0], texts[1:], raw=form.raw_scores)
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
-    more = (lambda place: {"text": form.texts[place]}) if form.return_text else (lambda place: {})
-    return Answer(
-        value=[{"index": place, "score": scores[place], **more(place)} for place in order]
-    )
+    results: list[dict[str, Any]] = [{"index": place, "score": scores[place]} for place in order]
+    if form.return_text:
+        results = [{**one, "text": form.texts[one["index"]]} for one in results]
+    return Answer(value=results)
 
 
 async def similarity(exchange: Exchange, form: SimilarityForm) -> Answer:

@@ -1,0 +1,1 @@
+"""Commands that put models to work behind HTTP."""

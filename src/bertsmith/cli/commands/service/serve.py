@@ -1,0 +1,219 @@
+"""`bertsmith serve`: model folders behind HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertsmith.cli.shared.console import note, write_json_lines, write_lines
+from bertsmith.cli.shared.options import (
+    LIMITS,
+    MODEL,
+    SERVING,
+    Precision,
+    Quiet,
+    Threads,
+    option,
+    spread,
+)
+from bertsmith.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from bertsmith.serve.http.keys import Keys
+    from bertsmith.serve.service import ServiceSettings
+
+KEY_VARIABLE = "BERTSMITH_SERVE_KEY"
+Folders = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL...",
+        help="Model folders or names, each also as NAME=FOLDER. The first one answers requests "
+        "that name no model.",
+    ),
+]
+IndexOption = Annotated[
+    Path | None, option(MODEL, "--index", "Index to search, of one of the models.", metavar="INDEX")
+]
+Host = Annotated[str, option(SERVING, "--host", "Address to listen on.")]
+Port = Annotated[int, option(SERVING, "--port", "Port to listen on.", min=1, max=65_535)]
+KeyFile = Annotated[
+    Path | None,
+    option(
+        SERVING,
+        "--keys",
+        "File of API keys, one per line; or the variable BERTSMITH_SERVE_KEY.",
+        metavar="FILE",
+    ),
+]
+Insecure = Annotated[
+    bool, option(SERVING, "--insecure", "Listen on a public address without a key.")
+]
+Strict = Annotated[
+    bool, option(SERVING, "--strict", "Refuse texts that are too long (413); else truncate them.")
+]
+Check = Annotated[bool, option(SERVING, "--check", "Print what would be served, and end.")]
+AccessLogOption = Annotated[
+    bool, option(SERVING, "--log/--no-log", "A line of JSON per request on standard output.")
+]
+
+
+def _limit(name: str, help: str) -> Any:
+    return option(LIMITS, f"--{name}", help, min=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """The limits of the service."""
+
+    body_bytes: Annotated[int, _limit("body-bytes", "Bytes of a request's body.")] = 2_000_000
+    header_bytes: Annotated[int, _limit("header-bytes", "Bytes of its headers.")] = 16_384
+    header_fields: Annotated[int, _limit("header-fields", "Number of its headers.")] = 64
+    head_seconds: Annotated[float, _limit("head-seconds", "Time to receive the headers.")] = 10.0
+    body_seconds: Annotated[float, _limit("body-seconds", "Time to receive the body.")] = 10.0
+    texts: Annotated[int, _limit("texts", "Texts per request.")] = 32
+    openai_texts: Annotated[int, _limit("openai-texts", "Texts per request of OpenAI's form.")] = (
+        2_048
+    )
+    text_tokens: Annotated[
+        int | None, _limit("text-tokens", "Tokens per text; those of the model if unset.")
+    ] = None
+    json_depth: Annotated[int, _limit("json-depth", "Levels of nested JSON.")] = 32
+    batch_tokens: Annotated[int, _limit("batch-tokens", "Tokens per batch.")] = 2_048
+    queue_tokens: Annotated[
+        int | None,
+        _limit("queue-tokens", "Tokens that may wait; one deadline's worth of work if unset."),
+    ] = None
+    connections: Annotated[int, _limit("connections", "Open connections.")] = 1_024
+    deadline: Annotated[float, _limit("deadline", "Seconds until a request is answered.")] = 30.0
+    drain: Annotated[float, _limit("drain", "Seconds to finish after SIGTERM.")] = 30.0
+    keep_alive: Annotated[float, _limit("keep-alive", "Seconds of an idle connection.")] = 75.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingOptions:
+    """Where to listen, and to whom."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8080
+    keys: KeyFile = None
+    insecure: Insecure = False
+    strict: Strict = False
+    check: Check = False
+    log: AccessLogOption = True
+
+
+@spread
+def serve(
+    folders: Folders,
+    limit: LimitOptions,
+    serving: ServingOptions,
+    index: IndexOption = None,
+    precision: Precision = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Serve models over HTTP: vectors, classes, tags, answers, masks, search, and a page.
+
+    Routes of OpenAI, text-embeddings-inference, infinity and bert-as-service work as their clients
+    expect; /openapi.json lists all of them. Every option is also an environment variable,
+    BERTSMITH_SERVE_PORT for instance. SIGTERM finishes what was accepted; a second one ends at
+    once.
+
+    Examples:
+
+        bertsmith serve all-MiniLM-L6-v2
+
+        bertsmith serve vectors=all-MiniLM-L6-v2 sentiment=./my-classifier --keys keys.txt
+    """
+    try:
+        from bertsmith.serve.server import check_address, run
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "uvicorn", "serve") from error
+    from bertsmith.config import validated
+    from bertsmith.serve.limits import Limits
+    from bertsmith.serve.service import Service, ServiceSettings
+
+    limits = validated(Limits, asdict(limit), "the limits")
+    keys = _keys(serving.keys)
+    check_address(serving.host, has_keys=bool(keys), insecure=serving.insecure)
+    settings = ServiceSettings(
+        models=named_folders(folders),
+        index=index,
+        precision=precision,
+        threads=threads,
+        strict=serving.strict,
+        limits=limits,
+        keys=keys,
+    )
+    if serving.check:
+        write_lines([f"http://{serving.host}:{serving.port}, {_access(keys)}", *_plan(settings)])
+        return
+    service = Service(settings, access_log=_logged if serving.log else _unlogged)
+    if not quiet:
+        for line in limits.lines():
+            note(line)
+    run(
+        service,
+        host=serving.host,
+        port=serving.port,
+        notice=lambda message: note(message, quiet=quiet),
+    )
+
+
+def named_folders(given: Sequence[str]) -> dict[str, Path]:
+    """Names and folders of `NAME=FOLDER`, `FOLDER` or a model's name."""
+    from bertsmith.folders.resolve import resolve
+    from bertsmith.serve.service import MODEL_NAME
+
+    found: dict[str, Path] = {}
+    for one in given:
+        name, equals, folder = one.partition("=")
+        if not equals:
+            name, folder = Path(one).resolve().name if Path(one).exists() else Path(one).name, one
+        if not MODEL_NAME.fullmatch(name):
+            raise ConfigError(
+                f"{name!r:.60} is no name for a model in an address: give one of letters, digits, "
+                ". _ - as NAME=FOLDER"
+            )
+        if name in found:
+            raise ConfigError(f"two models are called {name}: give them names, NAME=FOLDER")
+        found[name] = Path(resolve(folder))
+    return found
+
+
+def _keys(path: Path | None) -> Keys:
+    from bertsmith.serve.http.keys import Keys
+
+    if path is not None:
+        return Keys.from_file(path)
+    given = os.environ.get(KEY_VARIABLE)
+    return Keys((given,) if given else (), source=KEY_VARIABLE)
+
+
+def _access(keys: Keys) -> str:
+    return "with a key" if keys else "without a key"
+
+
+def _plan(settings: ServiceSettings) -> list[str]:
+    """The models and the limits, a line each."""
+    from bertsmith.folders.describe import describe
+
+    lines = []
+    for name, folder in settings.models.items():
+        found = describe(folder)
+        lines.append(f"model {name}: {found.variant}, {folder}")
+    return [*lines, *settings.limits.lines()]
+
+
+def _logged(record: Mapping[str, Any]) -> None:
+    write_json_lines(json.dumps(record) + "\n")
+
+
+def _unlogged(record: Mapping[str, Any]) -> None:
+    """No access log."""
