@@ -81,6 +81,13 @@ class LoadedModel(Embedder):
         return self._encoder is not None and "masked_lm" in self._encoder[0].model.heads
 
     @property
+    def writes(self) -> bool:
+        """Whether `generate` and `stream` work."""
+        from bertsmith.runtime.generation.load_generator import can_write
+
+        return self._encoder is not None and can_write(*self._encoder)
+
+    @property
     def host(self) -> Host:
         """The encoder in memory, with its engine and workers."""
         return self._hosted()[0]

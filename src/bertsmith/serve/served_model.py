@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -118,6 +118,10 @@ class ServedModel:
     ) -> list[dict[str, Any]]:
         """The results of an operation on JSON rows, each given with its number of tokens."""
         return await self._run(BatchKind(operation), rows, caller)
+
+    def stream(self, operation: str, row: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """The parts of a result; not in a batch with others."""
+        return self.supervisor.worker.stream(operation, row)
 
     async def stop(self, patience: float) -> None:
         """Finish what waits, then end the worker."""

@@ -17,6 +17,15 @@ from bertsmith.runtime.generation.generator import TextGenerator
 from bertsmith.runtime.host import Host
 
 
+def can_write(host: Host, folder: ModelFolder) -> bool:
+    """Whether `generator_of` works without a hint."""
+    heads, spec = host.model.heads, host.model.spec
+    if "masked_lm" not in heads and "language_model" not in heads:
+        return False
+    trained = read_writes(folder.parts.transformer) is not None
+    return spec.decoder is not None or spec.sees == "before" or trained
+
+
 def generator_of(host: Host, folder: ModelFolder, by: By | None = None) -> TextGenerator:
     """The generator of a folder: by its decoder, its causal encoder, or as it was trained to write.
 

@@ -46,6 +46,30 @@ class SearchForm(Form):
     model: str | None = None
 
 
+class GenerateForm(Form):
+    """A source or prompt, and how to write; `stream` sends pieces as they become certain."""
+
+    text: str
+    max_new: Annotated[int, Field(ge=1, le=MOST_RESULTS)] | None = None
+    min_new: Annotated[int, Field(ge=0, le=MOST_RESULTS)] | None = None
+    beams: Annotated[int, Field(ge=1, le=32)] | None = None
+    length_penalty: float | None = None
+    sample: bool | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    no_repeat: int | None = None
+    repetition_penalty: float | None = None
+    answers: Annotated[int, Field(ge=1, le=32)] | None = None
+    stream: bool = False
+    model: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """What was given of how to write."""
+        return self.model_dump(exclude={"text", "stream", "model"}, exclude_none=True)
+
+
 class AttentionForm(Form):
     """A text whose attention is shown."""
 
@@ -83,6 +107,16 @@ async def search(exchange: Exchange, form: SearchForm) -> Answer:
     (text,) = exchange.checked_texts([form.query], name="query")
     row: dict[str, Any] = {"text": text, "k": form.k, "where": form.where, "hybrid": form.hybrid}
     found = await exchange.call("search", [row], [[text]])
+    return Answer(value=found[0])
+
+
+async def generate(exchange: Exchange, form: GenerateForm) -> Answer:
+    """What the model writes, whole or in pieces."""
+    (text,) = exchange.checked_texts([form.text], name="text")
+    row: dict[str, Any] = {"text": text, "options": form.options()}
+    if form.stream:
+        return Answer(parts=exchange.served.stream("generate", row))
+    found = await exchange.call("generate", [row], [[text]])
     return Answer(value=found[0])
 
 
@@ -159,6 +193,14 @@ ROUTES = (
         ability="search",
         summary="The nearest rows of the index",
         examples=({"query": "open a file", "k": 3},),
+    ),
+    Route(
+        path="/generate",
+        handler=generate,
+        form=GenerateForm,
+        ability="generate",
+        summary="Text that a model writes",
+        examples=({"text": "Once upon a time", "max_new": 8},),
     ),
     Route(
         path="/attention",

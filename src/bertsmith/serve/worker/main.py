@@ -83,7 +83,7 @@ class Answering:
             else:
                 call = frame.json()
                 payload = orjson.dumps(self._operations.call(call["operation"], call["rows"]))
-        except BertsmithError as error:
+        except Exception as error:  # a fault of one request must not end the worker
             self.send(_failed(frame.number, error))
             return
         self.send(Frame(frame.kind, frame.number, payload))
@@ -97,12 +97,15 @@ class Answering:
                         break
                     self.send(Frame(Kind.PART, frame.number, orjson.dumps(part)))
                 self.send(Frame(Kind.PART, frame.number))
-            except BertsmithError as error:
+            except Exception as error:
                 self.send(_failed(frame.number, error))
 
 
-def _failed(number: int, error: BertsmithError) -> Frame:
-    record = {"error": str(error), "kind": type(error).__name__}
+def _failed(number: int, error: Exception) -> Frame:
+    """What is known of a failure; messages of faults that nobody foresaw could hold a text."""
+    known = isinstance(error, BertsmithError)
+    message = str(error) if known else f"the model failed with {type(error).__name__}"
+    record = {"error": message, "kind": type(error).__name__}
     return Frame(Kind.FAILED, number, orjson.dumps(record))
 
 

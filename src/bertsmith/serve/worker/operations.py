@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from bertsmith.errors import BertsmithError, FolderError, TextError
 from bertsmith.nn.encoder import Want
 from bertsmith.runtime.engines.batches import row_batch
+from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import load
 from bertsmith.runtime.selection import Precision
 from bertsmith.sentences.search.index import Index
@@ -42,6 +44,7 @@ class Operations:
             "fill": self._fill,
             "attention": self._attention,
             "search": self._search,
+            "generate": self._generate,
         }
 
     def describe(self) -> JsonRow:
@@ -84,7 +87,10 @@ class Operations:
 
     def stream(self, operation: str, row: JsonRow) -> Iterator[JsonRow]:
         """The parts of a result, as they become certain."""
-        raise TextError(f"no operation {operation!r} of this model comes in parts")
+        if operation != "generate":
+            raise TextError(f"the operation {operation!r} does not come in parts")
+        for piece in self.model.stream(row["text"], GenerationOptions(**row["options"])):
+            yield {"text": piece}
 
     def close(self) -> None:
         """End the threads of the model."""
@@ -97,6 +103,8 @@ class Operations:
         found |= {"embed_all", "attention"}
         if self.model.fills_masks:
             found.add("fill")
+        if self.model.writes:
+            found.add("generate")
         if (task := self.model.task_name) is not None:
             found.add(TASK_ABILITIES.get(task, task))
         return found | ({"search"} if self.index is not None else set())
@@ -154,7 +162,7 @@ class Operations:
             )
         host = self.model.host
         batch = row_batch([0], [encoding.ids])
-        with host.torch_turn():
+        with torch.inference_mode(), host.torch_turn():
             encoded = host.model(batch.inputs().to(host.device), want=Want(attention=True))
         squares = encoded.attention or ()
         layer = int(row["layer"])
@@ -165,6 +173,10 @@ class Operations:
             "layers": len(squares),
             "attention": squares[layer][0].float().cpu().numpy().round(4).tolist(),
         }
+
+    def _generate(self, row: JsonRow) -> JsonRow:
+        found = self.model.generate([row["text"]], GenerationOptions(**row["options"]))[0]
+        return {"text": found.text, "answers": [one.to_json() for one in found.answers]}
 
     def _search(self, row: JsonRow) -> JsonRow:
         if self.index is None:

@@ -1,0 +1,112 @@
+"""Texts of clients that wait: turns, budgets, deadlines, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.queue import BatchKind, FairQueue, Piece
+
+ROWS = BatchKind(None)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pieces(client: str, sizes: list[int], *, kind: BatchKind = ROWS, deadline: float = 10.0):
+    loop = asyncio.get_running_loop()
+    return [
+        Piece(
+            kind=kind,
+            work=(client, number),
+            tokens=size,
+            client=client,
+            deadline=deadline,
+            future=loop.create_future(),
+        )
+        for number, size in enumerate(sizes)
+    ]
+
+
+def works(batch: list[Piece]) -> list[tuple[str, int]]:
+    return [piece.work for piece in batch]
+
+
+def run(check) -> None:
+    asyncio.run(check(Clock()))
+
+
+def test_clients_are_served_in_turn() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        queue.put(pieces("greedy", [10] * 5))
+        queue.put(pieces("modest", [10]))
+        assert works(await queue.take(30)) == [("greedy", 0), ("modest", 0), ("greedy", 1)]
+        assert works(await queue.take(30)) == [("greedy", 2), ("greedy", 3), ("greedy", 4)]
+        assert queue.waiting == 0
+        assert len(queue) == 0
+
+    run(check)
+
+
+def test_a_text_that_does_not_fit_is_first_in_the_next_batch() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        queue.put(pieces("short", [10, 10]))
+        queue.put(pieces("long", [500]))
+        assert works(await queue.take(100)) == [("short", 0), ("short", 1)]
+        queue.put(pieces("short", [10]))
+        assert works(await queue.take(100)) == [("long", 0)]  # larger than a batch: alone
+        assert works(await queue.take(100)) == [("short", 0)]
+
+    run(check)
+
+
+def test_a_batch_has_one_kind() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        queue.put(pieces("a", [5]))
+        queue.put(pieces("b", [5], kind=BatchKind("fill")))
+        queue.put(pieces("c", [5]))
+        assert works(await queue.take(100)) == [("a", 0), ("c", 0)]
+        assert works(await queue.take(100)) == [("b", 0)]
+
+    run(check)
+
+
+def test_what_nobody_waits_for_is_skipped() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        gone, late, wanted = pieces("a", [5]) + pieces("b", [5], deadline=1.0) + pieces("c", [5])
+        queue.put([gone, late, wanted])
+        gone.future.cancel()
+        clock.now = 2.0
+        assert await queue.take(100) == [wanted]
+        with pytest.raises(RequestError, match="past its deadline") as caught:
+            await late.future
+        assert caught.value.kind is FailureKind.DEADLINE
+        assert queue.waiting == 0
+
+    run(check)
+
+
+def test_a_full_queue_refuses_with_the_time_to_wait() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=100, speed=20.0, clock=clock)
+        queue.put(pieces("a", [1_000]))  # one request may always wait, whatever its size
+        with pytest.raises(RequestError, match="the queue is full") as caught:
+            queue.put(pieces("b", [10]))
+        assert caught.value.retry_after == 50
+        assert len(queue) == 1
+        queue.fail_all(RequestError(FailureKind.UNAVAILABLE, "ending"))
+        assert queue.waiting == 0
+        queue.put(pieces("b", [10]))
+        assert works(await queue.take(100)) == [("b", 0)]
+
+    run(check)
