@@ -37,7 +37,7 @@ def run_child(job: dict[str, Any]) -> dict[str, Any]:
 def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
     """`bertsmith finetune` without its reports; as on the other side, the last weights are kept."""
     from bertsmith.labeled.example import Example, Label
-    from bertsmith.runtime.predictor import load_predictor
+    from bertsmith.runtime.load_predictor import load_predictor
     from bertsmith.training.execution.execution import choose_execution, keep_freed_memory
     from bertsmith.training.finetune.finetune import FinetuneJob, finetune
     from bertsmith.training.finetune.recipe import load_finetune_recipe

@@ -14,7 +14,7 @@ from command_line import run
 from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import BertsmithError, FolderError
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.training.finetune.finetune import finetune
 
 ODD: list[Any] = [

@@ -10,7 +10,7 @@ from command_line import run
 from tiny_finetuning import rows, tiny_folder
 
 from bertsmith.labeled.example import Label
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 
 FAST = ("--epochs", "1", "--lr", "3e-3", "--batch", "8", "--precision", "fp32", "--threads", "1")
 

@@ -20,7 +20,7 @@ from tiny_finetuning import rows
 from bertsmith.labeled.read.reader import SourceRows, read_examples
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime import predict_files as module
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.prediction import Prediction
 

@@ -21,7 +21,8 @@ from bertsmith.labeled.example import Example
 from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.crf import Crf
 from bertsmith.report.finetune.model_card import model_card
-from bertsmith.runtime.predictor import ModelPredictor, load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.model.head import HeadSettings

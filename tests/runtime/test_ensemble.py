@@ -14,7 +14,8 @@ from bertsmith.errors import ConfigError, FolderError
 from bertsmith.metrics import TAGS
 from bertsmith.nn.crf import Crf
 from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
-from bertsmith.runtime.predictor import ModelPredictor, Predictor, load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.runtime.predictor import ModelPredictor, Predictor
 from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import PredictedAnswer

@@ -10,7 +10,7 @@ from tiny_finetuning import RECIPE, finetuned_folder, rows
 import bertsmith
 from bertsmith.errors import FolderError, TextError
 from bertsmith.folders.convert import convert
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.training.finetune.recipe import TextVectorSettings
 
 

@@ -18,7 +18,8 @@ from bertsmith.hardware.report import examine
 from bertsmith.runtime import selection
 from bertsmith.runtime.engines.engine import EagerEngine
 from bertsmith.runtime.engines.native import ALL_PROBES
-from bertsmith.runtime.predictor import ModelPredictor, answer_on, load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.runtime.predictor import ModelPredictor, answer_on
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.finetune.finetune import finetune

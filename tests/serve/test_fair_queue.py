@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bertsmith.serve.failures import FailureKind, RequestError
-from bertsmith.serve.queue import BatchKind, FairQueue, Piece
+from bertsmith.serve.queue import BatchKind, FairQueue, WaitingText
 
 ROWS = BatchKind(None)
 
@@ -22,7 +22,7 @@ class Clock:
 def pieces(client: str, sizes: list[int], *, kind: BatchKind = ROWS, deadline: float = 10.0):
     loop = asyncio.get_running_loop()
     return [
-        Piece(
+        WaitingText(
             kind=kind,
             work=(client, number),
             tokens=size,
@@ -34,7 +34,7 @@ def pieces(client: str, sizes: list[int], *, kind: BatchKind = ROWS, deadline: f
     ]
 
 
-def works(batch: list[Piece]) -> list[tuple[str, int]]:
+def works(batch: list[WaitingText]) -> list[tuple[str, int]]:
     return [piece.work for piece in batch]
 
 

@@ -219,4 +219,5 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 3, ["info", m.fine_tuned]
     yield 4, ["convert", m.model, to("c")]
     yield 1, ["doctor", "--quick", "--limit", "1"]
+    yield 2, ["serve", m.model, "--check"]
     yield 1, ["demo", "--model", m.model, "--ask", "how?", "--out", to("d")]

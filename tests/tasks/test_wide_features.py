@@ -14,7 +14,7 @@ from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import ChoiceIndex, Example, Label
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.classify import classify_from

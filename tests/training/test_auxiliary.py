@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings

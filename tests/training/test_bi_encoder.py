@@ -16,7 +16,8 @@ from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, ScoreTarget
 from bertsmith.runtime.engines.engine import EagerEngine
-from bertsmith.runtime.predictor import answer_on, load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.runtime.predictor import answer_on
 from bertsmith.tasks.length import LengthSettings, pair_encodings
 from bertsmith.tasks.model.columns import AuxiliarySettings
 from bertsmith.tasks.model.head import CosineHead, HeadSettings

@@ -17,7 +17,7 @@ from bertsmith.errors import ConfigError, FolderError, TensorMismatchError
 from bertsmith.folders.extras import HEAD
 from bertsmith.folders.read import load_model
 from bertsmith.nn.loss import LossSum
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings

@@ -14,7 +14,7 @@ from bertsmith.labeled.example import Example, Label
 from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.ensemble import FIGURES
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob

@@ -12,7 +12,7 @@ from tiny_finetuning import RECIPE, StopAt, straight_and_cut, tiny_folder, tiny_
 from bertsmith.folders.read import load_model
 from bertsmith.nn.encoder import Encoder
 from bertsmith.nn.inputs import Inputs
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.training.execution.execution import Execution, RunSettings

@@ -13,7 +13,7 @@ from torch.distributions import Bernoulli, Categorical, kl_divergence
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.kinds import TASKS, task_from_data

@@ -12,7 +12,7 @@ from tiny_tasks import SPECIAL, row, word_tokenizer
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Label
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.classify import Classify, classify_from
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings

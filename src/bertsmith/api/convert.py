@@ -22,7 +22,7 @@ def check_transformers(source: str | Path) -> None:
     section = read_task(folder.parts.transformer)
     if section is None or section.get("head") is None or folder.reading.heads:
         return
-    from bertsmith.runtime.predictor import load_predictor
+    from bertsmith.runtime.load_predictor import load_predictor
     from bertsmith.tasks.model.published import head_gaps
 
     predictor = load_predictor(source)

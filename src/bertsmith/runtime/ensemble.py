@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Example
-from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row, load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.feature import Feature

@@ -67,13 +67,11 @@ class LoadedModel(Embedder):
         return self._encoder is None
 
     @property
-    def task_name(self) -> str | None:
-        """The task of a fine-tuned folder, None if it has none."""
-        from bertsmith.runtime.predictor import is_fine_tuned
+    def is_fine_tuned(self) -> bool:
+        """Whether `predict` works."""
+        from bertsmith.runtime.load_predictor import has_task
 
-        if self._encoder is None or not is_fine_tuned(*self._encoder):
-            return None
-        return self.predictor.task.name
+        return self._encoder is not None and has_task(*self._encoder)
 
     @property
     def fills_masks(self) -> bool:
@@ -108,7 +106,7 @@ class LoadedModel(Embedder):
     @property
     def predictor(self) -> ModelPredictor:
         """The predictor of a fine-tuned folder, made at its first use."""
-        from bertsmith.runtime.predictor import predictor_of  # not needed for vectors
+        from bertsmith.runtime.load_predictor import predictor_of  # not needed for vectors
 
         with self._lock:
             self._predictor = self._predictor or predictor_of(*self._hosted())

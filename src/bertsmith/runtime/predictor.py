@@ -6,27 +6,17 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bertsmith.config import validated
-from bertsmith.errors import ConfigError, FolderError, HardwareError, TensorMismatchError, TextError
-from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import HEAD, read_data, read_task, read_task_head
-from bertsmith.folders.generation import read_writes
-from bertsmith.folders.read import ModelFolder, load_model
-from bertsmith.hardware.devices import torch_device
+from bertsmith.errors import ConfigError, HardwareError, TextError
 from bertsmith.labeled.example import Example
-from bertsmith.models.build import Model
 from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
 from bertsmith.runtime.host import Host, not_finite
-from bertsmith.runtime.selection import Notice, Precision
 from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import (
@@ -36,13 +26,9 @@ from bertsmith.tasks.inference import (
     predict_auxiliary,
     split_logits,
 )
-from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes, with_meta
-from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.model.published import published_task
+from bertsmith.tasks.model.columns import MetaTables, with_meta
 from bertsmith.tasks.model.task_model import TaskModel
-from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import Logits, Task
 from bertsmith.text.encoding import UnknownTokens
@@ -234,117 +220,6 @@ class ModelPredictor(Predictor):
         with self._lock:
             self._work += self.host.flops(tokens, texts)
             return self._work
-
-
-def load_predictor(
-    name: str | Path,
-    *,
-    device: str = "cpu",
-    precision: Precision = "fp32",
-    threads: int | None = None,
-    notice: Notice = log.info,
-) -> ModelPredictor:
-    """The predictor of a fine-tuned folder, exact unless another precision is given."""
-    where = torch_device(device)
-    loaded = load_model(name, device=str(where))
-    host = Host(
-        loaded.model,
-        loaded.tokenizer,
-        device=where,
-        precision=precision,
-        threads=threads,
-        notice=notice,
-    )
-    return predictor_of(host, loaded.folder)
-
-
-def is_fine_tuned(host: Host, folder: ModelFolder) -> bool:
-    """Whether `predictor_of` finds a task in the folder."""
-    if read_task(folder.parts.transformer) is not None:
-        return True
-    return published_task(host.model, folder.reading.labels) is not None
-
-
-def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:
-    """The predictor of a model in memory that was loaded from a fine-tuned folder."""
-    home = folder.parts.transformer
-    section = read_task(home)
-    if section is None:
-        return _published_predictor(host, folder)
-    tables: dict[str, dict[str, int]] = section.get("meta", {})
-    model = _task_model(host.model, folder.path, section, tables)
-    _fill(model, read_task_head(home, section), str(home.path / HEAD))
-    lengths = _settings(LengthSettings, section, "length", home.path)
-    return ModelPredictor(
-        host, model, lengths=lengths, tables=tables, texts=_text_count(section, home)
-    )
-
-
-def _text_count(section: dict[str, Any], home: Folder) -> int:
-    """The number of texts per training row: recorded, or that of the columns; 0: not known."""
-    columns = (read_data(home) or {}).get("text") or ()
-    count = section.get("texts", len(columns) if isinstance(columns, list | tuple) else 0)
-    return count if type(count) is int else 0
-
-
-def _published_predictor(host: Host, folder: ModelFolder) -> ModelPredictor:
-    """The predictor of a folder that transformers fine-tuned: its head and labels name the task."""
-    task = published_task(host.model, folder.reading.labels)
-    if task is None and read_writes(folder.parts.transformer) is not None:
-        raise FolderError(
-            f"{folder.path} was trained to write text, not to predict labels: use "
-            f"`bertsmith generate {folder.path}` with a text or a file"
-        )
-    if task is None:
-        raise FolderError(
-            f"{folder.path} was not fine-tuned: it has no head for a task; "
-            "`bertsmith finetune DATA --model M --out DIR` makes a folder that has"
-        )
-    lengths = LengthSettings(max_length=folder.longest() or LengthSettings().max_length)
-    model = TaskModel(
-        host.model,
-        task,
-        vector=VectorSettings(),
-        head=HeadSettings(),
-        lengths=lengths,
-        meta_sizes={},
-    )
-    return ModelPredictor(host, model, lengths=lengths, tables={})
-
-
-def _task_model(model: Model, path: Path, section: dict[str, Any], tables: MetaTables) -> TaskModel:
-    try:
-        task = task_from_json(section)
-    except (KeyError, TypeError, ValueError) as fault:
-        raise FolderError(f"{path}: the task section of bertsmith.json is damaged: {fault}") from (
-            fault
-        )
-    return TaskModel(
-        model,
-        task,
-        vector=_settings(VectorSettings, section, "vector", path),
-        head=_settings(HeadSettings, section, "head_settings", path),
-        lengths=_settings(LengthSettings, section, "length", path),
-        meta_sizes=meta_sizes(tables),
-        auxiliary=auxiliary_from_json(section.get("auxiliary", {})),
-    )
-
-
-def _settings(kind: Any, section: dict[str, Any], key: str, path: Path) -> Any:
-    return validated(kind, section.get(key, {}), f"{path}, {key} of the task in bertsmith.json")
-
-
-@torch.no_grad()
-def _fill(model: TaskModel, head: dict[str, torch.Tensor], where: str) -> None:
-    """The weights of an own head; every tensor must be there and fit."""
-    own = {n: t for n, t in model.state_dict().items() if not n.startswith("model.")}
-    odd = sorted(set(own) ^ set(head)) + sorted(
-        name for name in set(own) & set(head) if own[name].shape != head[name].shape
-    )
-    if odd:
-        raise TensorMismatchError(f"{where} does not fit the task: {odd[0]} ({len(odd)} in all)")
-    for name, tensor in head.items():
-        own[name].copy_(tensor)
 
 
 def _examples(rows: Iterable[Row]) -> Iterator[Example]:

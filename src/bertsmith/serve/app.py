@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import Dialect, FailureKind, RequestError
 from bertsmith.serve.http.body import ClientGoneError, Headers, check_head, parse_json, read_body
-from bertsmith.serve.routes import Answer, Form, Route
+from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 from bertsmith.serve.served_model import Caller
 from bertsmith.serve.service import ROUTES, Service
 
@@ -71,14 +71,14 @@ class App:
         except RequestError as error:
             self.service.metrics.failure(error.kind.name.lower())
             status = error.kind.status
-            answer = Answer(
+            answer = HttpAnswer(
                 value=error.body(request.dialect), status=status, headers=tuple(error.headers())
             )
         if answer is not None:
             await self._send(send, answer, request)
         self._account(request, status)
 
-    async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> HttpAnswer:
         headers: Headers = scope["headers"]
         check_head(headers, self.service.limits)
         self._find(scope, request)
@@ -122,7 +122,7 @@ class App:
             )
         return request.route
 
-    async def _form(self, route: Route, headers: Headers, receive: Receive) -> Form | None:
+    async def _form(self, route: Route, headers: Headers, receive: Receive) -> RequestForm | None:
         body = await read_body(headers, receive, self.service.limits)
         if route.form is None:
             return None
@@ -136,7 +136,7 @@ class App:
             raise _invalid(error) from None
 
     def _exchange(
-        self, scope: Scope, request: _Request, route: Route, form: Form | None
+        self, scope: Scope, request: _Request, route: Route, form: RequestForm | None
     ) -> Exchange:
         seconds = _own_timeout(scope["headers"], self.service.limits.deadline)
         address = scope["client"][0] if scope.get("client") else "unknown"
@@ -151,7 +151,7 @@ class App:
             service=self.service, caller=caller, request_id=request.request_id, model=model
         )
 
-    async def _send(self, send: Send, answer: Answer, request: _Request) -> None:
+    async def _send(self, send: Send, answer: HttpAnswer, request: _Request) -> None:
         start = time.perf_counter()
         content = answer.content
         if content is None and answer.parts is None:
@@ -201,7 +201,7 @@ class App:
         self.service.access_log(record)
 
 
-async def _while_connected(work: Awaitable[Answer], receive: Receive) -> Answer:
+async def _while_connected(work: Awaitable[HttpAnswer], receive: Receive) -> HttpAnswer:
     """The answer; the work of a client that closes its connection is dropped."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(receive())

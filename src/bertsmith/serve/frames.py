@@ -27,7 +27,7 @@ HEADER = struct.Struct("<BII")
 LARGEST = 1 << 30  # bytes of a payload
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame holds."""
 
     READY = 1  # worker: the model is loaded and a warm-up batch was right; JSON
@@ -51,7 +51,7 @@ class FrameError(BertsmithError):
 class Frame:
     """One frame."""
 
-    kind: Kind
+    kind: FrameKind
     number: int
     payload: bytes = b""
 
@@ -64,12 +64,12 @@ class Frame:
         return orjson.loads(self.payload)
 
 
-def parse_header(header: bytes | bytearray) -> tuple[Kind, int, int]:
-    """Kind, number and size of the payload."""
+def parse_header(header: bytes | bytearray) -> tuple[FrameKind, int, int]:
+    """FrameKind, number and size of the payload."""
     kind, number, size = HEADER.unpack(header)
-    if size > LARGEST or kind not in Kind._value2member_map_:
+    if size > LARGEST or kind not in FrameKind._value2member_map_:
         raise FrameError(f"no frame: kind {kind}, {size:,} bytes")
-    return Kind(kind), number, size
+    return FrameKind(kind), number, size
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:

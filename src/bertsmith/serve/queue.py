@@ -23,7 +23,7 @@ class BatchKind(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Piece:
+class WaitingText:
     """One text of a request; `future` gets its result."""
 
     kind: BatchKind
@@ -55,7 +55,7 @@ class FairQueue:
         self.limit = limit
         self.speed = speed
         self.waiting = 0  # tokens
-        self._clients: dict[str, deque[Piece]] = {}
+        self._clients: dict[str, deque[WaitingText]] = {}
         self._turn: deque[str] = deque()
         self._filled = asyncio.Event()
         self._clock = clock or asyncio.get_running_loop().time
@@ -64,7 +64,7 @@ class FairQueue:
         """Waiting pieces."""
         return sum(map(len, self._clients.values()))
 
-    def put(self, pieces: Sequence[Piece]) -> None:
+    def put(self, pieces: Sequence[WaitingText]) -> None:
         """Add the pieces of a request, all or none."""
         tokens = sum(piece.tokens for piece in pieces)
         if self.waiting and self.waiting + tokens > self.limit:
@@ -85,7 +85,7 @@ class FairQueue:
         if pieces:
             self._filled.set()
 
-    async def take(self, budget: int) -> list[Piece]:
+    async def take(self, budget: int) -> list[WaitingText]:
         """The next batch: at least one piece, and more of its kind while they fit the budget.
 
         What nobody waits for any more and what is past its deadline is dropped here.
@@ -109,8 +109,8 @@ class FairQueue:
         self._filled.clear()
         self.waiting = 0
 
-    def _batch(self, budget: int) -> list[Piece]:
-        batch: list[Piece] = []
+    def _batch(self, budget: int) -> list[WaitingText]:
+        batch: list[WaitingText] = []
         passed: list[str] = []  # whose next piece did not fit: they are first in the next batch
         now = self._clock()
         while self._turn:
@@ -138,7 +138,7 @@ class FairQueue:
         self._turn.extendleft(reversed(passed))
         return batch
 
-    def _drop(self, queue: deque[Piece], now: float) -> None:
+    def _drop(self, queue: deque[WaitingText], now: float) -> None:
         while queue:
             piece = queue[0]
             if piece.is_wanted and piece.deadline > now:

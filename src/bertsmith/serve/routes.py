@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from bertsmith.serve.exchange import Exchange
 
 
-class Form(BaseModel):
+class RequestForm(BaseModel):
     """The body of a request: strict, finite; unknown fields are refused by name."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpAnswer:
     """What goes back: a JSON value, bytes of another type, or parts as server-sent events."""
 
     value: Any = None
@@ -32,7 +32,7 @@ class Answer:
     parts: AsyncIterator[dict[str, Any]] | None = None
 
 
-Handler = Callable[["Exchange", Any], Awaitable[Answer]]
+Handler = Callable[["Exchange", Any], Awaitable[HttpAnswer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Route:
     handler: Handler
     summary: str
     method: Literal["GET", "POST"] = "POST"
-    form: type[Form] | None = None
+    form: type[RequestForm] | None = None
     ability: str | None = None
     dialect: Dialect = "tei"
     needs_key: bool = True

@@ -16,7 +16,7 @@ from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.frames import Ids
 from bertsmith.serve.limits import Limits
 from bertsmith.serve.metrics import Metrics
-from bertsmith.serve.queue import BatchKind, FairQueue, Piece
+from bertsmith.serve.queue import BatchKind, FairQueue, WaitingText
 from bertsmith.serve.supervisor import Supervisor
 from bertsmith.serve.worker_process import WorkerSettings
 
@@ -139,7 +139,7 @@ class ServedModel:
         loop = asyncio.get_running_loop()
         self.supervisor.worker  # noqa: B018 - 503 at once, not after waiting in the queue
         pieces = [
-            Piece(
+            WaitingText(
                 kind=kind,
                 work=one,
                 tokens=max(1, size),
@@ -170,7 +170,7 @@ class ServedModel:
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
-    async def _compute(self, batch: list[Piece]) -> None:
+    async def _compute(self, batch: list[WaitingText]) -> None:
         start = time.perf_counter()
         tokens = sum(piece.tokens for piece in batch)
         self._metrics.batch(self.name, len(batch), tokens)
@@ -188,7 +188,7 @@ class ServedModel:
                 piece.future.set_result(result)
         self._measure(tokens / max(time.perf_counter() - start, 1e-6))
 
-    async def _results(self, batch: list[Piece]) -> Sequence[Any]:
+    async def _results(self, batch: list[WaitingText]) -> Sequence[Any]:
         worker = self.supervisor.worker
         kind = batch[0].kind
         work = [piece.work for piece in batch]

@@ -140,8 +140,7 @@ class Service:
         """A model and the limits, in the form of TEI's /info and more."""
         described = model.description
         kind: dict[str, Any] = {"embedding": {"pooling": "mean"}}
-        if "classify" in model.abilities:
-            labels = described["labels"]
+        if labels := described["labels"]:
             kind = {
                 "classifier": {
                     "id2label": {str(n): label for n, label in enumerate(labels)},

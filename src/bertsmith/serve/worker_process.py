@@ -19,8 +19,8 @@ import orjson
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.frames import (
     Frame,
+    FrameKind,
     Ids,
-    Kind,
     Vectors,
     pack_ids,
     read_frame,
@@ -88,13 +88,13 @@ class WorkerProcess:
         worker = cls(process, reader, writer)
         try:
             async with asyncio.timeout(patience):
-                writer.write(Frame(Kind.CALL, 0, settings.to_bytes()).to_bytes())
+                writer.write(Frame(FrameKind.CALL, 0, settings.to_bytes()).to_bytes())
                 frame = await read_frame(reader)
         except (TimeoutError, asyncio.IncompleteReadError, OSError) as error:
             worker.kill()
             code = process.wait()
             raise WorkerDiedError(f"the worker did not come up (exit code {code})") from error
-        if frame.kind is not Kind.READY:
+        if frame.kind is not FrameKind.READY:
             worker.kill()
             process.wait()
             raise WorkerDiedError(str(frame.json().get("error", "the worker refused the model")))
@@ -105,19 +105,19 @@ class WorkerProcess:
 
     async def rows(self, texts: Sequence[Ids], options: dict[str, Any]) -> Vectors:
         """Vectors of texts given by their ids: -> (B, D), or (T, D) of all tokens."""
-        frame = await self._ask(Kind.ROWS, pack_ids(texts, options))
+        frame = await self._ask(FrameKind.ROWS, pack_ids(texts, options))
         return unpack_vectors(frame.payload)
 
     async def call(self, operation: str, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The results of an operation on JSON rows."""
         payload = orjson.dumps({"operation": operation, "rows": list(rows)})
-        results: list[dict[str, Any]] = (await self._ask(Kind.CALL, payload)).json()
+        results: list[dict[str, Any]] = (await self._ask(FrameKind.CALL, payload)).json()
         return results
 
     async def stream(self, operation: str, row: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """The parts of a result."""
         payload = orjson.dumps({"operation": operation, "row": row})
-        number, answers = self._send(Kind.STREAM, payload)
+        number, answers = self._send(FrameKind.STREAM, payload)
         try:
             while (frame := _checked(await answers.get())).payload:
                 yield frame.json()
@@ -142,7 +142,7 @@ class WorkerProcess:
     async def stop(self, patience: float) -> None:
         """Ask the worker to end after what it has been given; kill it if it does not."""
         with contextlib.suppress(OSError):
-            self._writer.write(Frame(Kind.STOP, 0).to_bytes())
+            self._writer.write(Frame(FrameKind.STOP, 0).to_bytes())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await asyncio.to_thread(self.process.wait, patience)
@@ -152,7 +152,7 @@ class WorkerProcess:
         if self._listening is not None:
             self._listening.cancel()
 
-    def _send(self, kind: Kind, payload: bytes) -> tuple[int, asyncio.Queue[Frame | None]]:
+    def _send(self, kind: FrameKind, payload: bytes) -> tuple[int, asyncio.Queue[Frame | None]]:
         if self.died.is_set():
             raise _gone()
         self._number = self._number % 0xFFFF_FFFF + 1
@@ -161,7 +161,7 @@ class WorkerProcess:
         self._writer.write(Frame(kind, self._number, payload).to_bytes())
         return self._number, answers
 
-    async def _ask(self, kind: Kind, payload: bytes) -> Frame:
+    async def _ask(self, kind: FrameKind, payload: bytes) -> Frame:
         number, answers = self._send(kind, payload)
         try:
             return _checked(await answers.get())
@@ -171,7 +171,7 @@ class WorkerProcess:
     def _forget(self, number: int) -> None:
         answers = self._waiting.pop(number, None)
         if answers is not None and answers.empty() and not self.died.is_set():
-            self._writer.write(Frame(Kind.CANCEL, number).to_bytes())
+            self._writer.write(Frame(FrameKind.CANCEL, number).to_bytes())
 
     async def _listen(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -180,7 +180,7 @@ class WorkerProcess:
                 frame = await read_frame(self._reader)
                 self.last_beat = clock()
                 answers = self._waiting.get(frame.number)
-                if frame.kind is not Kind.BEAT and answers is not None:
+                if frame.kind is not FrameKind.BEAT and answers is not None:
                     answers.put_nowait(frame)
         except Exception:  # whatever it was, nothing can be read any more
             self._lose()
@@ -194,7 +194,7 @@ class WorkerProcess:
 def _checked(frame: Frame | None) -> Frame:
     if frame is None:
         raise _gone()
-    if frame.kind is Kind.FAILED:
+    if frame.kind is FrameKind.FAILED:
         raise RequestError(FailureKind.BACKEND, str(frame.json()["error"]))
     return frame
 

@@ -157,7 +157,7 @@ def _finetuned(console: Console, found: list[Passage], model: str, out: Path) ->
     from bertsmith.cli.views.progress import watch_training
     from bertsmith.demo import finetuning
     from bertsmith.demo.library_parts import PARTS, write_parts
-    from bertsmith.runtime.predictor import load_predictor
+    from bertsmith.runtime.load_predictor import load_predictor
 
     console.print("\n[bold]A classifier[/]: which part of the library does a docstring come from?")
     rows = write_parts(found, out / "docstrings.csv")

@@ -47,7 +47,7 @@ def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) ->
     from bertsmith.cli.shared.console import note
     from bertsmith.hardware.environment import thread_count
     from bertsmith.runtime.ensemble import load_ensemble
-    from bertsmith.runtime.predictor import load_predictor
+    from bertsmith.runtime.load_predictor import load_predictor
 
     torch.set_num_threads(computing.threads or thread_count())
     if computing.ensemble:

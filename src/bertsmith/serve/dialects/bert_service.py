@@ -7,12 +7,12 @@ from typing import Any
 from bertsmith import __version__
 from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import FailureKind, RequestError
-from bertsmith.serve.routes import Answer, Form, Route
+from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
 PAIR = " ||| "
 
 
-class EncodeForm(Form):
+class EncodeForm(RequestForm):
     """Texts to vectors, with a number of the client's own."""
 
     id: int | str
@@ -20,7 +20,7 @@ class EncodeForm(Form):
     is_tokenized: bool = False
 
 
-async def encode(exchange: Exchange, form: EncodeForm) -> Answer:
+async def encode(exchange: Exchange, form: EncodeForm) -> HttpAnswer:
     """One vector per text."""
     if form.is_tokenized:
         raise RequestError(
@@ -37,10 +37,10 @@ async def encode(exchange: Exchange, form: EncodeForm) -> Answer:
     most = exchange.service.limits.openai_texts
     texts = exchange.checked_texts(list(form.texts), most=most, name="texts")
     vectors = await exchange.vectors(texts)
-    return Answer(value={"id": form.id, "result": vectors, "status": 200})
+    return HttpAnswer(value={"id": form.id, "result": vectors, "status": 200})
 
 
-async def status(exchange: Exchange, form: None) -> Answer:
+async def status(exchange: Exchange, form: None) -> HttpAnswer:
     """What the client checks when it connects."""
     service = exchange.service
     model = exchange.served
@@ -51,7 +51,7 @@ async def status(exchange: Exchange, form: None) -> Answer:
         "max_batch_size": service.limits.openai_texts,
         "status": 200,
     }
-    return Answer(value=value)
+    return HttpAnswer(value=value)
 
 
 ROUTES = (

@@ -11,10 +11,10 @@ from bertsmith.serve.dialects.openai import usage
 from bertsmith.serve.dialects.ranking import ranked
 from bertsmith.serve.dialects.tei import sorted_classes
 from bertsmith.serve.exchange import Exchange
-from bertsmith.serve.routes import Answer, Form, Route
+from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
 
-class RankForm(Form):
+class RankForm(RequestForm):
     """Documents by their relevance to a query."""
 
     query: str
@@ -25,7 +25,7 @@ class RankForm(Form):
     top_n: Annotated[int, Field(ge=1)] | None = None
 
 
-class ClassifyForm(Form):
+class ClassifyForm(RequestForm):
     """Classes of texts."""
 
     input: list[str]
@@ -33,7 +33,7 @@ class ClassifyForm(Form):
     raw_scores: bool = False
 
 
-async def rerank(exchange: Exchange, form: RankForm) -> Answer:
+async def rerank(exchange: Exchange, form: RankForm) -> HttpAnswer:
     """The best documents first."""
     most = exchange.service.limits.texts + 1
     texts = exchange.checked_texts([form.query, *form.documents], most=most, name="documents")
@@ -48,7 +48,7 @@ async def rerank(exchange: Exchange, form: RankForm) -> Answer:
     return _wrapped(exchange, "rerank", "results", results)
 
 
-async def classify(exchange: Exchange, form: ClassifyForm) -> Answer:
+async def classify(exchange: Exchange, form: ClassifyForm) -> HttpAnswer:
     """Classes with their probabilities, the likeliest first."""
     texts = exchange.checked_texts(list(form.input), name="input")
     found = await exchange.call(
@@ -58,8 +58,8 @@ async def classify(exchange: Exchange, form: ClassifyForm) -> Answer:
     return _wrapped(exchange, "classify", "data", data)
 
 
-def _wrapped(exchange: Exchange, kind: str, key: str, results: list[Any]) -> Answer:
-    return Answer(
+def _wrapped(exchange: Exchange, kind: str, key: str, results: list[Any]) -> HttpAnswer:
+    return HttpAnswer(
         value={
             "object": kind,
             key: results,

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from bertsmith.serve.dialects.tei import cut_vector
 from bertsmith.serve.exchange import Exchange, TextOrIds
-from bertsmith.serve.routes import Answer, Form, Route
+from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
 
-class EmbeddingsForm(Form):
+class EmbeddingsForm(RequestForm):
     """Texts or token ids to vectors."""
 
     input: str | list[str] | list[int] | list[list[int]]
@@ -31,7 +31,7 @@ class EmbeddingsForm(Form):
         return list(self.input)  # type: ignore[arg-type]
 
 
-async def embeddings(exchange: Exchange, form: EmbeddingsForm) -> Answer:
+async def embeddings(exchange: Exchange, form: EmbeddingsForm) -> HttpAnswer:
     """One vector per text, as numbers or as base64 of little-endian float32."""
     texts = exchange.checked_texts(
         form.texts(), most=exchange.service.limits.openai_texts, name="input"
@@ -40,7 +40,7 @@ async def embeddings(exchange: Exchange, form: EmbeddingsForm) -> Answer:
     normal = bool(exchange.served.description["normalized"]) or form.dimensions is not None
     found = [cut_vector(one, form.dimensions, normal) for one in vectors]
     written = [_base64(one) for one in found] if form.encoding_format == "base64" else found
-    return Answer(
+    return HttpAnswer(
         value={
             "object": "list",
             "data": [
@@ -62,15 +62,15 @@ def _base64(vector: Any) -> str:
     return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
 
 
-async def models(exchange: Exchange, form: None) -> Answer:
+async def models(exchange: Exchange, form: None) -> HttpAnswer:
     """The models by name."""
     listed = [model_record(exchange, name) for name in exchange.service.models]
-    return Answer(value={"object": "list", "data": listed})
+    return HttpAnswer(value={"object": "list", "data": listed})
 
 
-async def one_model(exchange: Exchange, form: None) -> Answer:
+async def one_model(exchange: Exchange, form: None) -> HttpAnswer:
     """One model."""
-    return Answer(value=model_record(exchange, exchange.served.name))
+    return HttpAnswer(value=model_record(exchange, exchange.served.name))
 
 
 def model_record(exchange: Exchange, name: str) -> dict[str, Any]:

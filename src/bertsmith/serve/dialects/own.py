@@ -8,19 +8,19 @@ from pydantic import Field
 
 from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import FailureKind, RequestError
-from bertsmith.serve.routes import Answer, Form, Route
+from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
 MOST_RESULTS = 1_000
 
 
-class TagForm(Form):
+class TagForm(RequestForm):
     """Texts whose entities or words are tagged."""
 
     inputs: str | list[str]
     model: str | None = None
 
 
-class AnswerForm(Form):
+class AnswerForm(RequestForm):
     """A question about a text."""
 
     question: str
@@ -28,7 +28,7 @@ class AnswerForm(Form):
     model: str | None = None
 
 
-class FillForm(Form):
+class FillForm(RequestForm):
     """A text with masks."""
 
     text: str
@@ -36,7 +36,7 @@ class FillForm(Form):
     model: str | None = None
 
 
-class SearchForm(Form):
+class SearchForm(RequestForm):
     """A question to the index."""
 
     query: str
@@ -46,7 +46,7 @@ class SearchForm(Form):
     model: str | None = None
 
 
-class GenerateForm(Form):
+class GenerateForm(RequestForm):
     """A source or prompt, and how to write; `stream` sends pieces as they become certain."""
 
     text: str
@@ -70,7 +70,7 @@ class GenerateForm(Form):
         return self.model_dump(exclude={"text", "stream", "model"}, exclude_none=True)
 
 
-class AttentionForm(Form):
+class AttentionForm(RequestForm):
     """A text whose attention is shown."""
 
     text: str
@@ -78,83 +78,85 @@ class AttentionForm(Form):
     model: str | None = None
 
 
-async def tag(exchange: Exchange, form: TagForm) -> Answer:
+async def tag(exchange: Exchange, form: TagForm) -> HttpAnswer:
     """The tagged pieces of each text."""
     given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
     texts = exchange.checked_texts(list(given))
     rows = [[text] for text in texts]
     found = await exchange.call("predict", [{"texts": row} for row in rows], rows)
     value = [{"spans": one["prediction"], "tags": one.get("tags", [])} for one in found]
-    return Answer(value=value)
+    return HttpAnswer(value=value)
 
 
-async def answer(exchange: Exchange, form: AnswerForm) -> Answer:
+async def answer(exchange: Exchange, form: AnswerForm) -> HttpAnswer:
     """The answer as a piece of the context, and further candidates."""
     texts = exchange.checked_texts([form.question, form.context], name="context")
     found = await exchange.call("predict", [{"texts": texts}], [texts])
-    return Answer(value={"answer": found[0]["prediction"], "others": found[0].get("others", [])})
+    return HttpAnswer(
+        value={"answer": found[0]["prediction"], "others": found[0].get("others", [])}
+    )
 
 
-async def fill(exchange: Exchange, form: FillForm) -> Answer:
+async def fill(exchange: Exchange, form: FillForm) -> HttpAnswer:
     """The likeliest tokens for each mask."""
     (text,) = exchange.checked_texts([form.text], name="text")
     found = await exchange.call("fill", [{"text": text, "top": form.top}], [[text]])
-    return Answer(value=found[0])
+    return HttpAnswer(value=found[0])
 
 
-async def search(exchange: Exchange, form: SearchForm) -> Answer:
+async def search(exchange: Exchange, form: SearchForm) -> HttpAnswer:
     """The nearest rows of the index."""
     (text,) = exchange.checked_texts([form.query], name="query")
     row: dict[str, Any] = {"text": text, "k": form.k, "where": form.where, "hybrid": form.hybrid}
     found = await exchange.call("search", [row], [[text]])
-    return Answer(value=found[0])
+    return HttpAnswer(value=found[0])
 
 
-async def generate(exchange: Exchange, form: GenerateForm) -> Answer:
+async def generate(exchange: Exchange, form: GenerateForm) -> HttpAnswer:
     """What the model writes, whole or in pieces."""
     (text,) = exchange.checked_texts([form.text], name="text")
     row: dict[str, Any] = {"text": text, "options": form.options()}
     if form.stream:
-        return Answer(parts=exchange.served.stream("generate", row))
+        return HttpAnswer(parts=exchange.served.stream("generate", row))
     found = await exchange.call("generate", [row], [[text]])
-    return Answer(value=found[0])
+    return HttpAnswer(value=found[0])
 
 
-async def attention(exchange: Exchange, form: AttentionForm) -> Answer:
+async def attention(exchange: Exchange, form: AttentionForm) -> HttpAnswer:
     """The attention of one layer."""
     (text,) = exchange.checked_texts([form.text], name="text")
     found = await exchange.call("attention", [{"text": text, "layer": form.layer}], [[text]])
-    return Answer(value=found[0])
+    return HttpAnswer(value=found[0])
 
 
-async def models(exchange: Exchange, form: None) -> Answer:
+async def models(exchange: Exchange, form: None) -> HttpAnswer:
     """Every model with its abilities and limits."""
     service = exchange.service
-    return Answer(value={name: service.info(model) for name, model in service.models.items()})
+    return HttpAnswer(value={name: service.info(model) for name, model in service.models.items()})
 
 
-async def live(exchange: Exchange, form: None) -> Answer:
+async def live(exchange: Exchange, form: None) -> HttpAnswer:
     """The front answers."""
-    return Answer(value={"status": "live"})
+    return HttpAnswer(value={"status": "live"})
 
 
-async def ready(exchange: Exchange, form: None) -> Answer:
+async def ready(exchange: Exchange, form: None) -> HttpAnswer:
     """Every model runs a text now; not ready while the service ends."""
     missing = await exchange.service.not_ready(exchange.caller)
     if missing:
         raise RequestError(FailureKind.UNAVAILABLE, f"not ready: {', '.join(missing)}")
-    return Answer(value={"status": "ready"})
+    return HttpAnswer(value={"status": "ready"})
 
 
-async def openapi(exchange: Exchange, form: None) -> Answer:
+async def openapi(exchange: Exchange, form: None) -> HttpAnswer:
     """This API, described."""
-    return Answer(value=exchange.service.openapi())
+    return HttpAnswer(value=exchange.service.openapi())
 
 
-async def page(exchange: Exchange, form: None) -> Answer:
+async def page(exchange: Exchange, form: None) -> HttpAnswer:
     """The page to try the models."""
     content, policy = exchange.service.page()
-    return Answer(
+    return HttpAnswer(
         content=content,
         content_type=b"text/html; charset=utf-8",
         headers=((b"content-security-policy", policy), (b"cache-control", b"no-store")),

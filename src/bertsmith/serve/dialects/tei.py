@@ -9,12 +9,12 @@ from pydantic import Field
 from bertsmith.serve.dialects.ranking import ranked
 from bertsmith.serve.exchange import Exchange, TextOrIds
 from bertsmith.serve.failures import FailureKind, RequestError
-from bertsmith.serve.routes import Answer, Form, Route
+from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
 Direction = Literal["left", "right", "Left", "Right"]
 
 
-class Truncating(Form):
+class Truncating(RequestForm):
     """What all forms of TEI have in common."""
 
     truncate: bool | None = None
@@ -64,21 +64,21 @@ class RerankForm(Truncating):
     return_text: bool = False
 
 
-class SimilarityInputs(Form):
+class SimilarityInputs(RequestForm):
     """One text and those it is compared with."""
 
     source_sentence: str
     sentences: list[str]
 
 
-class SimilarityForm(Form):
+class SimilarityForm(RequestForm):
     """The similarity of one text to others."""
 
     inputs: SimilarityInputs
     parameters: Truncating | None = None
 
 
-class TokenizeForm(Form):
+class TokenizeForm(RequestForm):
     """The tokens of texts."""
 
     inputs: str | list[str]
@@ -86,14 +86,14 @@ class TokenizeForm(Form):
     prompt_name: str | None = None
 
 
-class DecodeForm(Form):
+class DecodeForm(RequestForm):
     """Texts of token ids."""
 
     ids: list[int] | list[list[int]]
     skip_special_tokens: bool = True
 
 
-async def embed(exchange: Exchange, form: EmbedForm) -> Answer:
+async def embed(exchange: Exchange, form: EmbedForm) -> HttpAnswer:
     """One vector per text."""
     form.check()
     texts = exchange.checked_texts(form.texts())
@@ -104,7 +104,7 @@ async def embed(exchange: Exchange, form: EmbedForm) -> Answer:
         normalize=form.normalize and not narrowed,
         truncate=form.truncate,
     )
-    return Answer(value=[cut_vector(one, form.dimensions, form.normalize) for one in vectors])
+    return HttpAnswer(value=[cut_vector(one, form.dimensions, form.normalize) for one in vectors])
 
 
 def cut_vector(vector: Any, dimensions: int | None, normalize: bool) -> Any:
@@ -122,17 +122,17 @@ def cut_vector(vector: Any, dimensions: int | None, normalize: bool) -> Any:
     return part / length if normalize and length else part
 
 
-async def embed_all(exchange: Exchange, form: EmbedAllForm) -> Answer:
+async def embed_all(exchange: Exchange, form: EmbedAllForm) -> HttpAnswer:
     """A vector per token."""
     form.check()
     texts = exchange.checked_texts(form.texts())
     rows = await exchange.vectors(
         texts, prompt=form.prompt_name, truncate=form.truncate, every_token=True
     )
-    return Answer(value=rows)
+    return HttpAnswer(value=rows)
 
 
-async def predict(exchange: Exchange, form: PredictForm) -> Answer:
+async def predict(exchange: Exchange, form: PredictForm) -> HttpAnswer:
     """Classes with their probabilities, the likeliest first."""
     form.check()
     given = form.inputs
@@ -142,7 +142,7 @@ async def predict(exchange: Exchange, form: PredictForm) -> Answer:
     calls = [{"texts": row} for row in rows]
     found = await exchange.call("predict", calls, rows)
     scored = [sorted_classes(one, raw=form.raw_scores) for one in found]
-    return Answer(value=scored[0] if single else scored)
+    return HttpAnswer(value=scored[0] if single else scored)
 
 
 def sorted_classes(result: dict[str, Any], *, raw: bool) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def sorted_classes(result: dict[str, Any], *, raw: bool) -> list[dict[str, Any]]
     return sorted(listed, key=lambda one: -one["score"])
 
 
-async def rerank(exchange: Exchange, form: RerankForm) -> Answer:
+async def rerank(exchange: Exchange, form: RerankForm) -> HttpAnswer:
     """Texts by relevance, the best first."""
     form.check()
     texts = exchange.checked_texts(
@@ -165,10 +165,10 @@ async def rerank(exchange: Exchange, form: RerankForm) -> Answer:
     results: list[dict[str, Any]] = [{"index": place, "score": scores[place]} for place in order]
     if form.return_text:
         results = [{**one, "text": form.texts[one["index"]]} for one in results]
-    return Answer(value=results)
+    return HttpAnswer(value=results)
 
 
-async def similarity(exchange: Exchange, form: SimilarityForm) -> Answer:
+async def similarity(exchange: Exchange, form: SimilarityForm) -> HttpAnswer:
     """The cosine of one text to each of the others."""
     settings = form.parameters or Truncating()
     settings.check()
@@ -177,10 +177,10 @@ async def similarity(exchange: Exchange, form: SimilarityForm) -> Answer:
     vectors = await exchange.vectors(
         texts, prompt=settings.prompt_name, normalize=True, truncate=settings.truncate
     )
-    return Answer(value=[float(vectors[0] @ one) for one in vectors[1:]])
+    return HttpAnswer(value=[float(vectors[0] @ one) for one in vectors[1:]])
 
 
-async def tokenize(exchange: Exchange, form: TokenizeForm) -> Answer:
+async def tokenize(exchange: Exchange, form: TokenizeForm) -> HttpAnswer:
     """Tokens with their places in the text."""
     given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
     tokenizer = exchange.served.tokenizer
@@ -205,29 +205,29 @@ async def tokenize(exchange: Exchange, form: TokenizeForm) -> Answer:
                 }
             )
         rows.append(listed)
-    return Answer(value=rows)
+    return HttpAnswer(value=rows)
 
 
-async def decode(exchange: Exchange, form: DecodeForm) -> Answer:
+async def decode(exchange: Exchange, form: DecodeForm) -> HttpAnswer:
     """Texts of token ids."""
     given: Any = form.ids
     rows = given if given and isinstance(given[0], list) else [given]
     exchange.checked_texts(rows, name="ids")
     tokenizer = exchange.served.tokenizer
-    return Answer(
+    return HttpAnswer(
         value=[tokenizer.decode(ids, skip_special=form.skip_special_tokens) for ids in rows]
     )
 
 
-async def info(exchange: Exchange, form: None) -> Answer:
+async def info(exchange: Exchange, form: None) -> HttpAnswer:
     """The first model and the limits of the service."""
-    return Answer(value=exchange.service.info(exchange.served))
+    return HttpAnswer(value=exchange.service.info(exchange.served))
 
 
-async def metrics(exchange: Exchange, form: None) -> Answer:
+async def metrics(exchange: Exchange, form: None) -> HttpAnswer:
     """Metrics for Prometheus."""
     content, kind = exchange.service.metrics_text()
-    return Answer(content=content, content_type=kind)
+    return HttpAnswer(content=content, content_type=kind)
 
 
 ONE = ({"inputs": "What is deep learning?"}, {"inputs": ["今天天气很好", "a second text"]})

@@ -17,7 +17,7 @@ import orjson
 from bertsmith.errors import BertsmithError
 from bertsmith.serve.frames import (
     Frame,
-    Kind,
+    FrameKind,
     pack_vectors,
     receive_frame,
     unpack_ids,
@@ -44,9 +44,9 @@ class Answering:
         for target in (self._receive, self._beat):
             threading.Thread(target=target, daemon=True).start()
         while (frame := self._frames.get()) is not None:
-            if frame.kind is Kind.STOP:
+            if frame.kind is FrameKind.STOP:
                 return
-            if frame.kind is Kind.STREAM:
+            if frame.kind is FrameKind.STREAM:
                 threading.Thread(target=self._stream, args=(frame,), daemon=True).start()
             elif frame.number not in self._cancelled:
                 self._answer(frame)
@@ -60,7 +60,7 @@ class Answering:
     def _receive(self) -> None:
         while True:
             frame = receive_frame(self._connection)
-            if frame is not None and frame.kind is Kind.CANCEL:
+            if frame is not None and frame.kind is FrameKind.CANCEL:
                 self._cancelled.add(frame.number)
                 continue
             self._frames.put(frame)
@@ -71,13 +71,13 @@ class Answering:
         while True:
             time.sleep(BEAT_SECONDS)
             try:
-                self.send(Frame(Kind.BEAT, 0))
+                self.send(Frame(FrameKind.BEAT, 0))
             except OSError:
                 os._exit(0)  # the front is gone
 
     def _answer(self, frame: Frame) -> None:
         try:
-            if frame.kind is Kind.ROWS:
+            if frame.kind is FrameKind.ROWS:
                 texts, options = unpack_ids(frame.payload)
                 payload = pack_vectors(self._operations.rows(texts, options))
             else:
@@ -95,8 +95,8 @@ class Answering:
                 for part in self._operations.stream(call["operation"], call["row"]):
                     if frame.number in self._cancelled:
                         break
-                    self.send(Frame(Kind.PART, frame.number, orjson.dumps(part)))
-                self.send(Frame(Kind.PART, frame.number))
+                    self.send(Frame(FrameKind.PART, frame.number, orjson.dumps(part)))
+                self.send(Frame(FrameKind.PART, frame.number))
             except Exception as error:
                 self.send(_failed(frame.number, error))
 
@@ -106,7 +106,7 @@ def _failed(number: int, error: Exception) -> Frame:
     known = isinstance(error, BertsmithError)
     message = str(error) if known else f"the model failed with {type(error).__name__}"
     record = {"error": message, "kind": type(error).__name__}
-    return Frame(Kind.FAILED, number, orjson.dumps(record))
+    return Frame(FrameKind.FAILED, number, orjson.dumps(record))
 
 
 def main() -> None:
@@ -132,7 +132,7 @@ def main() -> None:
     except BertsmithError as error:
         connection.sendall(_failed(0, error).to_bytes())
         raise SystemExit(error.exit_code) from None
-    connection.sendall(Frame(Kind.READY, 0, orjson.dumps(description)).to_bytes())
+    connection.sendall(Frame(FrameKind.READY, 0, orjson.dumps(description)).to_bytes())
     Answering(connection, operations).run()
     operations.close()
 

@@ -23,7 +23,12 @@ from bertsmith.serve.frames import Ids, Vectors
 JsonRow = dict[str, Any]
 WARM_UP = "A short text that warms the model up. 用来预热的短文本。"
 MEASURED_TOKENS = 4_096  # encoded at the start to measure the speed
-TASK_ABILITIES = {"multilabel": "classify", "regress": "classify"}
+ABILITIES = {  # by the pipeline of a task, as model hubs call it
+    "text-classification": "classify",
+    "token-classification": "tag",
+    "question-answering": "answer",
+    "multiple-choice": "choose",
+}
 ATTENTION_TOKENS = 128  # the longest text whose attention is shown
 
 
@@ -66,7 +71,7 @@ class Operations:
             "engine": model.engine,
             "tokens_per_second": self._speed(),
             "labels": list(self._labels()),
-            "task": model.task_name,
+            "task": model.predictor.task.name if model.is_fine_tuned else None,
             "ranks_pairs": self._ranks_pairs(),
         }
 
@@ -105,19 +110,21 @@ class Operations:
             found.add("fill")
         if self.model.writes:
             found.add("generate")
-        if (task := self.model.task_name) is not None:
-            found.add(TASK_ABILITIES.get(task, task))
+        if self.model.is_fine_tuned:
+            found.add(ABILITIES[self.model.predictor.task.kind.pipeline])
         return found | ({"search"} if self.index is not None else set())
 
     def _labels(self) -> tuple[str, ...]:
-        return () if self.model.task_name is None else self.model.predictor.task.labels
+        return self.model.predictor.task.labels if self.model.is_fine_tuned else ()
 
     def _ranks_pairs(self) -> bool:
         """Whether the model is a cross-encoder: one number, or two classes, for a pair of texts."""
-        if self.model.task_name not in ("regress", "classify"):
+        if not self.model.is_fine_tuned:
             return False
         predictor = self.model.predictor
-        return predictor.texts == 2 and predictor.task.outputs <= 2
+        return (
+            predictor.texts == 2 and predictor.task.reads == "text" and predictor.task.outputs <= 2
+        )
 
     def _speed(self) -> float:
         """Tokens per second of a full batch."""

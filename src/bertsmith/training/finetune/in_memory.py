@@ -11,7 +11,8 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.stratify import assign, usual_group
-from bertsmith.runtime.predictor import Predictor, load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.runtime.predictor import Predictor
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.execution.execution import choose_execution

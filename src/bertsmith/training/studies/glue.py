@@ -14,7 +14,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits, split_files
 from bertsmith.labeled.split.stratify import some_rows
-from bertsmith.runtime.predictor import load_predictor
+from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
