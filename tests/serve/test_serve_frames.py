@@ -10,9 +10,9 @@ import pytest
 
 from bertsmith.serve.frames import (
     HEADER,
-    Frame,
     FrameError,
     FrameKind,
+    WireFrame,
     pack_ids,
     pack_vectors,
     read_frame,
@@ -24,7 +24,7 @@ from bertsmith.serve.frames import (
 
 def test_frames_go_both_ways_over_a_socket() -> None:
     ours, theirs = socket.socketpair()
-    sent = [Frame(FrameKind.BEAT, 0), Frame(FrameKind.CALL, 7, b'{"a": 1}')]
+    sent = [WireFrame(FrameKind.BEAT, 0), WireFrame(FrameKind.CALL, 7, b'{"a": 1}')]
     with ours, theirs:
         for frame in sent:
             theirs.sendall(frame.to_bytes())
@@ -34,12 +34,12 @@ def test_frames_go_both_ways_over_a_socket() -> None:
 
 
 def test_frames_are_read_from_a_stream() -> None:
-    async def read() -> Frame:
+    async def read() -> WireFrame:
         reader = asyncio.StreamReader()
-        reader.feed_data(Frame(FrameKind.PART, 3, b"[1]").to_bytes())
+        reader.feed_data(WireFrame(FrameKind.PART, 3, b"[1]").to_bytes())
         return await read_frame(reader)
 
-    assert asyncio.run(read()) == Frame(FrameKind.PART, 3, b"[1]")
+    assert asyncio.run(read()) == WireFrame(FrameKind.PART, 3, b"[1]")
 
 
 @pytest.mark.parametrize("lengths", [[], [3], [1, 0, 4]])

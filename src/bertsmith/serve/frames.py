@@ -48,7 +48,7 @@ class FrameError(BertsmithError):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WireFrame:
     """One frame."""
 
     kind: FrameKind
@@ -72,20 +72,20 @@ def parse_header(header: bytes | bytearray) -> tuple[FrameKind, int, int]:
     return FrameKind(kind), number, size
 
 
-async def read_frame(reader: asyncio.StreamReader) -> Frame:
+async def read_frame(reader: asyncio.StreamReader) -> WireFrame:
     """The next frame; IncompleteReadError when the other side is gone."""
     kind, number, size = parse_header(await reader.readexactly(HEADER.size))
-    return Frame(kind, number, await reader.readexactly(size) if size else b"")
+    return WireFrame(kind, number, await reader.readexactly(size) if size else b"")
 
 
-def receive_frame(connection: socket.socket) -> Frame | None:
+def receive_frame(connection: socket.socket) -> WireFrame | None:
     """The next frame of a blocking socket, None when the other side is gone."""
     header = _exactly(connection, HEADER.size)
     if header is None:
         return None
     kind, number, size = parse_header(header)
     payload = _exactly(connection, size) if size else b""
-    return None if payload is None else Frame(kind, number, bytes(payload))
+    return None if payload is None else WireFrame(kind, number, bytes(payload))
 
 
 def _exactly(connection: socket.socket, size: int) -> bytearray | None:

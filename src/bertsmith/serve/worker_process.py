@@ -18,10 +18,10 @@ import orjson
 
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.frames import (
-    Frame,
     FrameKind,
     Ids,
     Vectors,
+    WireFrame,
     pack_ids,
     read_frame,
     unpack_vectors,
@@ -70,7 +70,7 @@ class WorkerProcess:
         self.last_beat = 0.0
         self._reader, self._writer = reader, writer
         self._number = 0
-        self._waiting: dict[int, asyncio.Queue[Frame | None]] = {}
+        self._waiting: dict[int, asyncio.Queue[WireFrame | None]] = {}
         self._listening: asyncio.Task[None] | None = None
 
     @classmethod
@@ -88,7 +88,7 @@ class WorkerProcess:
         worker = cls(process, reader, writer)
         try:
             async with asyncio.timeout(patience):
-                writer.write(Frame(FrameKind.CALL, 0, settings.to_bytes()).to_bytes())
+                writer.write(WireFrame(FrameKind.CALL, 0, settings.to_bytes()).to_bytes())
                 frame = await read_frame(reader)
         except (TimeoutError, asyncio.IncompleteReadError, OSError) as error:
             worker.kill()
@@ -142,7 +142,7 @@ class WorkerProcess:
     async def stop(self, patience: float) -> None:
         """Ask the worker to end after what it has been given; kill it if it does not."""
         with contextlib.suppress(OSError):
-            self._writer.write(Frame(FrameKind.STOP, 0).to_bytes())
+            self._writer.write(WireFrame(FrameKind.STOP, 0).to_bytes())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await asyncio.to_thread(self.process.wait, patience)
@@ -152,16 +152,16 @@ class WorkerProcess:
         if self._listening is not None:
             self._listening.cancel()
 
-    def _send(self, kind: FrameKind, payload: bytes) -> tuple[int, asyncio.Queue[Frame | None]]:
+    def _send(self, kind: FrameKind, payload: bytes) -> tuple[int, asyncio.Queue[WireFrame | None]]:
         if self.died.is_set():
             raise _gone()
         self._number = self._number % 0xFFFF_FFFF + 1
-        answers: asyncio.Queue[Frame | None] = asyncio.Queue()
+        answers: asyncio.Queue[WireFrame | None] = asyncio.Queue()
         self._waiting[self._number] = answers
-        self._writer.write(Frame(kind, self._number, payload).to_bytes())
+        self._writer.write(WireFrame(kind, self._number, payload).to_bytes())
         return self._number, answers
 
-    async def _ask(self, kind: FrameKind, payload: bytes) -> Frame:
+    async def _ask(self, kind: FrameKind, payload: bytes) -> WireFrame:
         number, answers = self._send(kind, payload)
         try:
             return _checked(await answers.get())
@@ -171,7 +171,7 @@ class WorkerProcess:
     def _forget(self, number: int) -> None:
         answers = self._waiting.pop(number, None)
         if answers is not None and answers.empty() and not self.died.is_set():
-            self._writer.write(Frame(FrameKind.CANCEL, number).to_bytes())
+            self._writer.write(WireFrame(FrameKind.CANCEL, number).to_bytes())
 
     async def _listen(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -191,7 +191,7 @@ class WorkerProcess:
             answers.put_nowait(None)
 
 
-def _checked(frame: Frame | None) -> Frame:
+def _checked(frame: WireFrame | None) -> WireFrame:
     if frame is None:
         raise _gone()
     if frame.kind is FrameKind.FAILED:

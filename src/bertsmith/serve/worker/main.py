@@ -16,8 +16,8 @@ import orjson
 
 from bertsmith.errors import BertsmithError
 from bertsmith.serve.frames import (
-    Frame,
     FrameKind,
+    WireFrame,
     pack_vectors,
     receive_frame,
     unpack_ids,
@@ -34,7 +34,7 @@ class Answering:
     def __init__(self, connection: socket.socket, operations: Operations) -> None:
         self._connection = connection
         self._operations = operations
-        self._frames: queue.Queue[Frame | None] = queue.Queue()
+        self._frames: queue.Queue[WireFrame | None] = queue.Queue()
         self._sending = threading.Lock()
         self._cancelled: set[int] = set()
         self._slots = threading.Semaphore(STREAMS)
@@ -52,7 +52,7 @@ class Answering:
                 self._answer(frame)
             self._cancelled.discard(frame.number)
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WireFrame) -> None:
         """Send a frame; several threads do."""
         with self._sending:
             self._connection.sendall(frame.to_bytes())
@@ -71,11 +71,11 @@ class Answering:
         while True:
             time.sleep(BEAT_SECONDS)
             try:
-                self.send(Frame(FrameKind.BEAT, 0))
+                self.send(WireFrame(FrameKind.BEAT, 0))
             except OSError:
                 os._exit(0)  # the front is gone
 
-    def _answer(self, frame: Frame) -> None:
+    def _answer(self, frame: WireFrame) -> None:
         try:
             if frame.kind is FrameKind.ROWS:
                 texts, options = unpack_ids(frame.payload)
@@ -86,27 +86,27 @@ class Answering:
         except Exception as error:  # a fault of one request must not end the worker
             self.send(_failed(frame.number, error))
             return
-        self.send(Frame(frame.kind, frame.number, payload))
+        self.send(WireFrame(frame.kind, frame.number, payload))
 
-    def _stream(self, frame: Frame) -> None:
+    def _stream(self, frame: WireFrame) -> None:
         with self._slots:
             call = frame.json()
             try:
                 for part in self._operations.stream(call["operation"], call["row"]):
                     if frame.number in self._cancelled:
                         break
-                    self.send(Frame(FrameKind.PART, frame.number, orjson.dumps(part)))
-                self.send(Frame(FrameKind.PART, frame.number))
+                    self.send(WireFrame(FrameKind.PART, frame.number, orjson.dumps(part)))
+                self.send(WireFrame(FrameKind.PART, frame.number))
             except Exception as error:
                 self.send(_failed(frame.number, error))
 
 
-def _failed(number: int, error: Exception) -> Frame:
+def _failed(number: int, error: Exception) -> WireFrame:
     """What is known of a failure; messages of faults that nobody foresaw could hold a text."""
     known = isinstance(error, BertsmithError)
     message = str(error) if known else f"the model failed with {type(error).__name__}"
     record = {"error": message, "kind": type(error).__name__}
-    return Frame(FrameKind.FAILED, number, orjson.dumps(record))
+    return WireFrame(FrameKind.FAILED, number, orjson.dumps(record))
 
 
 def main() -> None:
@@ -132,7 +132,7 @@ def main() -> None:
     except BertsmithError as error:
         connection.sendall(_failed(0, error).to_bytes())
         raise SystemExit(error.exit_code) from None
-    connection.sendall(Frame(FrameKind.READY, 0, orjson.dumps(description)).to_bytes())
+    connection.sendall(WireFrame(FrameKind.READY, 0, orjson.dumps(description)).to_bytes())
     Answering(connection, operations).run()
     operations.close()
 
