@@ -149,6 +149,13 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 3, ["pairs", m.texts, "--model", m.model]
     yield 3, ["map", m.table, "--method", "pca", "--model", m.model, "--out", to("m.html"), *EXACT]
     yield 2, ["sentences", "evaluate", m.model, m.pairs]
+    yield (
+        2,
+        [
+            *("finetune", m.pairs, "--task", "write", "--model", m.pretrained, "--out", to("w")),
+            *("--max-length", "64", "--set", "plan.steps=2", *EXACT),
+        ],
+    )
     yield 3, ["similar", m.model, "the bird", "--among", m.texts, "-k", "2"]
     yield (
         2,
