@@ -61,6 +61,7 @@ def real(logits: torch.Tensor) -> torch.Tensor:
         ("spanbert", "BertForMaskedLM", ("logits",)),
         ("fast", "BertForMaskedLM", ("logits",)),
         ("unilm", "BertForMaskedLM", ("logits",)),
+        ("gpt", "BertLMHeadModel", ("logits",)),
     ],
 )
 def test_transformers_gives_the_same_logits(name, kind, fields, corpus, tmp_path) -> None:
@@ -128,3 +129,29 @@ def test_bert_goes_on_as_unilm_with_segments_that_begin_as_its_own(corpus, tmp_p
         pretrain(
             Job(recipe=small, corpus=corpus, out=tmp_path / "no", init=str(tmp_path / "unilm"))
         )
+
+
+@pytest.mark.parametrize("name", ["bart", "mass"])
+def test_transformers_decodes_alike_and_starts_with_the_token_that_ends_texts(
+    name, corpus, tmp_path
+) -> None:
+    import transformers
+
+    out = trained(name, corpus, tmp_path / name)
+    config = json.loads((out / "config.json").read_text())
+    loaded = load_model(out)
+    assert config["decoder_start_token_id"] == loaded.tokenizer.special.sep
+    assert config["scale_embedding"] == (name == "mass")
+    reference = transformers.BartForConditionalGeneration.from_pretrained(out).eval()
+    model = loaded.model.eval()
+    ids, _ = inputs(model)
+    with torch.no_grad():
+        mask = padded(torch.ones_like(ids))
+        theirs = reference(
+            input_ids=padded(ids), attention_mask=mask, decoder_input_ids=padded(ids.flip(0))
+        ).logits
+        source = Inputs(ids, Layout.of(LENGTHS))
+        memory = model(source).hidden
+        hidden = model.decode(Inputs(ids.flip(0), Layout.of(LENGTHS)), memory, source.layout)
+        ours = model.logits("language_model", hidden)
+    torch.testing.assert_close(ours, real(theirs), rtol=0, atol=2e-5)
