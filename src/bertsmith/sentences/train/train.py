@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,9 @@ from bertsmith.training.loop.run import Outcome, Run
 
 # The loop records the optimizer itself; the others change nothing that is learned.
 LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +159,8 @@ def _prepare(job: SentenceJob, execution: Execution) -> _Prepared:
             f"{encoder.cut:,} of {encoder.texts:,} texts are longer than "
             f"{recipe.vector.max_length} tokens and are cut in training"
         )
+        if execution.ranks.is_first:
+            log.warning("%s", notes[-1])
     texts = [] if job.dev is None else job.dev.texts()
     dev = dict(zip(texts, encoder.ids(texts), strict=True))
     use_embedding_subset(model.model, [*encoded.texts, *dev.values()])

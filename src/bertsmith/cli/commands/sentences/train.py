@@ -44,8 +44,8 @@ ObjectiveOption = Annotated[
     option(
         TRAINING,
         "--objective",
-        "What is minimized; by the kind of data if unset: cosent for scores, softmax for labels, "
-        "contrastive for pairs and triplets, simcse for texts.",
+        "What is minimized; by the kind of data if unset: cosent for scores and two "
+        "labels, softmax for more, contrastive for pairs and triplets, simcse for texts.",
     ),
 ]
 Dims = Annotated[
