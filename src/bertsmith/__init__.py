@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bertsmith.runtime.loading import predict as predict
     from bertsmith.sentences.search.index import Index as Index
     from bertsmith.sentences.search.store import Hit as Hit
+    from bertsmith.serve.client import Client as Client
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
@@ -86,6 +87,7 @@ _MODULES = {
     "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
     "bertsmith.sentences.search.index": ("Index",),
     "bertsmith.sentences.search.store": ("Hit",),
+    "bertsmith.serve.client": ("Client",),
     "bertsmith.text.tokenizer": ("Tokenizer",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
@@ -93,6 +95,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "Answer",
     "BertsmithError",
+    "Client",
     "Embedder",
     "EncodingAccount",
     "FinetunedModel",

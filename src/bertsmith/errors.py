@@ -99,6 +99,16 @@ class LostRankError(BertsmithError):
     exit_code = 69  # EX_UNAVAILABLE
 
 
+class ServiceError(BertsmithError):
+    """A service that cannot be reached, or refuses a request; `status` is that of HTTP, if any."""
+
+    exit_code = 69  # EX_UNAVAILABLE
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class MissingExtraError(BertsmithError):
     """An optional package that this action needs."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import secrets
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -17,9 +19,12 @@ from pydantic import ValidationError
 from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import Dialect, FailureKind, RequestError
 from bertsmith.serve.http.body import ClientGoneError, Headers, check_head, parse_json, read_body
-from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
+from bertsmith.serve.routes import HttpAnswer, PartsOfAnswer, RequestForm, Route
 from bertsmith.serve.served_model import Caller
 from bertsmith.serve.service import ROUTES, Service
+from bertsmith.serve.streaming import begun, events
+
+log = logging.getLogger(__name__)
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -29,6 +34,7 @@ UNKNOWN = "unknown"  # the label of every path that is not in the table
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SEND_SECONDS = 30.0  # for a client to take its answer
 MODEL_PREFIX = "/models/"
+GONE = 499  # the client left: nobody reads a status; the log and the metrics count it
 JSON_TYPES = (b"application/json", b"text/json")
 
 
@@ -43,7 +49,7 @@ class _Request:
     key: str | None = None
     exchange: Exchange | None = None
     named: str | None = None  # the model of the path
-    sent: bool = field(default=False)
+    accepted: bool = field(default=False)  # to be answered also while the service drains
 
     @property
     def dialect(self) -> Dialect:
@@ -61,22 +67,45 @@ class App:
         if scope["type"] != "http":
             return
         request = _Request(start=time.perf_counter(), request_id=_request_id(scope["headers"]))
-        status = 0
+        status = GONE
         try:
-            answer = await self._answer(scope, receive, request)
-            status = answer.status
+            answer = await self._answer_or_failure(scope, receive, request)
+            if answer is not None:
+                status = answer.status
+                if not await self._send(send, receive, answer, request):
+                    status = GONE
+        finally:
+            self.service.accepted -= request.accepted
+            self._account(request, status)
+
+    async def _answer_or_failure(
+        self, scope: Scope, receive: Receive, request: _Request
+    ) -> HttpAnswer | None:
+        """The answer, also to a request at fault; None: nobody reads it."""
+        try:
+            return await self._answer(scope, receive, request)
         except ClientGoneError:
-            status = 499  # nobody reads it; the log and the metrics count it
-            answer = None
+            return None
         except RequestError as error:
-            self.service.metrics.failure(error.kind.name.lower())
-            status = error.kind.status
-            answer = HttpAnswer(
-                value=error.body(request.dialect), status=status, headers=tuple(error.headers())
+            failure = error
+        except Exception as error:
+            # Its message could hold a text: the place is enough to find the fault.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            log.error(
+                "request %s failed with %s in %s, line %s",
+                request.request_id,
+                type(error).__name__,
+                place.name,
+                place.lineno,
             )
-        if answer is not None:
-            await self._send(send, answer, request)
-        self._account(request, status)
+            message = "a fault of the service; its log has the request's id"
+            failure = RequestError(FailureKind.INTERNAL, message)
+        self.service.metrics.failure(failure.kind.name.lower())
+        return HttpAnswer(
+            value=failure.body(request.dialect),
+            status=failure.kind.status,
+            headers=tuple(failure.headers()),
+        )
 
     async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> HttpAnswer:
         headers: Headers = scope["headers"]
@@ -86,12 +115,16 @@ class App:
             request.key = self.service.keys.identify(headers)
         route = self._allowed(scope, request)
         if self.service.draining and route.needs_key:
-            raise RequestError(FailureKind.UNAVAILABLE, "the service is ending", close=True)
+            raise RequestError(
+                FailureKind.UNAVAILABLE, "the service is ending", retry_after=5, close=True
+            )
+        request.accepted = True
+        self.service.accepted += 1
         form = await self._form(route, headers, receive)
         exchange = self._exchange(scope, request, route, form)
         request.exchange = exchange
         exchange.stages["receive"] = time.perf_counter() - request.start
-        return await _while_connected(route.handler(exchange, form), receive)
+        return await _while_connected(_first_part(route.handler(exchange, form)), receive)
 
     def _find(self, scope: Scope, request: _Request) -> None:
         """The route of a path: exactly one of the table, or behind /models/NAME."""
@@ -151,7 +184,10 @@ class App:
             service=self.service, caller=caller, request_id=request.request_id, model=model
         )
 
-    async def _send(self, send: Send, answer: HttpAnswer, request: _Request) -> None:
+    async def _send(
+        self, send: Send, receive: Receive, answer: HttpAnswer, request: _Request
+    ) -> bool:
+        """Send an answer; False: the client did not take it."""
         start = time.perf_counter()
         content = answer.content
         if content is None and answer.parts is None:
@@ -165,19 +201,32 @@ class App:
         ]
         if content is not None:
             headers.append((b"content-length", str(len(content)).encode()))
+        if self.service.draining and (b"connection", b"close") not in headers:
+            headers.append((b"connection", b"close"))
+        head = {"type": "http.response.start", "status": answer.status, "headers": headers}
         # A client that does not take its answer must not hold the task for ever.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SEND_SECONDS if answer.parts is None else None):
-                await send(
-                    {"type": "http.response.start", "status": answer.status, "headers": headers}
-                )
-                if answer.parts is not None:
-                    async for part in answer.parts:
-                        event = b"data: " + orjson.dumps(part) + b"\n\n"
-                        await send({"type": "http.response.body", "body": event, "more_body": True})
-                await send({"type": "http.response.body", "body": content or b""})
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(head)
+                if answer.parts is None:
+                    await send({"type": "http.response.body", "body": content or b""})
+            if answer.parts is not None and request.exchange is not None:
+                await self._send_parts(send, receive, answer.parts, request.exchange)
+        except (TimeoutError, ClientGoneError):
+            return False
         if request.exchange is not None:
             request.exchange.stages["write"] = time.perf_counter() - start
+        return True
+
+    async def _send_parts(
+        self, send: Send, receive: Receive, parts: PartsOfAnswer, exchange: Exchange
+    ) -> None:
+        """Send a streamed answer as events; a failure after its start is the last of them."""
+        failed = self.service.metrics.failure
+        async for event in events(parts, receive, exchange.caller.deadline, failed):
+            async with asyncio.timeout(SEND_SECONDS):
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
     def _account(self, request: _Request, status: int) -> None:
         seconds = time.perf_counter() - request.start
@@ -199,6 +248,12 @@ class App:
             if exchange.model is not None:
                 record["model"] = exchange.model.name
         self.service.access_log(record)
+
+
+async def _first_part(work: Awaitable[HttpAnswer]) -> HttpAnswer:
+    """The answer; a streamed one with its first part, so that an early failure has its status."""
+    answer = await work
+    return answer if answer.parts is None else replace(answer, parts=await begun(answer.parts))
 
 
 async def _while_connected(work: Awaitable[HttpAnswer], receive: Receive) -> HttpAnswer:
@@ -250,6 +305,7 @@ def _compute_headers(request: _Request) -> list[tuple[bytes, bytes]]:
         b"x-compute-tokens": exchange.tokens,
         b"x-total-time": round(1e3 * (time.perf_counter() - request.start)),
         b"x-tokenization-time": round(1e3 * exchange.stages.get("tokenization", 0.0)),
+        b"x-queue-time": round(1e3 * exchange.stages.get("queue", 0.0)),
         b"x-inference-time": round(1e3 * exchange.stages.get("inference", 0.0)),
         b"x-cut-tokens": exchange.cut,
     }

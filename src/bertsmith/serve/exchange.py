@@ -90,7 +90,7 @@ class Exchange:
             options["skipped"] = skipped
         start = time.perf_counter()
         found = await self.served.vectors(tokens, options, self.caller)
-        self.stages["inference"] = time.perf_counter() - start
+        self._computed(time.perf_counter() - start)
         return found
 
     async def call(
@@ -107,13 +107,18 @@ class Exchange:
         start = time.perf_counter()
         pairs = list(zip(rows, counted, strict=True))
         results = await self.served.call(operation, pairs, self.caller)
-        self.stages["inference"] = time.perf_counter() - start
+        self._computed(time.perf_counter() - start)
         for number, result in enumerate(results):
             if "error" in result:
                 raise RequestError(FailureKind.INVALID, f"row {number}: {result['error']}")
         self.cut += sum(int(result.get("tokens_cut", 0)) for result in results)
         self._check_cut(None)
         return results
+
+    def _computed(self, seconds: float) -> None:
+        """Divide the time of a result into waiting and computing."""
+        self.stages["queue"] = self.caller.queued
+        self.stages["inference"] = max(0.0, seconds - self.caller.queued)
 
     def account(self, tokens: Sequence[Tokens], truncate: bool | None) -> None:
         """Count tokens, and refuse cut ones where that was asked for."""

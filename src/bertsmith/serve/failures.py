@@ -28,6 +28,7 @@ class FailureKind(Enum):
     BACKEND = (424, "Backend", "server_error")
     OVERLOADED = (429, "Overloaded", "rate_limit_error")
     HEADERS = (431, "Validation", "invalid_request_error")
+    INTERNAL = (500, "Backend", "server_error")
     UNAVAILABLE = (503, "Unhealthy", "server_error")
     DEADLINE = (503, "Unhealthy", "timeout")
 

@@ -18,8 +18,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from bertsmith.errors import BertsmithError
-
 Ids = NDArray[np.int32]
 Vectors = NDArray[np.float32]
 
@@ -41,10 +39,8 @@ class FrameKind(IntEnum):
     STOP = 9  # front: finish and end
 
 
-class FrameError(BertsmithError):
+class FrameError(Exception):
     """Bytes between front and worker that are no frame; the worker is started again."""
-
-    exit_code = 70
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,9 @@ from bertsmith.serve.failures import Dialect
 
 if TYPE_CHECKING:
     from bertsmith.serve.exchange import Exchange
+
+
+PartsOfAnswer = AsyncGenerator[dict[str, Any], None]
 
 
 class RequestForm(BaseModel):
@@ -29,7 +32,7 @@ class HttpAnswer:
     content_type: bytes = b"application/json"
     status: int = 200
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    parts: AsyncIterator[dict[str, Any]] | None = None
+    parts: PartsOfAnswer | None = None
 
 
 Handler = Callable[["Exchange", Any], Awaitable[HttpAnswer]]

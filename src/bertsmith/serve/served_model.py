@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,9 +17,11 @@ from bertsmith.serve.frames import Ids
 from bertsmith.serve.limits import Limits
 from bertsmith.serve.metrics import Metrics
 from bertsmith.serve.queue import BatchKind, FairQueue, WaitingText
+from bertsmith.serve.routes import PartsOfAnswer
 from bertsmith.serve.supervisor import Supervisor
 from bertsmith.serve.worker_process import WorkerSettings
 
+MOST_STREAMS = 16  # answers in parts at once; the worker computes four of them at a time
 AHEAD = 2  # batches at the worker: one it computes, one it finds when it is done
 SMOOTHING = 0.1  # of the measured speed
 
@@ -32,12 +34,13 @@ class Tokens:
     cut: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Caller:
     """Who asks, and until when the answer is of use (on the clock of the event loop)."""
 
     client: str
     deadline: float
+    queued: float = 0.0  # seconds from entering the queue to the last of its batches
 
 
 class ServedModel:
@@ -55,6 +58,7 @@ class ServedModel:
         self._feeding: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(AHEAD)
+        self._streams = 0
         self.description: dict[str, Any] = {}
 
     async def start(self) -> None:
@@ -119,9 +123,22 @@ class ServedModel:
         """The results of an operation on JSON rows, each given with its number of tokens."""
         return await self._run(BatchKind(operation), rows, caller)
 
-    def stream(self, operation: str, row: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, operation: str, row: dict[str, Any]) -> PartsOfAnswer:
         """The parts of a result; not in a batch with others."""
-        return self.supervisor.worker.stream(operation, row)
+        if self._streams >= MOST_STREAMS:
+            raise RequestError(
+                FailureKind.OVERLOADED,
+                f"{MOST_STREAMS} answers are streamed already; try again in 1 s",
+                retry_after=1,
+            )
+        self._streams += 1
+        parts = self.supervisor.worker.stream(operation, row)
+        try:
+            async for part in parts:
+                yield part
+        finally:
+            self._streams -= 1
+            await parts.aclose()
 
     async def stop(self, patience: float) -> None:
         """Finish what waits, then end the worker."""
@@ -160,6 +177,7 @@ class ServedModel:
         finally:
             for piece in pieces:
                 piece.future.cancel()
+        caller.queued += max((piece.taken - piece.entered for piece in pieces), default=0.0)
         return results
 
     async def _feed(self, queue: FairQueue) -> None:

@@ -67,6 +67,7 @@ class Service:
         self.access_log = access_log
         self.started = int(time.time())
         self.draining = False
+        self.accepted = 0  # requests that are answered also while draining
         self.models: dict[str, ServedModel] = {}
         indexed = settings.index_model or next(iter(settings.models))
         for name, folder in settings.models.items():
@@ -139,7 +140,7 @@ class Service:
     def info(self, model: ServedModel) -> dict[str, Any]:
         """A model and the limits, in the form of TEI's /info and more."""
         described = model.description
-        kind: dict[str, Any] = {"embedding": {"pooling": "mean"}}
+        kind: dict[str, Any] = {"embedding": {"pooling": described["pooling"]}}
         if labels := described["labels"]:
             kind = {
                 "classifier": {
@@ -150,7 +151,7 @@ class Service:
         return {
             "model_id": model.name,
             "model_sha": None,
-            "model_dtype": "float32",
+            "model_dtype": described["dtype"],
             "served_model_name": model.name,
             "model_type": kind,
             "max_concurrent_requests": self.limits.connections,
@@ -163,6 +164,15 @@ class Service:
             "version": __version__,
             "abilities": sorted(model.abilities),
             "dimension": described["dimension"],
+            "normalized": described["normalized"],
+            "truncatable": None,  # folders do not record whether first columns were trained alone
+            "limits": {
+                "body_bytes": self.limits.body_bytes,
+                "texts": self.limits.texts,
+                "openai_texts": self.limits.openai_texts,
+                "text_tokens": model.longest,
+                "deadline": self.limits.deadline,
+            },
             "engine": described["engine"],
             "prompts": sorted(described["prompts"]),
             "labels": described["labels"],

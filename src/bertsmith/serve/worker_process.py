@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from bertsmith.serve.frames import (
     read_frame,
     unpack_vectors,
 )
+from bertsmith.serve.routes import PartsOfAnswer
 
 BUFFER = 1 << 20
 
@@ -114,7 +115,7 @@ class WorkerProcess:
         results: list[dict[str, Any]] = (await self._ask(FrameKind.CALL, payload)).json()
         return results
 
-    async def stream(self, operation: str, row: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, operation: str, row: dict[str, Any]) -> PartsOfAnswer:
         """The parts of a result."""
         payload = orjson.dumps({"operation": operation, "row": row})
         number, answers = self._send(FrameKind.STREAM, payload)

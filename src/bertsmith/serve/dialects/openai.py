@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from bertsmith.serve.dialects.tei import cut_vector
+from bertsmith.serve.dialects.tei import cut_vector, narrowed_headers
 from bertsmith.serve.exchange import Exchange, TextOrIds
 from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
@@ -49,7 +49,8 @@ async def embeddings(exchange: Exchange, form: EmbeddingsForm) -> HttpAnswer:
             ],
             "model": exchange.served.name,
             "usage": usage(exchange),
-        }
+        },
+        headers=narrowed_headers(form.dimensions),
     )
 
 

@@ -104,7 +104,15 @@ async def embed(exchange: Exchange, form: EmbedForm) -> HttpAnswer:
         normalize=form.normalize and not narrowed,
         truncate=form.truncate,
     )
-    return HttpAnswer(value=[cut_vector(one, form.dimensions, form.normalize) for one in vectors])
+    return HttpAnswer(
+        value=[cut_vector(one, form.dimensions, form.normalize) for one in vectors],
+        headers=narrowed_headers(form.dimensions),
+    )
+
+
+def narrowed_headers(dimensions: int | None) -> tuple[tuple[bytes, bytes], ...]:
+    """That nobody knows whether the first columns of this model are of use by themselves."""
+    return () if dimensions is None else ((b"x-truncatable", b"unknown"),)
 
 
 def cut_vector(vector: Any, dimensions: int | None, normalize: bool) -> Any:

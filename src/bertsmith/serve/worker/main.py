@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,14 @@ def _failed(number: int, error: Exception) -> WireFrame:
     return WireFrame(FrameKind.FAILED, number, orjson.dumps(record))
 
 
+def _report(error: BaseException | None, number: int = 70) -> None:
+    """What ended the worker, without its message or traceback: those could hold a text."""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    place = f"{frames[-1].name}, line {frames[-1].lineno}" if frames else "an unknown place"
+    os.write(2, f"a worker failed with {type(error).__name__} in {place}\n".encode())
+    os._exit(number)
+
+
 def main() -> None:
     """`python -m bertsmith.serve.worker.main DESCRIPTOR`: the socket that the front opened.
 
@@ -116,6 +125,8 @@ def main() -> None:
     """
     # Ctrl-C in the terminal of the front reaches its whole group; the front says when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.excepthook = lambda kind, error, trace: _report(error)
+    threading.excepthook = lambda caught: _report(caught.exc_value)
     connection = socket.socket(fileno=int(sys.argv[1]))
     first = receive_frame(connection)
     if first is None:

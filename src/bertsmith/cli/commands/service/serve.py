@@ -41,7 +41,9 @@ IndexOption = Annotated[
     Path | None, option(MODEL, "--index", "Index to search, of one of the models.", metavar="INDEX")
 ]
 Host = Annotated[str, option(SERVING, "--host", "Address to listen on.")]
-Port = Annotated[int, option(SERVING, "--port", "Port to listen on.", min=1, max=65_535)]
+Port = Annotated[
+    int, option(SERVING, "--port", "Port to listen on; 0: a free one.", min=0, max=65_535)
+]
 KeyFile = Annotated[
     Path | None,
     option(

@@ -1,0 +1,280 @@
+"""Client: a running service from Python, with the names of bert-as-service's client."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertsmith.errors import ArgumentError, ConfigError
+from bertsmith.serve.transport import Transport
+
+Vectors = NDArray[np.float32]
+Text = str | Sequence[str]  # a text, or a pair of them
+
+AT_ONCE = 4  # requests of encode(blocking=False) on their way
+SPARE = 4_096  # bytes of a body that are not texts
+
+
+class Fetched(NamedTuple):
+    """The vectors (B, D) of one `encode(blocking=False)`, and its number."""
+
+    id: int
+    embedding: Vectors
+
+
+class Client:
+    """The models of a service.
+
+    Every call ends within `timeout` seconds, retries included: with an answer, or with a
+    ServiceError that names the address and the way out. Busy answers (429, 503) are retried after
+    the time that the service asks for. Longer lists than the service takes at once are sent in
+    parts, in their order. For any number of threads; `close` it, or use it with `with`.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        key: str | None = None,
+        model: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 5,
+    ) -> None:
+        """`model` is a name of the service's; None: the first one that can do what is called."""
+        if not timeout > 0 or retries < 0:
+            raise ConfigError("timeout must be above 0 seconds, and retries at least 0")
+        self._transport = Transport(url, key=key, timeout=timeout, retries=retries)
+        self._model = model
+        self._models: dict[str, dict[str, Any]] | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._sent: dict[Future[Vectors], int] = {}
+        self._number = 0
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Client({self._transport.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections; vectors that were not fetched are dropped."""
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        self._sent.clear()
+        self._transport.close()
+
+    def models(self) -> dict[str, dict[str, Any]]:
+        """Every model by name: abilities, limits, labels, prompts."""
+        found: dict[str, dict[str, Any]] = self._transport.ask("GET", "/models")
+        self._models = found
+        return found
+
+    @property
+    def server_status(self) -> dict[str, Any]:
+        """The service as bert-as-service's clients show it."""
+        status: dict[str, Any] = self._transport.ask("GET", "/status/server")
+        return status
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        blocking: bool = True,
+        prompt: str | None = None,
+        normalize: bool | None = None,
+    ) -> Vectors | None:
+        """Vectors of texts: B texts -> (B, D) float32.
+
+        `normalize` None does as the model's folder says. Without `blocking` the answer is None,
+        and `fetch` or `fetch_all` give the vectors.
+        """
+        given = _checked(texts)
+        if blocking:
+            return self._vectors(given, prompt, normalize)
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(AT_ONCE, "bertsmith-client")
+            self._number += 1
+            future = self._threads.submit(self._vectors, given, prompt, normalize)
+            self._sent[future] = self._number
+        return None
+
+    def fetch(self) -> Iterator[Fetched]:
+        """The vectors of all `encode(blocking=False)` until now, as they arrive."""
+        with self._lock:
+            sent, self._sent = self._sent, {}
+        for future in as_completed(sent):
+            yield Fetched(sent[future], future.result())
+
+    def fetch_all(self, *, sort: bool = True, concat: bool = False) -> list[Vectors] | Vectors:
+        """The same at once: in the order of the calls, or as they arrived; or as one array."""
+        fetched = list(self.fetch())
+        if sort:
+            fetched.sort(key=lambda one: one.id)
+        vectors = [one.embedding for one in fetched]
+        return np.concatenate(vectors) if concat and vectors else vectors
+
+    def predict(self, texts: Sequence[Text]) -> list[list[dict[str, Any]]]:
+        """Classes of texts or pairs: per text a list of {label, score}, the likeliest first."""
+        info = self._info("classify")
+        rows = [[one] if isinstance(one, str) else list(one) for one in _listed(texts)]
+        return self._in_parts("/predict", info, rows, lambda part: {"inputs": part})
+
+    def tag(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """Tagged pieces of texts: per text {spans, tags}."""
+        info = self._info("tag")
+        return self._in_parts("/tag", info, _checked(texts), lambda part: {"inputs": part})
+
+    def answer(self, question: str, context: str) -> dict[str, Any]:
+        """The answer to a question as a piece of the context: {answer, others}."""
+        return self._one("answer", "/answer", {"question": question, "context": context})
+
+    def rerank(
+        self, query: str, texts: Sequence[str], *, raw: bool = False
+    ) -> list[dict[str, Any]]:
+        """Texts by relevance: {index, score}, the best first."""
+        info, given = self._info("rerank"), _checked(texts)
+        results: list[dict[str, Any]] = []
+        for start, part in _parts(given, info["limits"], len(query)):
+            body = {"query": query, "texts": part, "raw_scores": raw}
+            found = self._ask("/rerank", info, body)
+            results += [{**one, "index": start + one["index"]} for one in found]
+        return sorted(results, key=lambda one: -one["score"])
+
+    def similarity(self, text: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The cosine of one text with each of the others: -> (B,)."""
+        info, given = self._info("similarity"), _checked(texts)
+        found: list[float] = []
+        for _, part in _parts(given, info["limits"], len(text)):
+            body = {"inputs": {"source_sentence": text, "sentences": part}}
+            found += self._ask("/similarity", info, body)
+        return np.array(found, np.float32)
+
+    def search(
+        self, query: str, *, k: int = 10, where: Sequence[str] | None = None, hybrid: bool = False
+    ) -> list[dict[str, Any]]:
+        """The nearest rows of the service's index, the best first."""
+        body: dict[str, Any] = {"query": query, "k": k, "hybrid": hybrid}
+        if where is not None:
+            body["where"] = list(where)
+        hits: list[dict[str, Any]] = self._one("search", "/search", body)["hits"]
+        return hits
+
+    def fill(self, text: str, *, top: int = 5) -> dict[str, Any]:
+        """The likeliest tokens for each [MASK]: {text, guesses}."""
+        return self._one("fill", "/fill", {"text": text, "top": top})
+
+    def generate(self, text: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What the model writes: {text, answers}; `options` as in the route's form."""
+        return self._one("generate", "/generate", {**(options or {}), "text": text})
+
+    def stream(self, text: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
+        """What the model writes, in pieces as they become certain."""
+        info = self._info("generate")
+        body = {**(options or {}), "text": text, "stream": True}
+        for event in self._transport.events(_path(info, "/generate"), body):
+            yield event["text"]
+
+    def _vectors(self, texts: list[str], prompt: str | None, normalize: bool | None) -> Vectors:
+        info = self._info("embed")
+        vectors: list[Any] = []
+        if prompt is None and normalize is None:
+            limits = {**info["limits"], "texts": info["limits"]["openai_texts"]}
+            for _, part in _parts(texts, limits):
+                body = {"input": part, "model": info["model_id"], "encoding_format": "base64"}
+                answer = self._transport.ask("POST", "/v1/embeddings", body)
+                rows = sorted(answer["data"], key=lambda one: one["index"])
+                vectors += [
+                    np.frombuffer(base64.b64decode(row["embedding"]), "<f4") for row in rows
+                ]
+        else:
+            normal = info["normalized"] if normalize is None else normalize
+            vectors = self._in_parts(
+                "/embed",
+                info,
+                texts,
+                lambda part: {"inputs": part, "prompt_name": prompt, "normalize": normal},
+            )
+        return np.array(vectors, np.float32)
+
+    def _info(self, ability: str) -> dict[str, Any]:
+        """What is known of the model that answers."""
+        models = self._models or self.models()
+        if self._model is not None and self._model not in models:
+            known = ", ".join(models)
+            raise ConfigError(f"{self._transport.url} has no model {self._model!r:.60}: {known}")
+        named = models if self._model is None else {self._model: models[self._model]}
+        for info in named.values():
+            if ability in info["abilities"]:
+                return info
+        able = [name for name, info in models.items() if ability in info["abilities"]]
+        raise ConfigError(
+            f"{self._transport.url}: {' and '.join(named)} cannot {ability}; models that can: "
+            f"{', '.join(able) or 'none'}"
+        )
+
+    def _ask(self, path: str, info: dict[str, Any], body: dict[str, Any]) -> Any:
+        return self._transport.ask("POST", _path(info, path), body)
+
+    def _one(self, ability: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._ask(path, self._info(ability), body)
+        return answer
+
+    def _in_parts(self, path: str, info: dict[str, Any], rows: list[Any], body: Any) -> list[Any]:
+        results: list[Any] = []
+        for _, part in _parts(rows, info["limits"]):
+            results += self._ask(path, info, body(part))
+        return results
+
+
+def _path(info: dict[str, Any], path: str) -> str:
+    """The route of one model."""
+    return f"/models/{info['model_id']}{path}"
+
+
+def _parts(
+    rows: list[Any], limits: Mapping[str, int], taken: int = 0
+) -> Iterator[tuple[int, list[Any]]]:
+    """Rows in parts that a request may hold, each with its first place; `taken` is used already."""
+    room = limits["body_bytes"] - SPARE - 6 * taken
+    start, size = 0, 0
+    for place, row in enumerate(rows):
+        texts = [row] if isinstance(row, str) else row
+        # In JSON a character has up to 6 bytes (\u0000), and quotes, comma and blank around it.
+        weight = sum(len(text.encode("utf-8", "replace")) + 8 for text in texts)
+        weight += sum(5 * sum(char < " " or char in '"\\' for char in text) for text in texts)
+        if place > start and (size + weight > room or place - start == limits["texts"]):
+            yield start, rows[start:place]
+            start, size = place, 0
+        size += weight
+    if rows:
+        yield start, rows[start:]
+
+
+def _listed(texts: Any) -> list[Any]:
+    if isinstance(texts, str | bytes | os.PathLike) or not hasattr(texts, "__iter__"):
+        raise ArgumentError("texts must be a list of texts, also for a single one: [text]")
+    listed = list(texts)
+    if not listed:
+        raise ArgumentError("the list of texts is empty: give at least one text")
+    return listed
+
+
+def _checked(texts: Any) -> list[str]:
+    """Texts as a list, as bert-as-service wants them: none of them blank."""
+    listed = _listed(texts)
+    for place, text in enumerate(listed):
+        if not isinstance(text, str) or not text.strip():
+            raise ArgumentError(f"texts[{place}] is not a text, or blank: leave it out")
+    return listed
