@@ -24,7 +24,7 @@ MESSAGE = 300  # characters of the service's own message in an error
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ServiceReply:
     """A finished response."""
 
     status: int
@@ -67,7 +67,9 @@ class Transport:
         connection, response = self._started("POST", path, value, end)
         try:
             if response.status != 200:
-                raise self._refused(Reply(response.status, response.headers, response.read(PART)))
+                raise self._refused(
+                    ServiceReply(response.status, response.headers, response.read(PART))
+                )
             for line in response:
                 if time.monotonic() > end:
                     raise self._late()
@@ -88,7 +90,7 @@ class Transport:
         for connection in idle:
             connection.close()
 
-    def _reply(self, method: str, path: str, value: Any) -> Reply:
+    def _reply(self, method: str, path: str, value: Any) -> ServiceReply:
         end = time.monotonic() + self.timeout
         for number in range(self._retries + 1):
             failure: ServiceError
@@ -113,7 +115,7 @@ class Transport:
             time.sleep(delay)
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, method: str, path: str, value: Any, end: float) -> Reply:
+    def _once(self, method: str, path: str, value: Any, end: float) -> ServiceReply:
         connection, response = self._started(method, path, value, end)
         try:
             parts = []
@@ -130,7 +132,7 @@ class Transport:
         else:
             with self._lock:
                 self._idle.append(connection)
-        return Reply(response.status, response.headers, b"".join(parts))
+        return ServiceReply(response.status, response.headers, b"".join(parts))
 
     def _started(
         self, method: str, path: str, value: Any, end: float
@@ -185,7 +187,7 @@ class Transport:
             "serve`, or correct the address and the port"
         )
 
-    def _refused(self, reply: Reply) -> ServiceError:
+    def _refused(self, reply: ServiceReply) -> ServiceError:
         """What the service says, with the way out where it is the client's to go."""
         try:
             said = reply.json()["error"]
