@@ -18,6 +18,12 @@ BENCH := $(VENV)/.setup-bench
 DOCS := $(VENV)/.setup-docs
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
 PYTEST_ARGS ?= -n 2
+# The tests of the page drive Debian's Chromium; elsewhere, or without root, they are skipped.
+BROWSER_PACKAGES := chromium fonts-noto-cjk
+BROWSER := @if command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+	&& ! dpkg -s $(BROWSER_PACKAGES) >/dev/null 2>&1; then \
+	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(BROWSER_PACKAGES) >/dev/null; } \
+	|| echo "could not install $(BROWSER_PACKAGES): the tests of the page need them"; fi
 DATA ?=
 
 .PHONY: setup demo test test-long check docs bench bench-training clean
@@ -34,6 +40,7 @@ $(SETUP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV); the first time takes a few minutes"
 	$(INSTALL) hatchling editables setuptools setuptools_scm
 	$(INSTALL) --no-build-isolation --editable '.[test,check]'
+	$(BROWSER)
 	@touch $@
 
 $(DOCS): $(SETUP)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,57 +14,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-import uvicorn
+from running_service import KEY, RunningService
 
 from bertsmith.folders.resolve import resolve
 from bertsmith.runtime.loading import load
-from bertsmith.serve.app import App
-from bertsmith.serve.http.keys import Keys
-from bertsmith.serve.http.protocol import guarded_protocol
-from bertsmith.serve.limits import Limits
-from bertsmith.serve.service import ROUTES, Service, ServiceSettings
+from bertsmith.serve.service import ROUTES
 
-KEY = "a-key-of-the-tests-0123456789"
-LIMITS = Limits(head_seconds=1.0, body_seconds=1.0)
 TEXTS = ["a short text", "今天天气很好", "another one, somewhat longer than the first"]
-
-
-class Running:
-    """A service in a thread of this process, its workers in processes of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.records: list[dict] = []
-        settings = ServiceSettings(
-            models={"minilm": folder}, precision="fp32", threads=1, limits=LIMITS, keys=Keys((KEY,))
-        )
-        self.service = Service(settings, access_log=self.records.append)
-        config = uvicorn.Config(
-            App(self.service),
-            port=0,
-            http=guarded_protocol(LIMITS),
-            lifespan="off",
-            log_config=None,
-            ws="none",
-        )
-        self.server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
-        self._ready = threading.Event()
-        self._thread.start()
-        assert self._ready.wait(120)
-
-    async def _main(self) -> None:
-        await self.service.start()
-        serving = asyncio.create_task(self.server.serve())
-        while not self.server.started:
-            await asyncio.sleep(0.01)
-        self.port = self.server.servers[0].sockets[0].getsockname()[1]
-        self._ready.set()
-        await serving
-        await self.service.stop(5.0)
-
-    def close(self) -> None:
-        self.server.should_exit = True
-        self._thread.join(30)
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +29,16 @@ def folder() -> Path:
 
 
 @pytest.fixture(scope="module")
-def running(folder: Path) -> Iterator[Running]:
-    one = Running(folder)
+def running(folder: Path) -> Iterator[RunningService]:
+    one = RunningService({"minilm": folder})
     yield one
     one.close()
 
 
 @pytest.fixture
-def client(running: Running) -> Iterator[httpx.Client]:
+def client(running: RunningService) -> Iterator[httpx.Client]:
     headers = {"authorization": f"Bearer {KEY}"}
-    with httpx.Client(
-        base_url=f"http://127.0.0.1:{running.port}", headers=headers, timeout=30
-    ) as one:
+    with httpx.Client(base_url=running.address, headers=headers, timeout=30) as one:
         yield one
 
 
@@ -119,7 +71,9 @@ def test_each_of_many_requests_at_once_gets_its_own_answer(
     assert np.abs(np.array(found) - wanted).max() < 1e-5
 
 
-def test_every_example_of_the_table_is_answered(client: httpx.Client, running: Running) -> None:
+def test_every_example_of_the_table_is_answered(
+    client: httpx.Client, running: RunningService
+) -> None:
     able = running.service.models["minilm"].abilities
     asked = 0
     for methods in ROUTES.values():
@@ -133,9 +87,9 @@ def test_every_example_of_the_table_is_answered(client: httpx.Client, running: R
     assert asked > 10
 
 
-def test_every_route_needs_a_key_but_health_and_the_page(running: Running) -> None:
+def test_every_route_needs_a_key_but_health_and_the_page(running: RunningService) -> None:
     open_paths = set()
-    with httpx.Client(base_url=f"http://127.0.0.1:{running.port}") as stranger:
+    with httpx.Client(base_url=running.address) as stranger:
         for path, methods in ROUTES.items():
             for method, route in methods.items():
                 answer = stranger.request(method, path.replace("{model}", "minilm"))
@@ -178,7 +132,7 @@ def test_a_text_that_is_too_long_is_cut_and_counted(client: httpx.Client) -> Non
 
 
 def test_a_worker_that_is_killed_or_stopped_comes_back(
-    client: httpx.Client, running: Running
+    client: httpx.Client, running: RunningService
 ) -> None:
     supervisor = running.service.models["minilm"].supervisor
     for number in (signal.SIGKILL, signal.SIGSTOP):
@@ -196,7 +150,7 @@ def test_a_worker_that_is_killed_or_stopped_comes_back(
     assert supervisor.restarts >= 2
 
 
-def test_the_log_has_no_text_and_no_key(client: httpx.Client, running: Running) -> None:
+def test_the_log_has_no_text_and_no_key(client: httpx.Client, running: RunningService) -> None:
     client.post("/embed", json={"inputs": "a secret text"}, headers={"x-request-id": "mine-1"})
     written = str(running.records)
     assert "mine-1" in written
@@ -207,7 +161,7 @@ def test_the_log_has_no_text_and_no_key(client: httpx.Client, running: Running) 
     assert "secret" not in metrics
 
 
-def test_a_head_that_trickles_is_ended(running: Running) -> None:
+def test_a_head_that_trickles_is_ended(running: RunningService) -> None:
     with socket.create_connection(("127.0.0.1", running.port)) as connection:
         start = time.monotonic()
         connection.sendall(b"POST /embed HTTP/1.1\r\n")

@@ -75,8 +75,11 @@ class LoadedModel(Embedder):
 
     @property
     def fills_masks(self) -> bool:
-        """Whether `fill` and `score` work."""
-        return self._encoder is not None and "masked_lm" in self._encoder[0].model.heads
+        """Whether `fill` and `score` work: a causal model has the head, but no masks."""
+        if self._encoder is None:
+            return False
+        model = self._encoder[0].model
+        return "masked_lm" in model.heads and model.spec.sees != "before"
 
     @property
     def writes(self) -> bool:

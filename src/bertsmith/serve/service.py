@@ -140,6 +140,7 @@ class Service:
     def info(self, model: ServedModel) -> dict[str, Any]:
         """A model and the limits, in the form of TEI's /info and more."""
         described = model.description
+        mask = model.tokenizer.special.mask
         kind: dict[str, Any] = {"embedding": {"pooling": described["pooling"]}}
         if labels := described["labels"]:
             kind = {
@@ -177,6 +178,8 @@ class Service:
             "prompts": sorted(described["prompts"]),
             "labels": described["labels"],
             "task": described["task"],
+            "texts": described["texts"],
+            "mask_token": None if mask is None else model.tokenizer.id_to_token(mask),
         }
 
     def metrics_text(self) -> tuple[bytes, bytes]:

@@ -8,13 +8,15 @@ from functools import cache
 from importlib import resources
 
 STYLE, SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
+SCRIPTS = ("elements", "tasks", "views", "attention", "requests", "page")  # in this order
 
 
 @cache
 def page() -> tuple[bytes, bytes]:
     """The page and its Content-Security-Policy: only its own style and script may run."""
     files = resources.files(__package__)
-    style, script = (files.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    style = files.joinpath("page.css").read_text("utf-8")
+    script = "".join(files.joinpath("script", f"{one}.js").read_text("utf-8") for one in SCRIPTS)
     html = files.joinpath("page.html").read_text("utf-8")
     content = html.replace(STYLE, style).replace(SCRIPT, script)
     policy = (

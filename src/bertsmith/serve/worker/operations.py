@@ -74,6 +74,7 @@ class Operations:
             "tokens_per_second": self._speed(),
             "labels": list(self._labels()),
             "task": model.predictor.task.name if model.is_fine_tuned else None,
+            "texts": model.predictor.texts if model.is_fine_tuned else 0,
             "ranks_pairs": self._ranks_pairs(),
         }
 
@@ -164,10 +165,10 @@ class Operations:
         """The attention of one layer: tokens, and (H, L, L)."""
         tokenizer = self.model.tokenizer
         encoding = tokenizer.encode(row["text"])
-        if len(encoding) > ATTENTION_TOKENS:
+        most = min(ATTENTION_TOKENS, self.model.max_length or ATTENTION_TOKENS)
+        if len(encoding) > most:
             raise TextError(
-                f"the text has {len(encoding)} tokens; attention is shown for at most "
-                f"{ATTENTION_TOKENS}"
+                f"the text has {len(encoding)} tokens; attention is shown for at most {most}"
             )
         host = self.model.host
         batch = row_batch([0], [encoding.ids])
@@ -180,7 +181,7 @@ class Operations:
         return {
             "tokens": [tokenizer.id_to_token(int(number)) or "" for number in encoding.ids],
             "layers": len(squares),
-            "attention": squares[layer][0].float().cpu().numpy().round(4).tolist(),
+            "attention": squares[layer][0].double().cpu().numpy().round(4).tolist(),
         }
 
     def _generate(self, row: JsonRow) -> JsonRow:
