@@ -227,4 +227,5 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 4, ["convert", m.model, to("c")]
     yield 1, ["doctor", "--quick", "--limit", "1"]
     yield 2, ["serve", m.model, "--check"]
+    yield 1, ["bench", "serve", "http://127.0.0.1:9", "--seconds", "1"]  # nothing listens there
     yield 1, ["demo", "--model", m.model, "--ask", "how?", "--out", to("d")]

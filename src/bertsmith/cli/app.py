@@ -110,6 +110,9 @@ COMMANDS = {
         "Serve models over HTTP, with a page to try them.",
         variables="BERTSMITH_SERVE",
     ),
+    "bench": Entry(
+        "bertsmith.cli.commands.service.bench:app", "Measure a running service under load."
+    ),
     "demo": Entry(
         "bertsmith.cli.commands.demo:demo",
         "Search, map, fine-tune and pre-train on Python's documentation.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import uvicorn
 
 from bertsmith.errors import ConfigError
 from bertsmith.serve.app import App
+from bertsmith.serve.http.addresses import is_loopback
 from bertsmith.serve.http.protocol import guarded_protocol
 from bertsmith.serve.service import Service
 
@@ -27,16 +27,6 @@ def check_address(host: str, *, has_keys: bool, insecure: bool) -> None:
         f"{host} can be reached by others and no key is set: give --keys FILE, or --insecure if "
         "everybody may call"
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

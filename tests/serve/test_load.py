@@ -1,0 +1,92 @@
+"""The load generator, and a service under more load than it can take."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from service_process import ServiceProcess
+from tiny_finetuning import tiny_folder
+
+from bertsmith.errors import ConfigError, ServiceError
+from bertsmith.serve.load import NO_ANSWER, LoadPlan, generate_load
+
+KEY = "a-key-of-the-tests-0123456789"
+SMALL = ("--batch-tokens", "64", "--queue-tokens", "64", "--text-tokens", "64")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory) -> Iterator[ServiceProcess]:
+    folder = tiny_folder(tmp_path_factory.mktemp("load") / "model")
+    one = ServiceProcess(folder, *SMALL, key=KEY)
+    yield one
+    one.close()
+
+
+def metrics(service: ServiceProcess, *names: str) -> list[float]:
+    """The sums of metrics over their labels, of one moment."""
+    answer = httpx.get(f"{service.url}/metrics", headers={"authorization": f"Bearer {KEY}"})
+    lines = answer.text.splitlines()
+    return [
+        sum(float(line.split()[-1]) for line in lines if line.startswith(name)) for name in names
+    ]
+
+
+def test_the_closed_loop_sends_as_many_requests_as_planned(service: ServiceProcess) -> None:
+    name = 'te_request_count_total{route="/v1/embeddings"'
+    (before,) = metrics(service, name)
+    report = generate_load(LoadPlan(url=service.url, key=KEY, clients=1, requests=30))
+    assert report.statuses == {"200": 30}
+    found = report.to_json()
+    assert found["latency_ms"]["p50"] <= found["latency_ms"]["p99"]
+    assert 0 < found["own_cpu_share"] <= 1.5
+    assert metrics(service, name) == [before + 30]
+
+
+def test_the_open_loop_keeps_its_rate(service: ServiceProcess) -> None:
+    plan = LoadPlan(url=service.url, key=KEY, rate=40, seconds=1.5)
+    report = generate_load(plan)
+    assert 30 <= sum(report.statuses.values()) <= 100
+    assert set(report.statuses) <= {"200", "429"}
+
+
+def test_more_than_the_service_can_do_is_refused_fast_and_nothing_else_fails(
+    service: ServiceProcess,
+) -> None:
+    plan = LoadPlan(url=service.url, key=KEY, clients=32, seconds=2.0, texts_per_request=16)
+    report = generate_load(plan)
+    assert set(report.statuses) == {"200", "429"}
+    assert report.statuses["429"] > report.statuses["200"] / 10
+    # Whole again at once: the queue does not stay full.
+    again = generate_load(LoadPlan(url=service.url, key=KEY, clients=1, requests=5))
+    assert again.statuses == {"200": 5}
+    requests, timed = metrics(service, "te_request_count_total", "te_request_duration_count")
+    assert requests == timed >= sum(report.statuses.values())
+
+
+def test_nothing_listens_at_a_wrong_port() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    start = time.monotonic()
+    with pytest.raises(ServiceError, match="cannot be reached"):
+        generate_load(LoadPlan(url=url))
+    assert time.monotonic() - start < 5
+
+
+def test_another_machine_is_loaded_only_if_that_is_allowed() -> None:
+    with pytest.raises(ConfigError, match="allow-remote"):
+        generate_load(LoadPlan(url="http://192.0.2.1:8080"))
+
+
+def test_a_service_that_goes_away_is_counted(tmp_path) -> None:
+    service = ServiceProcess(tiny_folder(tmp_path / "model"))
+    report = generate_load(LoadPlan(url=service.url, clients=1, requests=3))
+    assert report.statuses == {"200": 3}
+    assert service.end() == 0
+    with pytest.raises(ServiceError):
+        generate_load(LoadPlan(url=service.url))
+    assert NO_ANSWER not in report.statuses
