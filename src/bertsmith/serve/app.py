@@ -72,7 +72,7 @@ class App:
             answer = await self._answer_or_failure(scope, receive, request)
             if answer is not None:
                 status = answer.status
-                if not await self._send(send, receive, answer, request):
+                if not await self._send(_noticing(send), receive, answer, request):
                     status = GONE
         finally:
             self.service.accepted -= request.accepted
@@ -248,6 +248,18 @@ class App:
             if exchange.model is not None:
                 record["model"] = exchange.model.name
         self.service.access_log(record)
+
+
+def _noticing(send: Send) -> Send:
+    """Send, and notice that the client is gone: uvloop's handle of a closed connection raises."""
+
+    async def sending(message: Any) -> None:
+        try:
+            await send(message)
+        except (OSError, RuntimeError):
+            raise ClientGoneError from None
+
+    return sending
 
 
 async def _first_part(work: Awaitable[HttpAnswer]) -> HttpAnswer:
