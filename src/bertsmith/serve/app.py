@@ -18,7 +18,14 @@ from pydantic import ValidationError
 
 from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import Dialect, FailureKind, RequestError
-from bertsmith.serve.http.body import ClientGoneError, Headers, check_head, parse_json, read_body
+from bertsmith.serve.http.body import (
+    ClientGoneError,
+    Headers,
+    check_head,
+    discard_body,
+    parse_json,
+    read_body,
+)
 from bertsmith.serve.routes import HttpAnswer, PartsOfAnswer, RequestForm, Route
 from bertsmith.serve.served_model import Caller
 from bertsmith.serve.service import ROUTES, Service
@@ -105,6 +112,7 @@ class App:
             value=failure.body(request.dialect),
             status=failure.kind.status,
             headers=tuple(failure.headers()),
+            unread=failure.close,
         )
 
     async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> HttpAnswer:
@@ -208,8 +216,14 @@ class App:
         try:
             async with asyncio.timeout(SEND_SECONDS):
                 await send(head)
+                if answer.unread:
+                    await send(
+                        {"type": "http.response.body", "body": content or b"", "more_body": True}
+                    )
+                    await discard_body(receive, self.service.limits)
                 if answer.parts is None:
-                    await send({"type": "http.response.body", "body": content or b""})
+                    rest = b"" if answer.unread else content or b""
+                    await send({"type": "http.response.body", "body": rest})
             if answer.parts is not None and request.exchange is not None:
                 await self._send_parts(send, receive, answer.parts, request.exchange)
         except (TimeoutError, ClientGoneError):

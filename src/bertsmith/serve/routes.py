@@ -33,6 +33,7 @@ class HttpAnswer:
     status: int = 200
     headers: tuple[tuple[bytes, bytes], ...] = ()
     parts: PartsOfAnswer | None = None
+    unread: bool = False  # the rest of the request was not read, and the connection ends
 
 
 Handler = Callable[["Exchange", Any], Awaitable[HttpAnswer]]

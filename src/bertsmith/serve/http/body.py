@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from bertsmith.serve.limits import Limits
 
 Headers = Sequence[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[Any]]
+DISCARD_SECONDS = 1.0
 
 
 class ClientGoneError(Exception):
@@ -57,6 +59,22 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes
             f"the body did not arrive within {limits.body_seconds:g} s",
             close=True,
         ) from None
+
+
+async def discard_body(receive: Receive, limits: Limits) -> None:
+    """Take the rest of a refused request for a moment, keeping nothing.
+
+    A connection that is closed with bytes unread is reset, and the client loses the answer that
+    says why.
+    """
+    size = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(min(DISCARD_SECONDS, limits.body_seconds)):
+            while size <= limits.body_bytes:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
 
 
 def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
