@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import shutil
 import sys
 import time
@@ -68,6 +69,10 @@ def demo(
         _pretrained(console, found, out, seconds)
     console.print(f"\nEverything is in [bold]{out}[/]. Ask your own:")
     console.print('  bertsmith demo --ask "How do I round a number to two digits?"')
+    console.print("Serve what was made, with a page to try it:")
+    made = [str(out / name) for name in ("classifier", "bert") if (out / name).is_dir()]
+    words = ["bertsmith", "serve", model, *made, "--index", str(out / "index")]
+    console.print(f"  {shlex.join(words)}", markup=False)
 
 
 def _loaded(console: Console, model: str) -> LoadedModel:
