@@ -161,6 +161,7 @@ def test_every_task_in_both_languages(
         shown_right(running, tried, task)
         assert page.locator(".error:visible").count() == 0
     times = page.inner_text("#times")
+    assert page.locator("#task-fill").count() == (TASKS[task] == "masked")
     assert "round trip" in times
     if task != "generate":
         assert re.search(r"queue \d+ ms.*compute \d+ ms.*cut 0", times, re.DOTALL)
@@ -291,6 +292,9 @@ def test_a_link_has_the_settings_and_never_the_text(tried: TriedPage) -> None:
     tried.open("#model=tagger&task=tokenize&top=x&layer=__proto__&code=constructor&model=%3Cb%3E")
     assert page.locator("#model").input_value() == "tagger"
     assert page.get_attribute("#task-tokenize", "aria-selected") == "true"
+    assert page.inner_text("#code").startswith("curl ")
+    page.evaluate("() => { location.hash = '#model=masked&task=fill&top=2'; }")
+    page.wait_for_function("() => document.querySelectorAll('#result .bars li').length === 2")
     assert tried.faults == []
 
 

@@ -82,7 +82,7 @@ function selectTask(name) {
     if (typeof value === "boolean") settings[setting] = given === "true";
     else if (Number.isFinite(Number(given))) settings[setting] = Math.max(task.settings?.[setting]?.min ?? 0, Math.min(task.settings?.[setting]?.max ?? 1000, Number(given)));
   }
-  if (wanted.size) for (const setting of [...wanted.keys()]) wanted.delete(setting);
+  for (const setting of [...wanted.keys()]) wanted.delete(setting); // a link counts once
   state.values[name] ??= exampleValues(task.examples[0]);
   byId("panel").setAttribute("aria-labelledby", `task-${name}`);
   byId("panel").classList.toggle("across", Boolean(task.across));
@@ -94,7 +94,10 @@ function selectTask(name) {
     ? [make("button", { type: "button", id: "run", click: run }, "Write"), make("button", { type: "button", id: "stop", class: "quiet", disabled: true, click: stop }, "Stop"), make("span", { class: "hint" }, "or Ctrl + Enter")]
     : []));
   nothing();
-  if (task.onDemand) { stop(); clearErrors(); describe(); } else run();
+  if (!task.onDemand) { run(); return; }
+  stop();
+  clearErrors();
+  if (describe()) nothing("Press “Write”, or take an example.");
 }
 
 function exampleValues(example) {
@@ -211,14 +214,15 @@ async function run() {
   const start = performance.now();
   try {
     const response = await call(request.route, { body: request.body, key: key(), signal: state.aborter.signal });
-    if (request.body.stream) await showStream(response, request, mine);
+    let first = null;
+    if (request.body.stream) first = await showStream(response, request, mine);
     else {
       const answer = await response.json();
       if (mine !== state.number) return;
       showAnswer(answer, request);
     }
     if (mine !== state.number) return;
-    showTimes(response, performance.now() - start);
+    showTimes(response, performance.now() - start, first === null ? null : first - start);
     const cut = Number(response.headers.get("x-cut-tokens") ?? 0);
     await showCut(cut, request, mine);
   } catch (error) {
@@ -242,23 +246,27 @@ function showAnswer(answer, request) {
   if (focused) byId("result").querySelector(`[role=radiogroup][aria-label="${focused}"] [tabindex="0"]`)?.focus();
 }
 
+// Returns the moment of the first piece.
 async function showStream(response, request, mine) {
+  let first = null;
   const written = make("span");
   byId("cut").replaceChildren();
   byId("result").replaceChildren(make("p", { class: "written", lang: languageOf(request.values.text) },
-    make("span", { class: "prompt" }, request.values.text), " ", written));
+    make("span", { class: "prompt" }, request.values.text), languageOf(request.values.text) ? "" : " ", written));
   for await (const event of eventsOf(response)) {
-    if (mine !== state.number) return;
+    if (mine !== state.number) return first;
+    first ??= performance.now();
     if (event.error) throw new ServiceError(response.status, event.error);
     written.append(event.text);
   }
   if (!written.textContent) written.replaceChildren(make("span", { class: "empty" }, "(nothing more)"));
+  return first;
 }
 
-function showTimes(response, roundTrip) {
+function showTimes(response, roundTrip, firstPiece) {
   const header = (name) => response.headers.get(name);
   const streamed = (header("content-type") ?? "").startsWith("text/event-stream");
-  const rows = streamed ? [] : [["queue", header("x-queue-time"), "ms"], ["compute", header("x-inference-time"), "ms"], ["service", header("x-total-time"), "ms"]];
+  const rows = streamed ? [["first piece", firstPiece === null ? null : Math.round(firstPiece), "ms"]] : [["queue", header("x-queue-time"), "ms"], ["compute", header("x-inference-time"), "ms"], ["service", header("x-total-time"), "ms"]];
   rows.push(["round trip", Math.round(roundTrip), "ms"]);
   if (!streamed) rows.push(["tokens", header("x-compute-tokens"), ""], ["cut", header("x-cut-tokens"), ""]);
   byId("times").replaceChildren(...rows.filter(([, value]) => value !== null).map(([name, value, unit]) =>
@@ -303,7 +311,7 @@ async function copied(button, text, element) {
 }
 
 function start() {
-  if (wanted.get("code") in CODE) state.language = wanted.get("code");
+  if (Object.hasOwn(CODE, wanted.get("code") ?? "")) state.language = wanted.get("code");
   const languages = Object.keys(CODE);
   choices(byId("languages"), languages.map((name) => ({ content: [name] })), {
     role: "radio", chosen: languages.indexOf(state.language), choose: (place) => { state.language = languages[place]; describe(); },
@@ -314,6 +322,13 @@ function start() {
   byId("key").addEventListener("input", () => { clearTimeout(state.timer); state.timer = setTimeout(loadModels, DELAY); });
   addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && state.task) run(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (state.task === "attention") run(); });
+  addEventListener("hashchange", () => {
+    const link = new URLSearchParams(location.hash.slice(1));
+    if (!Object.hasOwn(state.models, link.get("model") ?? "")) return;
+    for (const [name, value] of link) wanted.set(name, value);
+    state.task = null;
+    selectModel(link.get("model"));
+  });
   loadModels();
 }
 
