@@ -122,7 +122,27 @@ def test_a_port_that_accepts_and_is_silent_ends_after_the_time_limit() -> None:
         assert time.monotonic() - start < 5
 
 
-@pytest.mark.parametrize("url", ["localhost:80", "ftp://a", "http://", "http://me:word@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "localhost:80",
+            "ftp://a",
+            "http://",
+            "http://me:word@host",
+            "http://a:99999",
+            "http://[::1",
+        ),
+        *(
+            "http://a:0",
+            "http://a b",
+            "http://a/\r\nx: y",
+            "http://" + "a" * 300,
+            "http://ä",
+            "http://a..b",
+        ),
+    ],
+)
 def test_an_address_of_another_form_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="no address of a service"):
         Client(url)

@@ -82,8 +82,8 @@ class LoadReport:
 
 def generate_load(plan: LoadPlan) -> LoadReport:
     """Load a service and measure; a ServiceError where nothing answers at all."""
-    host = urlsplit(plan.url).hostname or ""
     transport = Transport(plan.url, key=plan.key, timeout=PROBE_SECONDS, retries=0)
+    host = urlsplit(plan.url).hostname or ""
     if not (plan.allow_remote or is_loopback(host)):
         raise ConfigError(
             f"{host} is another machine: --allow-remote if its owner agreed to the load"

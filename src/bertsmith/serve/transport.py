@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from bertsmith.errors import ConfigError, ServiceError
 
@@ -40,13 +40,13 @@ class Transport:
     """Connections to one service, kept open between requests; for any number of threads."""
 
     def __init__(self, url: str, *, key: str | None, timeout: float, retries: int) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise ConfigError(
-                f"{url!r:.100} is no address of a service: give one as http://127.0.0.1:8080"
-            )
+        parts = _address(url)
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+        self._secure, self._host, self._port = (
+            parts.scheme == "https",
+            str(parts.hostname),
+            parts.port,
+        )
         self._prefix = parts.path.rstrip("/")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if key is not None:
@@ -204,6 +204,28 @@ class Transport:
         return ServiceError(
             f"{self.url} answers {reply.status}: {said!s:.{MESSAGE}}{way}", status=reply.status
         )
+
+
+def _address(url: str) -> SplitResult:
+    """The parts of an address that a request can be sent to."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port  # reading it checks it
+        (parts.hostname or "").encode("idna")
+    except ValueError:
+        parts, port = urlsplit(""), None
+    plain = url.isascii() and url.isprintable() and " " not in url
+    if (
+        not plain
+        or parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.username is not None
+        or port == 0
+    ):
+        raise ConfigError(
+            f"{url!r:.100} is no address of a service: give one as http://127.0.0.1:8080"
+        )
+    return parts
 
 
 def _retry_after(headers: Message) -> float:
