@@ -175,6 +175,12 @@ def test_folders_are_small() -> None:
             assert count <= MOST_FILES, folder
 
 
+def test_test_files_have_names_of_their_own() -> None:
+    """pytest imports them by their names alone."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_files_are_short_and_named_by_what_they_hold() -> None:
     for path in PYTHON_FILES:
         assert path.stem not in DRAWERS, path
