@@ -137,7 +137,7 @@ def test_both_losses_fall_below_those_of_guessing(tiny: str) -> None:
 
 def test_a_single_pair_is_refused(tiny: str) -> None:
     job = writing_job(tiny, "similar", sections={"plan": {"steps": 1}}, rows=9)
-    with pytest.raises(ConfigError, match="one pair has nothing to be told apart from"):
+    with pytest.raises(ConfigError, match="one pair has no negatives"):
         train_to_write(job)
 
 

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from bertsmith.report.elements.page import template_page, template_source, visible
 from bertsmith.sentences.map.projection import Projection
 
-MOST_LABELS = 12  # colors that can be told apart
+MOST_LABELS = 12  # colors that are easy to distinguish
 LONGEST = 320  # characters of a text on the page
 _AROUND = 140  # characters on each side of a word
 _STEPS = 99_999  # of a coordinate

@@ -146,9 +146,7 @@ class SimilarWorkload(Workload):
         ranks: Ranks,
     ) -> None:
         if len(train) < 2:
-            raise ConfigError(
-                "one pair has nothing to be told apart from; give more pairs of similar texts"
-            )
+            raise ConfigError("one pair has no negatives; give more pairs of similar texts")
         self._arrangement = arrangement
         self._train, self._dev = train, dev
         self._settings = settings

@@ -38,6 +38,7 @@ from bertsmith.seq2seq.written import model_texts
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.ranks import refuse_sharding
 from bertsmith.training.finetune.default_rate import by_width
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.loop import train
@@ -104,7 +105,7 @@ def train_to_write(
 ) -> WriteResult:
     """Train, or resume training, and write the model folder with the best weights."""
     execution = execution or Execution()
-    _refuse_sharding(execution)
+    refuse_sharding(execution.ranks, "training to write")
     prepared = _prepare(job, execution)
     outcome = train(_run(job, prepared, execution, watch))
     if outcome.status != "finished":
@@ -120,18 +121,6 @@ def train_to_write(
         usual=prepared.usual,
         notes=prepared.notes,
     )
-
-
-def _refuse_sharding(execution: Execution) -> None:
-    if execution.ranks.world == 1:
-        return
-    from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import
-
-    if isinstance(execution.ranks, FullySharded):
-        raise ConfigError(
-            "training to write keeps all weights on every rank: run.sharding = fsdp is for "
-            "pre-training; set it to ddp"
-        )
 
 
 def _prepare(job: WriteJob, execution: Execution) -> _Prepared:

@@ -26,6 +26,7 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.ranks import refuse_sharding
 from bertsmith.training.finetune.default_rate import by_width
 from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
@@ -95,7 +96,7 @@ def train_sentences(
 ) -> SentenceResult:
     """Train, or resume training, and write the model folder with the best weights."""
     execution = execution or Execution()
-    _refuse_sharding(execution)
+    refuse_sharding(execution.ranks, "sentence training")
     prepared = _prepare(job, execution)
     run = _run(job, prepared, execution, watch)
     outcome = train(run)
@@ -116,19 +117,6 @@ def train_sentences(
         execution.ranks.barrier()
         Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
     return result
-
-
-def _refuse_sharding(execution: Execution) -> None:
-    if execution.ranks.world == 1:
-        return
-    from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import
-
-    if isinstance(execution.ranks, FullySharded):
-        # Cached gradients pass backward chunk by chunk, which sharded weights are not made for.
-        raise ConfigError(
-            "sentence training keeps all weights on every rank: run.sharding = fsdp is for "
-            "pre-training; set it to ddp"
-        )
 
 
 def _prepare(job: SentenceJob, execution: Execution) -> _Prepared:

@@ -21,7 +21,7 @@ from torch import distributed as dist
 from torch.distributed.distributed_c10d import Store
 
 from bertsmith.config import Settings
-from bertsmith.errors import BertsmithError, LostRankError
+from bertsmith.errors import BertsmithError, ConfigError, LostRankError
 
 log = logging.getLogger(__name__)
 
@@ -280,3 +280,16 @@ def _store() -> Store:
 
 def _key(rank: int, what: str = "meetings") -> str:
     return f"bertsmith/{what}/{rank}"
+
+
+def refuse_sharding(ranks: Ranks, training: str) -> None:
+    """Refuse sharded weights; `training` names what needs whole ones on every rank."""
+    if ranks.world == 1:
+        return
+    from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import
+
+    if isinstance(ranks, FullySharded):
+        raise ConfigError(
+            f"{training} keeps all weights on every rank: run.sharding = fsdp is for "
+            "pre-training; set it to ddp"
+        )

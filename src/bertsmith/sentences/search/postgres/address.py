@@ -40,7 +40,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """An address as it was given; what is wrong with it is told without repeating it."""
+        """An address as it was given; errors name the fault without repeating it."""
         scheme, slashes, _ = text.partition("://")
         parts = urlsplit(text)
         user, _, hosts = parts.netloc.rpartition("@")

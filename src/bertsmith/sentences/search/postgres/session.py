@@ -187,5 +187,5 @@ def _check_encoding(connection: Connection, address: Address) -> None:
 
 def _holder(pid: int, name: str) -> str:
     """The process that a connection's name tells, or that of the server."""
-    told = re.match(r"bertsmith (\d+)@(\S+)", name)
-    return f"process {told[1]} on {told[2]}" if told else f"server process {pid}"
+    found = re.match(r"bertsmith (\d+)@(\S+)", name)
+    return f"process {found[1]} on {found[2]}" if found else f"server process {pid}"
