@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from bertsmith.estimator import TextTagger as TextTagger
     from bertsmith.runtime.embedder import Embedder as Embedder
     from bertsmith.runtime.embedder import EncodingAccount as EncodingAccount
+    from bertsmith.runtime.generation.filling import FilledText as FilledText
+    from bertsmith.runtime.generation.filling import FillingOptions as FillingOptions
     from bertsmith.runtime.generation.options import Answer as Answer
     from bertsmith.runtime.generation.options import Generated as Generated
     from bertsmith.runtime.generation.options import GenerationOptions as GenerationOptions
@@ -83,6 +85,7 @@ _MODULES = {
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
+    "bertsmith.runtime.generation.filling": ("FilledText", "FillingOptions"),
     "bertsmith.runtime.generation.options": ("Answer", "Generated", "GenerationOptions"),
     "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
     "bertsmith.sentences.search.index": ("Index",),
@@ -98,6 +101,8 @@ __all__ = [
     "Client",
     "Embedder",
     "EncodingAccount",
+    "FilledText",
+    "FillingOptions",
     "FinetunedModel",
     "Generated",
     "GenerationOptions",

@@ -13,6 +13,7 @@ from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.demo.hidden_words import HiddenWord, hidden_words
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.curves import read_log
+from bertsmith.runtime.generation.filling import FilledText, FillingOptions
 from bertsmith.runtime.loading import load
 from bertsmith.runtime.mask_filling import Filled
 from bertsmith.text.learn import learn_vocabulary
@@ -89,6 +90,13 @@ def fill_hidden(
     seed = recipe(1.0).run.seed
     words = hidden_words(material.shards, held_out=HELD_OUT, seed=seed, count=count)
     return [(word, model.fill(word.text, top=top)) for word in words]
+
+
+def write_sentence(folder: Path) -> FilledText:
+    """A sentence that the model writes by filling; with more steps it reads better."""
+    options = FillingOptions(start="return the", length=10, steps=200, top_k=20)
+    (text,) = load(folder, precision="fp32").sample_by_filling(options)
+    return text
 
 
 def curve(folder: Path, width: int = 60) -> str:

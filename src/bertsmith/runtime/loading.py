@@ -25,6 +25,7 @@ from bertsmith.runtime.text_vectors import TableVectors
 if TYPE_CHECKING:
     from bertsmith.folders.generation import By
     from bertsmith.models.build import Model
+    from bertsmith.runtime.generation.filling import FilledText, FillingOptions
     from bertsmith.runtime.generation.generator import TextGenerator
     from bertsmith.runtime.generation.options import Generated, GenerationOptions
     from bertsmith.runtime.mask_filling import Filled, MaskedModel
@@ -149,6 +150,12 @@ class LoadedModel(Embedder):
         from bertsmith.runtime.scoring import score_texts
 
         return list(score_texts(self.masked, texts, hide=hide))
+
+    def sample_by_filling(self, options: FillingOptions | None = None) -> list[FilledText]:
+        """Texts that a masked LM writes by masking and filling one place after another."""
+        from bertsmith.runtime.generation.filling import FillingOptions, sample_by_filling
+
+        return sample_by_filling(self.masked, options or FillingOptions())
 
     def generate(
         self, texts: Iterable[str], options: GenerationOptions | None = None

@@ -78,7 +78,7 @@ class MaskedModel:
         """The likeliest tokens for each mask of a text; masks do not know of each other's guess."""
         if top < 1:
             raise ConfigError(f"top is {top}; at least 1 guess is needed")
-        encoding = self._encoded(text)
+        encoding = self.encoded(text)
         places = np.flatnonzero((encoding.ids == self.mask_id) & (encoding.fields >= 0)).tolist()
         if not places:
             raise TextError(f"the text has no {self.mask}; put one where the model should guess")
@@ -101,7 +101,7 @@ class MaskedModel:
         ids[places] = [row[0].id for row in guesses]
         return Filled(guesses=guesses, text=self.tokenizer.decode(ids[encoding.fields >= 0]))
 
-    def _encoded(self, text: str) -> Encoding:
+    def encoded(self, text: str) -> Encoding:
         """The text with its masks, but no other control token, read as control tokens."""
         whole = Truncation(max_length=self.longest, strict=True)
         encoding = self.tokenizer.encode(text, truncation=whole, allow_special=True)

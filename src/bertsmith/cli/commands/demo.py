@@ -226,7 +226,10 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
         guesses = ", ".join(f"{guess.token} {guess.score:.2f}" for guess in filled.guesses[0])
         console.print(f"[bold cyan]? {escape(hidden.text)}[/]\n  {escape(guesses)}")
         console.print(f"  masked was: {hidden.word}", style="dim")
+    console.print("writes  a sentence by filling: one place after another is masked and drawn anew")
+    console.print(f"[bold cyan]> {escape(pretraining.write_sentence(folder).text)}[/]")
     console.print(f'Try:    bertsmith fill {folder} "Return the [MASK] of the list."', markup=False)
+    console.print(f"Try:    bertsmith generate {folder} --length 20 --steps 500", markup=False)
 
 
 def _opening(passage: Passage, length: int = 150) -> str:

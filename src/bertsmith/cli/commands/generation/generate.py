@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.commands.generation.filling import (
+    FillingChoice,
+    GenerateOutput,
+    write_by_filling,
+)
 from bertsmith.cli.shared.console import (
     note,
     write_json,
@@ -25,8 +30,6 @@ from bertsmith.cli.shared.options import (
     SAMPLING,
     WRITING,
     Device,
-    Json,
-    Quiet,
     Threads,
     option,
     spread,
@@ -42,8 +45,9 @@ if TYPE_CHECKING:
 What = Annotated[
     list[str],
     typer.Argument(
-        metavar="DIR FILE|TEXT",
-        help="Model folder that writes, then a file, a text, or - for stdin.",
+        metavar="DIR [FILE|TEXT]",
+        help="Model folder that writes, then a file, a text, or - for stdin; a masked LM alone "
+        "writes by filling.",
     ),
 ]
 ByOption = Annotated[
@@ -116,21 +120,6 @@ SeedOption = Annotated[
 Answers = Annotated[
     int | None, option(OUTPUT, "--n", "Answers per text, best first; needs --beams or --sample.")
 ]
-Scores = Annotated[
-    bool, option(OUTPUT, "--scores", "Also the score of each answer: log-probability per token.")
-]
-Stream = Annotated[bool, option(OUTPUT, "--stream", "Print words as soon as they are written.")]
-Out = Annotated[
-    Path | None,
-    option(
-        OUTPUT,
-        "--out",
-        "Rows of a file with their answers as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
-        metavar="FILE",
-    ),
-]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritingOptions:
     """How text is written; what is unset is as the folder says."""
@@ -163,21 +152,11 @@ class WritingOptions:
         return GenerationOptions(**values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOutput:
-    """Where the answers go, and in which form."""
-
-    out: Out = None
-    scores: Scores = False
-    stream: Stream = False
-    as_json: Json = False
-    quiet: Quiet = False
-
-
 @spread
 def generate(
     what: What,
     writing: WritingOptions,
+    filling: FillingChoice,
     reading: TextOptions,
     output: GenerateOutput,
     rows: FirstRows = None,
@@ -202,11 +181,22 @@ def generate(
         bertsmith generate my-model articles.tsv --out summaries.jsonl --beams 4
 
         cat prompts.txt | bertsmith generate my-gpt -
+
+    A masked LM (BERT) without a text writes by filling: --length masks, of which --steps times one
+    is drawn anew with all others in sight.
+
+        bertsmith generate my-bert --length 20 --steps 500 --seed 3
+
+        bertsmith generate my-bert --start "the film was [MASK] [MASK] ." --order left_to_right
     """
     from bertsmith.labeled.texts import spooled_input
 
-    folder, given = _folder_and_input(what)
     options = writing.options()
+    if len(what) == 1 and filling.is_given:
+        write_by_filling(what[0], filling, options, output, device=device, threads=threads)
+        return
+    folder, given = _folder_and_input(what)
+    filling.refuse()
     from_file = given == "-" or is_data_file(given)
     _check_output(given, output, from_file=from_file)
     with _generator(folder, options, device=device, threads=threads) as generator:
@@ -229,7 +219,8 @@ def _folder_and_input(what: list[str]) -> tuple[str, str]:
     if len(what) != 2:
         raise ConfigError(
             "give a model folder that writes, and a file or a text in quotes: "
-            'bertsmith generate my-gpt "The film was"'
+            'bertsmith generate my-gpt "The film was"; a masked LM writes without a text: bertsmith '
+            "generate my-bert --length 20"
         )
     return what[0], what[1]
 
