@@ -120,6 +120,8 @@ SeedOption = Annotated[
 Answers = Annotated[
     int | None, option(OUTPUT, "--n", "Answers per text, best first; needs --beams or --sample.")
 ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritingOptions:
     """How text is written; what is unset is as the folder says."""
