@@ -7,6 +7,7 @@ texts, so this is no sampling from "the model's" texts, and it is not called tha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -95,10 +96,9 @@ class _Step:
 def sample_by_filling(model: MaskedModel, options: FillingOptions) -> list[FilledText]:
     """Texts that the model writes, `options.answers` of them; the same for the same seed."""
     ids, places = _start(model, options)
-    states = np.tile(ids, (options.answers, 1))
-    for states in filling_states(_conditional(model), states, places, options):  # noqa: B007
-        pass
-    return [_filled(model, row) for row in states]
+    begin = np.tile(ids, (options.answers, 1))
+    steps = filling_states(_conditional(model), begin, places, options)
+    return [_filled(model, row) for row in deque(steps, maxlen=1).pop()]
 
 
 def filling_states(

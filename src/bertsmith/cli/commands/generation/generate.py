@@ -221,8 +221,8 @@ def _folder_and_input(what: list[str]) -> tuple[str, str]:
     if len(what) != 2:
         raise ConfigError(
             "give a model folder that writes, and a file or a text in quotes: "
-            'bertsmith generate my-gpt "The film was"; a masked LM writes without a text: bertsmith '
-            "generate my-bert --length 20"
+            'bertsmith generate my-gpt "The film was"; a masked LM writes without a text: '
+            "bertsmith generate my-bert --length 20"
         )
     return what[0], what[1]
 
