@@ -166,7 +166,8 @@ def _start(model: MaskedModel, options: FillingOptions) -> tuple[Ints, NDArray[n
 def _filled(model: MaskedModel, ids: Ints) -> FilledText:
     """A finished text with its score: every token of it is masked once, the others in sight."""
     special = model.tokenizer.special
-    inside = np.flatnonzero(~np.isin(ids, [special.cls, special.sep]))
+    frame = [one for one in (special.cls, special.sep) if one is not None]
+    inside = np.flatnonzero(~np.isin(ids, frame))
     scores = _predicted(model, np.tile(ids, (len(inside), 1)), inside)
     own = scores[torch.arange(len(inside)), torch.from_numpy(ids[inside]).long()]
     return FilledText(
