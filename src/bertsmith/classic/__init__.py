@@ -1,0 +1,1 @@
+"""The road to BERT: models of words that came before it."""

@@ -1,0 +1,184 @@
+"""Settings of neural language models, and the networks they describe."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import nn
+
+from bertsmith.classic.neural.network import (
+    NeuralNetwork,
+    RecurrentNetwork,
+    WindowNetwork,
+    initialize,
+)
+from bertsmith.classic.neural.reading import Reset
+from bertsmith.classic.neural.softmax import (
+    AdaptiveSoftmax,
+    FullSoftmax,
+    NoiseSettings,
+    SoftmaxSettings,
+    build_softmax,
+)
+from bertsmith.config import Settings
+from bertsmith.random_keys import key_of
+from bertsmith.training.checkpoints.checkpoint import SaveSettings
+from bertsmith.training.loop.averaging import AveragingSettings
+from bertsmith.training.loop.best import BestSettings
+from bertsmith.training.loop.schedule import LinearSettings, Seconds
+from bertsmith.training.optimizers.optimizers import AdamWSettings
+
+Count = Annotated[int, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Floats = NDArray[np.float64]
+
+
+class NeuralPlan(Settings):
+    """How long, in what portions; exactly one of epochs, steps and budget."""
+
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    steps: Count | None = None
+    budget: Seconds | None = None
+    lines: Count = 64  # per step where states are reset at line ends
+    lanes: Count = 32  # sequences side by side where they are not
+    window: Count = 70  # words after which gradients are cut; states are not
+    warmup: Share = 0.02
+    evaluations: Count = 10  # of the held-out lines during training
+    evaluate_every: Count = 500  # steps between them where a time limits training
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if sum(value is not None for value in (self.epochs, self.steps, self.budget)) != 1:
+            raise ValueError("give exactly one of epochs, steps and budget")
+        return self
+
+    def schedule(self, epoch: float) -> LinearSettings:
+        """Up and down in straight lines over the steps, of which `epoch` are one epoch."""
+        if self.budget is not None:
+            return LinearSettings(budget=self.budget, warmup=self.warmup)
+        steps = self.steps or max(1, round(epoch * (self.epochs or 1.0)))
+        return LinearSettings(steps=steps, warmup=self.warmup)
+
+    def every(self, steps: int | None) -> int:
+        """Steps between two evaluations."""
+        return self.evaluate_every if steps is None else max(1, steps // self.evaluations)
+
+
+class NeuralSettings(Settings):
+    """What all neural language models share."""
+
+    kind: ClassVar[str]
+
+    reset: Reset = "line"  # where states and contexts begin anew
+    width: Count = 200  # of the vector of a word
+    hidden: Count = 200
+    tied: bool = False  # the softmax uses the vectors of the words
+    dropout: Share = 0.2
+    softmax: SoftmaxSettings = AdaptiveSoftmax()
+    plan: NeuralPlan = NeuralPlan(epochs=8.0)
+    optimizer: AdamWSettings = AdamWSettings(lr=2e-3)
+    averaging: AveragingSettings = AveragingSettings(tail=0.0)
+    best: BestSettings = BestSettings(patience=3)  # by held-out perplexity
+    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05  # share of the lines, the last ones
+    save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    def body(self, classes: int) -> WindowNetwork | RecurrentNetwork:
+        """The network below the softmax, for so many words."""
+        raise NotImplementedError
+
+    def network(self, counts: NDArray[np.integer], *, lanes: int | None) -> NeuralNetwork:
+        """A model for words with these counts (V,), line ends first, not yet initialized."""
+        body = self.body(len(counts))
+        shared = body.embedding.weight if self.tied else None
+        projected = self.width if self.tied and body.width != self.width else None
+        softmax = build_softmax(
+            self.softmax,
+            width=projected or body.width,
+            noise=torch.from_numpy(noise_chances(counts, self.softmax)),
+            shared=shared,
+        )
+        return NeuralNetwork(body, softmax, projected=projected, lanes=lanes)
+
+    def build(self, counts: NDArray[np.integer]) -> NeuralNetwork:
+        """A model to train, for words with these counts (V,), line ends first."""
+        model = self.network(counts, lanes=None if self.reset == "line" else self.plan.lanes)
+        generator = torch.Generator().manual_seed(key_of("weights", seed=self.seed) >> 1)
+        initialize(model, torch.from_numpy(noise_chances(counts, FullSoftmax())), generator)
+        return model
+
+
+class NnlmSettings(NeuralSettings):
+    """Bengio's network: the last order - 1 words, with or without direct connections."""
+
+    kind: ClassVar[str] = "nnlm"
+
+    order: Annotated[int, Field(ge=2)] = 5
+    width: Count = 100
+    direct: bool = False  # from the vectors of the words to the softmax
+
+    @model_validator(mode="after")
+    def _one_output(self) -> Self:
+        if self.tied and self.direct:
+            raise ValueError("tied vectors and direct connections exclude each other; give one")
+        return self
+
+    def body(self, classes: int) -> WindowNetwork:
+        """A window and a tanh layer."""
+        return WindowNetwork(
+            classes,
+            order=self.order,
+            width=self.width,
+            hidden=self.hidden,
+            direct=self.direct,
+            dropout=self.dropout,
+        )
+
+
+class RecurrentSettings(NeuralSettings):
+    """What LSTM and GRU share."""
+
+    cell: ClassVar[type[nn.LSTM] | type[nn.GRU]]
+
+    layers: Count = 1
+
+    def body(self, classes: int) -> RecurrentNetwork:
+        """Recurrent layers."""
+        return RecurrentNetwork(
+            classes,
+            self.cell,
+            width=self.width,
+            hidden=self.hidden,
+            layers=self.layers,
+            dropout=self.dropout,
+        )
+
+
+class LstmSettings(RecurrentSettings):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997)."""
+
+    kind: ClassVar[str] = "lstm"
+    cell: ClassVar[type[nn.LSTM]] = nn.LSTM
+
+
+class GruSettings(RecurrentSettings):
+    """Gated recurrent units (Cho et al. 2014, arXiv:1406.1078)."""
+
+    kind: ClassVar[str] = "gru"
+    cell: ClassVar[type[nn.GRU]] = nn.GRU
+
+
+NEURAL_KINDS: dict[str, type[NeuralSettings]] = {
+    settings.kind: settings for settings in (NnlmSettings, LstmSettings, GruSettings)
+}
+
+
+def noise_chances(counts: NDArray[np.integer], softmax: Settings) -> Floats:
+    """Frequencies of words, as noise raised to a power; what was never seen counts as once."""
+    power = softmax.power if isinstance(softmax, NoiseSettings) else 1.0
+    raised = np.maximum(counts.astype(np.float64), 1.0) ** power
+    return np.asarray(raised / raised.sum())

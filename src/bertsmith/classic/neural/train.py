@@ -1,0 +1,198 @@
+"""Training a neural language model from a stream of words to a folder; the same call resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertsmith.classic.neural.folder import save_neural
+from bertsmith.classic.neural.network import NeuralNetwork
+from bertsmith.classic.neural.reading import IndexedWords, Lines
+from bertsmith.classic.neural.scoring import NeuralLm
+from bertsmith.classic.neural.settings import NeuralSettings
+from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
+from bertsmith.errors import ConfigError
+from bertsmith.files.atomic_folder import result_folder
+from bertsmith.files.digest import json_digest
+from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
+from bertsmith.training.checkpoints.resume import Fact, flatten
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
+from bertsmith.training.loop.loop import train
+from bertsmith.training.loop.progress import Watcher
+from bertsmith.training.loop.run import Outcome, Run
+
+# The loop records these itself, under the same names; `save` changes nothing that is learned.
+LEFT_OUT = ("optimizer", "averaging", "save", "seed")
+FEWEST_WORDS = 3  # of a vocabulary, the unknown word included
+PERPLEXITY = "perplexity"
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuralResult:
+    """The result: `model` is None when the run was stopped before its end.
+
+    `perplexity` is that of the held-out lines, line ends included.
+    """
+
+    outcome: Outcome
+    model: NeuralLm | None = None
+    perplexity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuralJob:
+    """What is learned from which words, and where the result goes: nowhere if `out` is None.
+
+    Without `held_out` the last share of the stream, as the settings say, is held out. `accept`
+    names settings whose change since the last checkpoint is wanted.
+    """
+
+    stream: IndexedWords
+    settings: NeuralSettings
+    out: Path | None = None
+    held_out: IndexedWords | None = None
+    accept: Collection[str] = ()
+
+
+def train_neural(
+    job: NeuralJob, *, execution: Execution | None = None, watch: Watcher | None = None
+) -> NeuralResult:
+    """Train, or resume training, and write the folder with the weights of least perplexity."""
+    execution = execution or Execution()
+    if execution.ranks.world > 1:
+        raise ConfigError("neural language models train in one process; set devices to 1")
+    settings = job.settings
+    lines, held_out = split_lines(job)
+    counts = np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
+    model = settings.build(counts)
+    workload = NeuralWorkload(settings, lines, held_out, noise_table(settings, counts))
+    execution.prepare(model)
+    outcome = train(_run(job, model, workload, held_out, execution, watch))
+    if outcome.status != "finished":
+        return NeuralResult(outcome=outcome)
+    network = model.eval().to("cpu")
+    result = NeuralLm(settings=settings, words=tuple(job.stream.words), network=network)
+    if job.out is not None:
+        with result_folder(job.out) as staging:
+            save_neural(result, staging)
+        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    figures = {} if outcome.evaluation is None else outcome.evaluation.figures
+    return NeuralResult(outcome=outcome, model=result, perplexity=figures.get(PERPLEXITY))
+
+
+def split_lines(job: NeuralJob) -> tuple[Lines, Lines]:
+    """Lines to train on and lines held out; refuses text that nothing can be learned from."""
+    lines = Lines.of_stream(job.stream)
+    words = len(job.stream.words)
+    if not len(lines) or lines.starts[-1] == lines.starts[0]:
+        raise ConfigError("the text has no word to learn from; give more text")
+    if words < FEWEST_WORDS:
+        raise ConfigError(
+            f"the vocabulary has {words} words, the unknown one included, so there is nothing to "
+            "choose from; lower the minimum count or give more text"
+        )
+    if job.held_out is not None:
+        if tuple(job.held_out.words) != tuple(job.stream.words):
+            raise ConfigError(
+                "the held-out text was encoded with other words than the text; encode it with the "
+                "words of the text"
+            )
+        held_out = Lines.of_stream(job.held_out)
+        if not len(held_out):
+            raise ConfigError("the held-out text has no line; give another file")
+        return lines, held_out
+    if len(lines) < 2:
+        raise ConfigError("the text has one line, so none can be held out; give a held-out file")
+    first = _first_held_out(lines, job.settings.held_out)
+    return lines.part(0, first), lines.part(first, len(lines))
+
+
+def _first_held_out(lines: Lines, share: float) -> int:
+    """The line where the held-out part begins: where a document begins, if there are several."""
+    wanted = min(max(1, round(len(lines) * (1 - share))), len(lines) - 1)
+    inside = lines.documents[(lines.documents > 0) & (lines.documents < len(lines))]
+    if not len(inside):
+        return wanted
+    return int(inside[np.abs(inside - wanted).argmin()])
+
+
+def _run(
+    job: NeuralJob,
+    model: NeuralNetwork,
+    workload: NeuralWorkload,
+    held_out: Lines,
+    execution: Execution,
+    watch: Watcher | None,
+) -> Run:
+    settings = job.settings
+    schedule = settings.plan.schedule(workload.steps_of_epoch)
+
+    def evaluate() -> Evaluation:
+        losses = evaluate_losses(model, workload, execution)
+        if losses is None:
+            raise ConfigError("there are no held-out lines")
+        return replace(losses, figures={PERPLEXITY: _exp(losses.total)})
+
+    return Run(
+        folder=job.out,
+        model=model,
+        workload=workload,
+        schedule=schedule,
+        optimizer=settings.optimizer,
+        save=settings.save,
+        evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
+        averaging=settings.averaging,
+        seed=settings.seed,
+        facts=facts(job, held_out, execution),
+        accept=frozenset(job.accept),
+        execution=execution,
+        watch=watch,
+        evaluate=evaluate,
+        best=settings.best,
+        better=_smaller,
+    )
+
+
+def facts(job: NeuralJob, held_out: Lines, execution: Execution) -> dict[str, Fact]:
+    """What a checkpoint records of a job besides what the loop records: see `Run`."""
+    tree = job.settings.model_dump(mode="json")
+    return {
+        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
+        "kind": job.settings.kind,
+        "data.words": json_digest(list(job.stream.words)),
+        "data.train": _digest(Lines.of_stream(job.stream)),
+        "data.held_out": _digest(held_out),
+        "precision": execution.precision.name,
+    }
+
+
+def _digest(lines: Lines) -> str:
+    """The sha256 of the ids and the places of lines and documents."""
+    digest = hashlib.sha256()
+    first, end = int(lines.starts[0]), int(lines.starts[-1])
+    for start in range(first, end, _BLOCK):
+        digest.update(_bytes(lines.ids[start : min(start + _BLOCK, end)]))
+    digest.update(_bytes(lines.starts - first))
+    digest.update(_bytes(lines.documents))
+    return digest.hexdigest()
+
+
+def _bytes(numbers: NDArray[np.integer]) -> bytes:
+    return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
+
+
+def _smaller(name: str, value: float, other: float) -> bool:
+    """Perplexity: less is better; no number is worse than any."""
+    return value < other or (math.isnan(other) and not math.isnan(value))
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < math.log(1e300) else 1e300

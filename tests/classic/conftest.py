@@ -1,0 +1,17 @@
+"""Fixtures of the models that came before BERT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from line_server import LineServer
+
+
+@pytest.fixture(scope="session")
+def neural_trainings() -> Iterator[LineServer]:
+    """A process that trains neural language models and can be killed at any step."""
+    server = LineServer(Path(__file__).with_name("neural_server.py"))
+    yield server
+    server.close()
