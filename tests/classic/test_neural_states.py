@@ -12,7 +12,7 @@ from tiny_words import random_words, tiny_settings, tiny_words
 from torch import Tensor
 
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import Lanes, Lines, NeuralBatch, Reset, text_batches
+from bertsmith.classic.neural.reading import Lanes, WordLines, NeuralBatch, Reset, text_batches
 
 KINDS = [
     ("nnlm", {"order": 4}),
@@ -137,7 +137,7 @@ def test_direct_connections_are_those_of_the_paper() -> None:
 def test_lanes_read_every_word_once_an_epoch_after_the_word_before_it(
     reset: Reset, lanes: int
 ) -> None:
-    lines = Lines.of_stream(random_words(23))
+    lines = WordLines.of_stream(random_words(23))
     reader = Lanes(lines, reset, lanes=lanes, window=5, seed=4)
     orders = []
     for epoch in range(2):
@@ -169,7 +169,7 @@ def test_a_model_in_training_carries_its_lanes(kind: str) -> None:
     stream = random_words(9, every=9)
     settings = tiny_settings(kind, reset="none")
     model = settings.build(np.arange(WORDS + 1, 0, -1)).double().train()
-    lines = Lines.of_stream(stream)
+    lines = WordLines.of_stream(stream)
     reader = Lanes(lines, "none", lanes=3, window=4, seed=0)
     states = [model.rows(reader.batch(step)) for step in range(reader.steps)]
     found = torch.cat(states)
@@ -182,7 +182,7 @@ def test_a_model_in_training_carries_its_lanes(kind: str) -> None:
 
 
 def test_tokens_of_lines_end_with_a_line_end() -> None:
-    lines = Lines.of_stream(tiny_words([[1, 2], [], [3]], vocabulary=5, documents=[1]))
+    lines = WordLines.of_stream(tiny_words([[1, 2], [], [3]], vocabulary=5, documents=[1]))
     assert lines.tokens(0, 3).tolist() == [2, 3, 0, 0, 4, 0]
     assert lines.tokens(1, 2).tolist() == [0]
     assert lines.bounds("document").tolist() == [0, 1, 3]

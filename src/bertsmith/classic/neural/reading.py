@@ -81,7 +81,7 @@ class NeuralBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lines:
+class WordLines:
     """Lines of words by `ids`, with the first id of each line and the first line of each document.
 
     Both lists of places have one entry more, for the end.
@@ -179,7 +179,9 @@ class Lanes:
     text begins. Nothing is left out: the last lane is shorter. A window is a function of the step.
     """
 
-    def __init__(self, lines: Lines, reset: Reset, *, lanes: int, window: int, seed: int) -> None:
+    def __init__(
+        self, lines: WordLines, reset: Reset, *, lanes: int, window: int, seed: int
+    ) -> None:
         self._lines = lines
         self._bounds = lines.bounds(reset)
         self._window = window

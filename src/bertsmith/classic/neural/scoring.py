@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import LINE_END, Ids, Lines, NeuralBatch, text_batches
+from bertsmith.classic.neural.reading import LINE_END, Ids, WordLines, NeuralBatch, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import PASS_WORDS
 from bertsmith.errors import ConfigError
@@ -39,7 +39,7 @@ class NeuralLm:
     @torch.no_grad()
     def log_probabilities(self, lines: Sequence[NDArray[np.integer]]) -> list[Floats]:
         """Natural logs for each line: one per word, then that of the line end."""
-        given = Lines.of_arrays([self._checked(line) for line in lines])
+        given = WordLines.of_arrays([self._checked(line) for line in lines])
         bounds = given.bounds("line" if self.settings.reset == "line" else "none").tolist()
         texts = [given.tokens(first, end) for first, end in pairwise(bounds)]
         found = [np.empty(len(text), dtype=np.float64) for text in texts]

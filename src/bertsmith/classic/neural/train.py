@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.neural.folder import save_neural
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import IndexedWords, Lines
+from bertsmith.classic.neural.reading import IndexedWords, WordLines
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
@@ -88,9 +88,9 @@ def train_neural(
     return NeuralResult(outcome=outcome, model=result, perplexity=figures.get(PERPLEXITY))
 
 
-def split_lines(job: NeuralJob) -> tuple[Lines, Lines]:
+def split_lines(job: NeuralJob) -> tuple[WordLines, WordLines]:
     """Lines to train on and lines held out; refuses text that nothing can be learned from."""
-    lines = Lines.of_stream(job.stream)
+    lines = WordLines.of_stream(job.stream)
     words = len(job.stream.words)
     if not len(lines) or lines.starts[-1] == lines.starts[0]:
         raise ConfigError("the text has no word to learn from; give more text")
@@ -105,7 +105,7 @@ def split_lines(job: NeuralJob) -> tuple[Lines, Lines]:
                 "the held-out text was encoded with other words than the text; encode it with the "
                 "words of the text"
             )
-        held_out = Lines.of_stream(job.held_out)
+        held_out = WordLines.of_stream(job.held_out)
         if not len(held_out):
             raise ConfigError("the held-out text has no line; give another file")
         return lines, held_out
@@ -115,7 +115,7 @@ def split_lines(job: NeuralJob) -> tuple[Lines, Lines]:
     return lines.part(0, first), lines.part(first, len(lines))
 
 
-def _first_held_out(lines: Lines, share: float) -> int:
+def _first_held_out(lines: WordLines, share: float) -> int:
     """The line where the held-out part begins: where a document begins, if there are several."""
     wanted = min(max(1, round(len(lines) * (1 - share))), len(lines) - 1)
     inside = lines.documents[(lines.documents > 0) & (lines.documents < len(lines))]
@@ -128,7 +128,7 @@ def _run(
     job: NeuralJob,
     model: NeuralNetwork,
     workload: NeuralWorkload,
-    held_out: Lines,
+    held_out: WordLines,
     execution: Execution,
     watch: Watcher | None,
 ) -> Run:
@@ -161,20 +161,20 @@ def _run(
     )
 
 
-def facts(job: NeuralJob, held_out: Lines, execution: Execution) -> dict[str, Fact]:
+def facts(job: NeuralJob, held_out: WordLines, execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
     tree = job.settings.model_dump(mode="json")
     return {
         **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
         "kind": job.settings.kind,
         "data.words": json_digest(list(job.stream.words)),
-        "data.train": _digest(Lines.of_stream(job.stream)),
+        "data.train": _digest(WordLines.of_stream(job.stream)),
         "data.held_out": _digest(held_out),
         "precision": execution.precision.name,
     }
 
 
-def _digest(lines: Lines) -> str:
+def _digest(lines: WordLines) -> str:
     """The sha256 of the ids and the places of lines and documents."""
     digest = hashlib.sha256()
     first, end = int(lines.starts[0]), int(lines.starts[-1])

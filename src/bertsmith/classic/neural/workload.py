@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import Lanes, Lines, NeuralBatch, text_batches
+from bertsmith.classic.neural.reading import Lanes, WordLines, NeuralBatch, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings, noise_chances
 from bertsmith.classic.neural.softmax import NoiseSettings
 from bertsmith.random_keys import key_of, uniforms
@@ -30,7 +30,11 @@ class NeuralWorkload(Workload):
     """
 
     def __init__(
-        self, settings: NeuralSettings, train: Lines, held_out: Lines, noise: NoiseTable | None
+        self,
+        settings: NeuralSettings,
+        train: WordLines,
+        held_out: WordLines,
+        noise: NoiseTable | None,
     ) -> None:
         plan = settings.plan
         self._settings = settings
@@ -95,7 +99,7 @@ class NeuralWorkload(Workload):
         return [self._epochs.row(reading) for reading in range(step * many, (step + 1) * many)]
 
 
-def held_out_batches(lines: Lines, settings: NeuralSettings) -> Iterator[NeuralBatch]:
+def held_out_batches(lines: WordLines, settings: NeuralSettings) -> Iterator[NeuralBatch]:
     """Batches of all lines, with states reset as in training."""
     bounds = lines.bounds(settings.reset).tolist()
     texts = [lines.tokens(first, end) for first, end in pairwise(bounds)]
