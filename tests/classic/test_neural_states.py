@@ -12,7 +12,7 @@ from tiny_words import random_words, tiny_settings, tiny_words
 from torch import Tensor
 
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import Lanes, WordLines, NeuralBatch, Reset, text_batches
+from bertsmith.classic.neural.reading import Lanes, NeuralBatch, Reset, WordLines, text_batches
 
 KINDS = [
     ("nnlm", {"order": 4}),

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import LINE_END, Ids, WordLines, NeuralBatch, text_batches
+from bertsmith.classic.neural.reading import LINE_END, Ids, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import PASS_WORDS
 from bertsmith.errors import ConfigError

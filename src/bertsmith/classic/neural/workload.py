@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertsmith.classic.neural.network import NeuralNetwork
-from bertsmith.classic.neural.reading import Lanes, WordLines, NeuralBatch, text_batches
+from bertsmith.classic.neural.reading import Lanes, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings, noise_chances
 from bertsmith.classic.neural.softmax import NoiseSettings
 from bertsmith.random_keys import key_of, uniforms
