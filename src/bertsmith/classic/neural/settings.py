@@ -20,7 +20,7 @@ from bertsmith.classic.neural.reading import Reset
 from bertsmith.classic.neural.softmax import (
     AdaptiveSoftmax,
     FullSoftmax,
-    NoiseSettings,
+    NoiseWords,
     SoftmaxSettings,
     build_softmax,
 )
@@ -179,6 +179,6 @@ NEURAL_KINDS: dict[str, type[NeuralSettings]] = {
 
 def noise_chances(counts: NDArray[np.integer], softmax: Settings) -> Floats:
     """Frequencies of words, as noise raised to a power; what was never seen counts as once."""
-    power = softmax.power if isinstance(softmax, NoiseSettings) else 1.0
+    power = softmax.power if isinstance(softmax, NoiseWords) else 1.0
     raised = np.maximum(counts.astype(np.float64), 1.0) ** power
     return np.asarray(raised / raised.sum())

@@ -33,20 +33,20 @@ class AdaptiveSoftmax(Settings):
     cutoffs: Annotated[tuple[Count, ...], Field(strict=False)] | None = None  # None: by size
 
 
-class NoiseSettings(Settings):
+class NoiseWords(Settings):
     """How noise words are drawn: so many for the predictions of a pass, by count ** power."""
 
     samples: Count = 1_024
     power: Annotated[float, Field(ge=0, le=1)] = 0.75
 
 
-class SampledSoftmax(NoiseSettings):
+class SampledSoftmax(NoiseWords):
     """The sum over words is estimated from noise words in training (Bengio and Senecal 2008)."""
 
     kind: Literal["sampled"] = "sampled"
 
 
-class NoiseContrast(NoiseSettings):
+class NoiseContrast(NoiseWords):
     """Words are classified against noise in training, with a sum of 1 (Mnih and Teh 2012)."""
 
     kind: Literal["nce"] = "nce"

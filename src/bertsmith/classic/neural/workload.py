@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import Lanes, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings, noise_chances
-from bertsmith.classic.neural.softmax import NoiseSettings
+from bertsmith.classic.neural.softmax import NoiseWords
 from bertsmith.random_keys import key_of, uniforms
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload
@@ -125,6 +125,6 @@ class NoiseTable:
 def noise_table(settings: NeuralSettings, counts: NDArray[np.integer]) -> NoiseTable | None:
     """The noise of a softmax that needs some; `counts` (V,) with line ends first."""
     softmax = settings.softmax
-    if not isinstance(softmax, NoiseSettings):
+    if not isinstance(softmax, NoiseWords):
         return None
     return NoiseTable(noise_chances(counts, softmax), samples=softmax.samples, seed=settings.seed)
