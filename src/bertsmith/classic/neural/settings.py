@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -87,9 +88,9 @@ class NeuralSettings(Settings):
     save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
+    @abstractmethod
     def body(self, classes: int) -> WindowNetwork | RecurrentNetwork:
         """The network below the softmax, for so many words."""
-        raise NotImplementedError
 
     def network(self, counts: NDArray[np.integer], *, lanes: int | None) -> NeuralNetwork:
         """A model for words with these counts (V,), line ends first, not yet initialized."""
