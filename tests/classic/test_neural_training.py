@@ -16,6 +16,7 @@ from bertsmith.classic.neural.folder import open_neural, save_neural
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NEURAL_KINDS
 from bertsmith.classic.neural.train import NeuralJob, split_lines, train_neural
+from bertsmith.classic.neural.vectors import write_word_vectors
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
 
@@ -244,3 +245,16 @@ def test_documents_are_held_out_whole() -> None:
         NeuralJob(stream=random_words(40, every=7), settings=tiny_settings("nnlm", held_out=0.2))
     )
     assert (len(lines), len(held_out)) == (35, 5)
+
+
+def test_vectors_are_written_as_word2vec_text_without_a_change(tmp_path: Path) -> None:
+    settings = tiny_settings("nnlm")
+    network = settings.build(np.arange(13, 0, -1))
+    model = NeuralLm(settings=settings, words=random_words(5).words, network=network)
+    write_word_vectors(model, tmp_path / "vectors.txt")
+    first, *rows = (tmp_path / "vectors.txt").read_text().splitlines()
+    assert first == "12 8"
+    words, vectors = model.word_vectors()
+    assert tuple(row.split(" ")[0] for row in rows) == words
+    found = np.array([row.split(" ")[1:] for row in rows], dtype=np.float32)
+    assert np.array_equal(found, vectors)
