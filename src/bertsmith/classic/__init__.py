@@ -1,1 +1,1 @@
-"""The road to BERT: models of words that came before it."""
+"""Language models and word vectors from before BERT: word streams, n-grams, neural LMs, ELMo."""

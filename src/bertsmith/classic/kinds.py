@@ -1,0 +1,52 @@
+"""The kinds of language models, as a table: what trains each and what opens its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bertsmith.classic.language_model import LanguageModel
+from bertsmith.classic.words.stream import WordStream
+from bertsmith.config import Settings
+from bertsmith.errors import unknown
+from bertsmith.training.loop.progress import Watcher
+
+
+class TrainLm(Protocol):
+    """Trains a model and writes its folder; the same call resumes where the kind can."""
+
+    def __call__(
+        self,
+        stream: WordStream,
+        settings: Settings,
+        out: Path,
+        *,
+        held_out: WordStream | None = None,
+        watch: Watcher | None = None,
+    ) -> None:
+        """`held_out` has the words of `stream`; without it a kind that needs one takes a share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LmKind:
+    """A kind of language model.
+
+    `settings` are its own, with defaults for all; `train` and `open` work on a model folder.
+    """
+
+    about: str
+    settings: type[Settings]
+    train: TrainLm
+    open: Callable[[Path], LanguageModel]
+
+
+LM_KINDS: dict[str, LmKind] = {}
+
+
+def lm_kind(name: str) -> LmKind:
+    """The kind of a name; a misspelled one gets the nearest."""
+    if name not in LM_KINDS:
+        raise unknown("kind of language model", name, LM_KINDS)
+    return LM_KINDS[name]
