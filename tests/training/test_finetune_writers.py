@@ -20,7 +20,7 @@ from bertsmith.nn import Inputs, Layout
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import EncoderSettings, TextVectorSettings
 
-CASES = {"bert": "mean", "gpt2": "published", "bart": "published"}
+CASES = {"bert": "last", "gpt2": "published", "bart": "published"}
 SEP = SPECIAL.index("[SEP]")
 
 

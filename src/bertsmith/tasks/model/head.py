@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from bertsmith.config import Settings
 from bertsmith.models.build import INIT_STD
@@ -30,7 +31,8 @@ class HeadSettings(Settings):
     `samples` dropout masks are drawn for each example and their logits averaged (multi-sample
     dropout, Inoue 2019, arXiv:1905.09788). `meta` gives further columns of the data an embedding of
     that width, joined to the vector of the text. `wide` adds a linear bag-of-tokens term
-    (`WideFeatures`) to the logits.
+    (`WideFeatures`) to the logits. `lstm` puts a bidirectional LSTM of that width per direction
+    between the encoder and the head (the "+ BiLSTM" row of BERT's table 5).
     """
 
     layers: Annotated[tuple[Width, ...], Field(strict=False)] = ()
@@ -40,12 +42,28 @@ class HeadSettings(Settings):
     samples: Annotated[int, Field(gt=0)] = 1
     meta: Mapping[str, Width] = {}
     wide: bool = False
+    lstm: Width | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether one linear layer is all, as in published classifiers."""
-        further = self.layers or self.batch_norm or self.meta or self.wide
+        further = self.layers or self.batch_norm or self.meta or self.wide or self.lstm
         return not further and self.samples == 1
+
+
+class RowsLSTM(nn.Module):
+    """A bidirectional LSTM over the rows of each text: (T, D) -> (T, 2W)."""
+
+    def __init__(self, hidden: int, width: int) -> None:
+        super().__init__()
+        self.width = 2 * width
+        self.cells = nn.LSTM(hidden, width, batch_first=True, bidirectional=True)
+
+    def forward(self, rows: Tensor, lengths: Sequence[int]) -> Tensor:
+        """Texts of these lengths, one after another; none sees another: (T, D) -> (T, 2W)."""
+        texts = pack_sequence(list(torch.split(rows, list(lengths))), enforce_sorted=False)
+        read, _ = pad_packed_sequence(self.cells(texts)[0], batch_first=True)
+        return torch.cat([text[:length] for text, length in zip(read, lengths, strict=True)])
 
 
 class TextHead(nn.Module):
@@ -96,6 +114,10 @@ def draw_weights(head: nn.Module, generator: torch.Generator | None) -> None:
                 module.weight.normal_(0.0, INIT_STD, generator=generator)
             if isinstance(module, nn.Linear):
                 module.bias.zero_()
+            if isinstance(module, nn.LSTM):
+                reach = module.hidden_size**-0.5  # as torch draws them, from this generator
+                for weight in module.parameters():
+                    weight.uniform_(-reach, reach, generator=generator)
 
 
 class CosineHead(nn.Module):

@@ -37,7 +37,9 @@ def head_gaps(model: TaskModel, lengths: LengthSettings) -> list[str]:
         gaps.append(f"{vector.pooling} pooling")
     if vector.needs_layers:
         gaps.append(f"layers = {vector.layers}")
-    gaps += [f"head.{name}" for name in ("batch_norm", "meta", "wide") if getattr(head, name)]
+    gaps += [
+        f"head.{name}" for name in ("batch_norm", "meta", "wide", "lstm") if getattr(head, name)
+    ]
     if lengths.stride is not None:
         gaps.append("windows")
     if model.columns:

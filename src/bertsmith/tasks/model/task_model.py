@@ -17,6 +17,7 @@ from bertsmith.tasks.model.columns import Auxiliary
 from bertsmith.tasks.model.head import (
     CosineHead,
     HeadSettings,
+    RowsLSTM,
     TextHead,
     WideFeatures,
     draw_weights,
@@ -59,6 +60,21 @@ def _check_outputs(head: nn.Module, task: Task) -> None:
         )
 
 
+def _lstm(
+    head: HeadSettings, vector: VectorSettings, hidden: int, random: torch.Generator | None
+) -> RowsLSTM | None:
+    """The LSTM between encoder and head, if there is one; it reads the last layer."""
+    if head.lstm is None:
+        return None
+    if vector.needs_layers:
+        raise ConfigError(
+            f"head.lstm reads the last layer, not vector.layers = {vector.layers}; leave one out"
+        )
+    lstm = RowsLSTM(hidden, head.lstm)
+    draw_weights(lstm, random)
+    return lstm
+
+
 class TaskModel(nn.Module):
     """What is fine-tuned; `forward` gives a task's logits for a batch.
 
@@ -93,12 +109,13 @@ class TaskModel(nn.Module):
         self.own: TextHead | None = None
         self.bag: WideFeatures | None = None
         self.cosine: CosineHead | None = None
+        self.lstm: RowsLSTM | None = None
         self.crf = task.crf  # the task reads it; here it is moved, trained and stored
+        self._leave_decoder()
         if self.published is not None:
             if self.published not in model.heads:
                 raise ConfigError(f"build the model with a {self.published} head for {task.name}")
             _check_outputs(model.heads[self.published], task)
-            self._leave_decoder()
             self._add_auxiliary(head, model.spec.hidden, random)
             return
         if vector.is_published and task.reads == "text":
@@ -111,8 +128,8 @@ class TaskModel(nn.Module):
                 f"{task.name} reads single rows: head.meta, head.wide and vector.layers are for "
                 "tasks on whole texts; leave them out"
             )
-        self._leave_decoder()
-        width = model.spec.hidden
+        self.lstm = _lstm(head, vector, model.spec.hidden, random)
+        width = model.spec.hidden if self.lstm is None else self.lstm.width
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
@@ -170,6 +187,9 @@ class TaskModel(nn.Module):
         if self.task.reads == "text":
             return self._on_texts(batch)[0]
         at = _read_rows(batch)
+        if self.lstm is not None:
+            whole = self._encode(batch, rows=None)[-1]
+            return self._of_rows(self.lstm(whole, batch.layout.lengths)[at], batch)
         every = torch.arange(batch.tokens, device=at.device)
         rows = None if torch.equal(at, every) else at  # all: as if none were named
         return self._of_rows(self._encode(batch, rows=rows)[-1], batch)
@@ -184,6 +204,7 @@ class TaskModel(nn.Module):
     def keeps_vectors(self) -> bool:
         """Whether `passages` gives the same vectors in every epoch."""
         learns = self.vector is not None and any(True for _ in self.vector.parameters())
+        learns = learns or self.lstm is not None
         return self.frozen and self.task.reads == "text" and not learns
 
     @property
@@ -200,7 +221,8 @@ class TaskModel(nn.Module):
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """`forward` from given layers (T, D): the last, or all that are read."""
         if self.task.reads == "rows":
-            return self._of_rows(layers[-1].index_select(0, _read_rows(batch)), batch)
+            last = layers[-1] if self.lstm is None else self.lstm(layers[-1], batch.layout.lengths)
+            return self._of_rows(last.index_select(0, _read_rows(batch)), batch)
         if self._reads_one_row:
             return self._of_one_row(self._one_row(batch, layers[-1]), batch)[0]
         return self._headed(self._vectors(layers, batch.layout.lengths), batch)[0]
@@ -214,7 +236,7 @@ class TaskModel(nn.Module):
     def _reads_one_row(self) -> bool:
         """Whether a text is one row: the one its published head reads, or the first."""
         settings = self.settings
-        own = settings.pooling == "first" and settings.layers == "last"
+        own = settings.pooling == "first" and settings.layers == "last" and self.lstm is None
         return self.published is not None or own
 
     def _on_texts(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
@@ -248,6 +270,8 @@ class TaskModel(nn.Module):
         """Layers (T, D) of passages of these lengths -> their vectors (B, W)."""
         if self.vector is None:
             raise ConfigError("a task on texts needs a vector and a head")
+        if self.lstm is not None:
+            layers = [self.lstm(layers[-1], lengths)]
         vectors: Tensor = self.vector(layers, lengths)
         return vectors
 

@@ -14,7 +14,7 @@ from bertsmith.errors import ConfigError, unknown
 from bertsmith.nn.pooling import pool
 
 Layers = Literal["last", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]
-Pooling = Literal["published", "first", "mean", "max", "attention"]
+Pooling = Literal["published", "first", "mean", "max", "attention", "last"]
 LAST_FOUR = 4
 FOUR = ("sum4", "concat4")
 COMBINED = (*FOUR, "weighted", "all_first")

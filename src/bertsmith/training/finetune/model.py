@@ -41,17 +41,18 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
     """How texts become vectors; auto follows a sentence model's own pooling.
 
     Where the family's head reads a pooler and the folder has none, nothing has taught the first
-    token to speak for its text, and in a causal model it sees nothing but itself: all tokens are
-    read then.
+    token to speak for its text: all tokens are read then. In a causal model the last token is the
+    only one that has seen all of its text, so it is the one that is read (Radford et al. 2018);
+    with a bidirectional LSTM above the encoder every token has, and all are read.
     """
     wanted = recipe.vector
     shape = find(loaded.model.variant).heads.get("sequence")
     reads_first = shape is None or shape.reads in ("first", "pooled")
-    blind = loaded.model.spec.sees == "before"
+    blind = loaded.model.spec.sees == "before" and recipe.head.lstm is None
     if blind and (wanted.pooling == "first" or (reads_first and wanted.pooling == "published")):
         raise ConfigError(
             f"vector.pooling = {wanted.pooling} reads the first token, which sees nothing but "
-            "itself in a causal model; set vector.pooling to mean, max or attention"
+            "itself in a causal model; set vector.pooling to last, mean, max or attention"
         )
     if wanted.pooling != "auto":
         return VectorSettings(pooling=wanted.pooling, layers=wanted.layers)
@@ -60,8 +61,10 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
         pooling = own.pooling[0]
         if pooling == "mean" or pooling == "max" or (pooling == "first" and not blind):
             return VectorSettings(pooling=pooling, layers=wanted.layers)
-    if blind and reads_first:
+    if recipe.head.lstm is not None:
         return VectorSettings(pooling="mean", layers=wanted.layers)
+    if blind and reads_first:
+        return VectorSettings(pooling="last", layers=wanted.layers)
     if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
         return VectorSettings(pooling="mean", layers=wanted.layers)
     if recipe.encoder.pair == "bi-encoder":

@@ -39,8 +39,9 @@ class AboutFinetune(Settings):
 class TextVectorSettings(Settings):
     """As `VectorSettings`.
 
-    auto: as sentences are pooled in the model's folder; else the mean, if the family's head needs a
-    pooler and there is none, or a first token that sees its text in a causal model; else published.
+    auto: as sentences are pooled in the model's folder; else the last token, in a causal model
+    whose family's head reads the first; else the mean, if that head needs a pooler and there is
+    none; else published.
     """
 
     pooling: Pooling | Literal["auto"] = "auto"
