@@ -2,7 +2,7 @@
 
 All sides know the same 10,000 words, begin anew at line ends, and are scored on the same
 predictions, line ends included. Mixtures take their weights from validation text. GPT and Bengio's
-network train for the same time on the same rows of the same pieces.
+network train with the same CPU seconds on the same rows of the same pieces.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lstm": {
         "width": 256,
         "hidden": 256,
-        "dropout": 0.4,
-        "plan": {"epochs": 4.0, "lines": 32},
+        "dropout": 0.3,
+        "plan": {"epochs": 3.0, "lines": 32},
     },
 }
 ASKED = {"nnlm": 0.05, "lstm": 0.15}  # better than Kneser-Ney alone, in a mixture with it
 PIECES, ROW = 4_000, 128
+PIECE_ORDERS = (5, 10)  # of Bengio's network: pieces are shorter than words
+TRIAL = 150  # steps that show what a step costs
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--kinds", nargs="*", default=list(SETTINGS), choices=SETTINGS)
-    parser.add_argument("--gpt-seconds", type=int, default=300, help="0: without GPT")
+    parser.add_argument("--gpt-steps", type=int, default=2000, help="0: without GPT")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("bench_out/classic_neural.json"))
     options = parser.parse_args()
@@ -66,8 +68,8 @@ def main() -> int:
     parts = reviews(options.data, TRAIN, TEST, VALID)
     if options.kinds:
         report["words"] = by_words(parts, options.kinds)
-    if options.gpt_seconds:
-        report["pieces"] = by_pieces(parts, options.gpt_seconds, options.threads)
+    if options.gpt_steps:
+        report["pieces"] = by_pieces(parts, options.gpt_steps, options.threads)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     print(f"written to {options.out}")
@@ -113,8 +115,46 @@ def by_words(parts: Sequence[Any], kinds: Sequence[str]) -> dict[str, Any]:
     return report
 
 
-def by_pieces(parts: Sequence[Any], budget: int, threads: int) -> dict[str, Any]:
-    """GPT and Bengio's network on the same rows of pieces, for the same time."""
+def by_pieces(parts: Sequence[Any], steps: int, threads: int) -> dict[str, Any]:
+    """GPT and Bengio's network on the same rows of pieces, with the same CPU seconds."""
+    with tempfile.TemporaryDirectory(prefix="bertsmith-bench-") as work:
+        shards = corpora(parts, Path(work))
+        gpt, predictions, took = trained_gpt(shards, Path(work) / "gpt", steps, threads)
+        rows = [piece_rows(shard) for shard in shards]
+    order = np.argsort(-np.bincount(np.concatenate(rows[0]), minlength=PIECES), kind="stable")
+    rank = np.empty(PIECES, dtype=np.int32)
+    rank[order] = np.arange(PIECES)
+    names = tuple(f"piece {number}" for number in order)
+    train, test, valid = (closed_ids([rank[row] for row in part], names) for part in rows)
+    print(
+        f"GPT, {PIECES:,} pieces: perplexity {gpt:.2f} of {predictions:,} predictions; "
+        f"{took['tokens']:,} tokens read, {took['cpu']:.0f} CPU s, {took['wall']:.0f} s",
+        flush=True,
+    )
+    report: dict[str, Any] = {"gpt": {"perplexity": gpt, **took}}
+    for reach in PIECE_ORDERS:
+        plan = {"steps": TRIAL, "lines": 8, "window": ROW, "evaluations": 1}
+        settings = {**SETTINGS["nnlm"], "order": reach, "plan": plan}
+        _, trial = timed(lambda settings=settings: trained("nnlm", settings, train, valid))
+        plan = {**plan, "steps": int(TRIAL * took["cpu"] / trial["cpu"]), "evaluations": 10}
+        settings = {**settings, "plan": plan}
+        model, used = timed(lambda settings=settings: trained("nnlm", settings, train, valid))
+        found = scores(model, test)
+        assert len(found) == predictions
+        print(
+            f"nnlm of order {reach} on the same pieces: perplexity {perplexity(found):.2f} of "
+            f"{len(found):,} predictions; {plan['steps']:,} steps, {used['cpu']:.0f} CPU s, "
+            f"{used['wall']:.0f} s",
+            flush=True,
+        )
+        report[f"nnlm of order {reach}"] = {"perplexity": perplexity(found), **used}
+    return report
+
+
+def trained_gpt(
+    shards: Sequence[Path], out: Path, steps: int, threads: int
+) -> tuple[float, int, dict[str, float]]:
+    """Perplexity on the second corpus of a GPT trained on the first, predictions, and cost."""
     from bertsmith.training.execution.execution import choose_execution
     from bertsmith.training.pretrain.pretrain import Job, pretrain
     from bertsmith.training.pretrain.recipe import load_recipe
@@ -123,45 +163,18 @@ def by_pieces(parts: Sequence[Any], budget: int, threads: int) -> dict[str, Any]
         "gpt",
         [
             "model.size=tiny",
-            f'schedule.budget="{budget}s"',
+            f"schedule.steps={steps}",
             "batch.tokens=2048",
             "batch.micro_tokens=2048",
             f"input.max_length={ROW}",
             f"run.threads={threads}",
         ],
     )
-    with tempfile.TemporaryDirectory(prefix="bertsmith-bench-") as work:
-        shards = corpora(parts, Path(work))
-        out = Path(work) / "gpt"
-        execution = choose_execution(recipe.run, out)
-        job = Job(recipe=recipe, corpus=shards[0], out=out)
-        outcome, took = timed(lambda: pretrain(job, execution=execution))
-        gpt, predictions = gpt_perplexity(out, shards[1])
-        rows = [piece_rows(shard) for shard in shards]
-        order = np.argsort(-np.bincount(np.concatenate(rows[0]), minlength=PIECES), kind="stable")
-        rank = np.empty(PIECES, dtype=np.int32)
-        rank[order] = np.arange(PIECES)
-        names = tuple(f"piece {number}" for number in order)
-        train, test, valid = (closed_ids([rank[row] for row in part], names) for part in rows)
-    print(
-        f"GPT, {PIECES:,} pieces: perplexity {gpt:.2f} of {predictions:,} predictions, "
-        f"{outcome.tokens:,} tokens read in {took['wall']:.0f} s ({execution.precision.name})",
-        flush=True,
-    )
-    report: dict[str, Any] = {"gpt": {"perplexity": gpt, "tokens": outcome.tokens, **took}}
-    for reach in (5, 10):
-        plan = {"budget": f"{budget}s", "lines": 8, "window": ROW, "evaluate_every": 1000}
-        settings = {**SETTINGS["nnlm"], "order": reach, "plan": plan}
-        model, took = timed(lambda settings=settings: trained("nnlm", settings, train, valid))
-        found = scores(model, test)
-        assert len(found) == predictions
-        print(
-            f"nnlm of order {reach} on the same pieces: perplexity {perplexity(found):.2f} of "
-            f"{len(found):,} predictions in {took['wall']:.0f} s",
-            flush=True,
-        )
-        report[f"nnlm of order {reach}"] = {"perplexity": perplexity(found), **took}
-    return report
+    execution = choose_execution(recipe.run, out)
+    job = Job(recipe=recipe, corpus=shards[0], out=out)
+    outcome, took = timed(lambda: pretrain(job, execution=execution))
+    found, predictions = gpt_perplexity(out, shards[1])
+    return found, predictions, {**took, "tokens": outcome.tokens}
 
 
 def corpora(parts: Sequence[Any], work: Path) -> list[Path]:
@@ -183,37 +196,32 @@ def corpora(parts: Sequence[Any], work: Path) -> list[Path]:
     return [work / f"shards-{number}" for number in range(len(parts))]
 
 
-def examples(shards: Path) -> Any:
-    """The rows of a corpus as GPT reads them in its first epoch."""
+def piece_rows(shards: Path) -> list[np.ndarray]:
+    """The pieces of each row without its first and last one, which are line ends of a network."""
+    inputs = row_examples(shards)
+    rows = inputs.examples(0, np.arange(inputs.count(0)))
+    return [row[1:-1] for row in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]
+
+
+def row_examples(shards: Path) -> Any:
+    """The rows of a corpus as GPT reads them."""
     from bertsmith.corpus.examples import CorpusExamples, InputSettings
     from bertsmith.corpus.shards import open_corpus
 
     corpus = open_corpus(shards)
-    documents = np.arange(len(corpus.documents) - 1)
     shape = InputSettings(kind="full_sentences", max_length=ROW, short=0.0)
-    inputs = CorpusExamples(corpus, documents, shape, seed=0)
-    return inputs.examples(0, np.arange(inputs.count(0)))
-
-
-def piece_rows(shards: Path) -> list[np.ndarray]:
-    """The pieces of each row without its first and last one, which are line ends of a network."""
-    rows = examples(shards)
-    return [row[1:-1] for row in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]
+    return CorpusExamples(corpus, np.arange(len(corpus.documents) - 1), shape, seed=0)
 
 
 def gpt_perplexity(folder: Path, shards: Path) -> tuple[float, int]:
     """Of every piece but the first of a row, the last one included."""
     import torch
 
-    from bertsmith.corpus.examples import CorpusExamples, InputSettings
-    from bertsmith.corpus.shards import open_corpus
     from bertsmith.folders.read import load_model
     from bertsmith.objectives.causal import NEXT, CausalProgram
     from bertsmith.objectives.program import PretrainModule
 
-    corpus = open_corpus(shards)
-    shape = InputSettings(kind="full_sentences", max_length=ROW, short=0.0)
-    inputs = CorpusExamples(corpus, np.arange(len(corpus.documents) - 1), shape, seed=0)
+    inputs = row_examples(shards)
     program = CausalProgram()
     module = PretrainModule(program, load_model(str(folder)).model).eval()
     total, count = 0.0, 0
