@@ -194,7 +194,7 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
         open_neural(tmp_path / "model")
     write()
     (tmp_path / "model/words.txt").write_text("a\n" * 12)
-    with pytest.raises(FolderError, match="a word twice"):
+    with pytest.raises(FolderError, match="one is empty or twice"):
         open_neural(tmp_path / "model")
 
 

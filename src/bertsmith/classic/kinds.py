@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from bertsmith.classic.language_model import LanguageModel
+from bertsmith.classic.neural.folder import open_neural
+from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
+from bertsmith.classic.neural.train import train_folder
 from bertsmith.classic.words.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import unknown
@@ -42,7 +45,26 @@ class LmKind:
     open: Callable[[Path], LanguageModel]
 
 
-LM_KINDS: dict[str, LmKind] = {}
+LM_KINDS: dict[str, LmKind] = {
+    "nnlm": LmKind(
+        about="Bengio's network: the last few words, concatenated, and a tanh layer",
+        settings=NnlmSettings,
+        train=train_folder,
+        open=open_neural,
+    ),
+    "lstm": LmKind(
+        about="long short-term memory of any depth",
+        settings=LstmSettings,
+        train=train_folder,
+        open=open_neural,
+    ),
+    "gru": LmKind(
+        about="gated recurrent units of any depth",
+        settings=GruSettings,
+        train=train_folder,
+        open=open_neural,
+    ),
+}
 
 
 def lm_kind(name: str) -> LmKind:

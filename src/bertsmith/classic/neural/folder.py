@@ -1,4 +1,4 @@
-"""Folders of neural language models: config.json, words.txt and model.safetensors."""
+"""Folders of neural language models: config.json, words.txt, model.safetensors, splitter.json."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import torch
 
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NEURAL_KINDS
+from bertsmith.classic.words.folder import WORDS, read_words
+from bertsmith.classic.words.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError, unknown
 from bertsmith.files.atomic_folder import staged_folder, write_file
@@ -18,8 +20,7 @@ from bertsmith.folders.load_weights import read_exactly
 from bertsmith.folders.tensor_file import data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE, open_weights
 
-CONFIG, WORDS = "config.json", "words.txt"
-LARGEST_WORDS = 1 << 30  # bytes of words.txt
+CONFIG = "config.json"
 _SMALL = 1 << 16
 
 
@@ -37,6 +38,8 @@ def save_neural(model: NeuralLm, folder: Path, *, overwrite: bool = False) -> No
         write_file(staging / CONFIG, json.dumps(config, indent=2, ensure_ascii=False).encode())
         write_file(staging / WORDS, words)
         write_file(staging / SINGLE, *file_blocks(tensors))
+        if model.rule is not None:
+            model.rule.save(staging)
 
 
 def open_neural(path: Path) -> NeuralLm:
@@ -48,7 +51,7 @@ def open_neural(path: Path) -> NeuralLm:
     if not isinstance(kind, str) or kind not in NEURAL_KINDS:
         raise unknown(f"neural language model ({where}, model_type)", str(kind), NEURAL_KINDS)
     settings = validated(NEURAL_KINDS[kind], config.get("settings", {}), where)
-    words = _read_words(folder)
+    words = read_words(folder)
     if config.get("vocab_size") != len(words):
         raise FolderError(
             f"{folder.path / WORDS} has {len(words):,} words and {CONFIG} says "
@@ -66,16 +69,5 @@ def open_neural(path: Path) -> NeuralLm:
     with torch.no_grad():
         for name, tensor in network.learned().items():
             tensor.copy_(stored[name])
-    return NeuralLm(settings=settings, words=words, network=network.eval())
-
-
-def _read_words(folder: Folder) -> tuple[str, ...]:
-    where = folder.path / WORDS
-    try:
-        text = folder.read(WORDS, limit=LARGEST_WORDS).decode()
-    except UnicodeDecodeError as fault:
-        raise FolderError(f"{where} is not UTF-8 (byte {fault.start:,}); copy it anew") from fault
-    words = tuple(text.removesuffix("\n").split("\n"))
-    if len(set(words)) != len(words) or "" in words:
-        raise FolderError(f"{where} has an empty line or a word twice; copy it anew")
-    return words
+    rule = SplitRule.open(folder.path) if folder.has(SPLITTER) else None
+    return NeuralLm(settings=settings, words=words, network=network.eval(), rule=rule)

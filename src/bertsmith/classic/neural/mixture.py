@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.classic.language_model import LanguageModel
 from bertsmith.errors import ConfigError
 
 Floats = NDArray[np.float64]
 MOST_ROUNDS, CLOSE = 1_000, 1e-8  # of EM: the weights change by less in a round
-
-
-class ScoresLines(Protocol):
-    """What a mixture needs of a language model."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words by id."""
-
-    def log_probabilities(self, lines: Sequence[NDArray[np.integer]]) -> list[Floats]:
-        """Natural logs for each line: one per word, then that of the line end."""
-
-    def next_log_probabilities(self, contexts: Sequence[NDArray[np.integer]]) -> Floats:
-        """Natural logs of every next word: one row per context."""
 
 
 def mixture_weights(scores: Sequence[Floats]) -> tuple[float, ...]:
@@ -55,7 +41,7 @@ def mixture_weights(scores: Sequence[Floats]) -> tuple[float, ...]:
 class Mixture:
     """p = sum of weight x p of each model, all over the same words."""
 
-    models: tuple[ScoresLines, ...]
+    models: tuple[LanguageModel, ...]
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -66,7 +52,7 @@ class Mixture:
     @property
     def kind(self) -> str:
         """A mixture is always named as one."""
-        return "mixture of " + " and ".join(str(getattr(m, "kind", "model")) for m in self.models)
+        return "mixture of " + " and ".join(model.kind for model in self.models)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -90,7 +76,7 @@ class Mixture:
         return np.asarray(np.logaddexp.reduce(scores + logs, axis=0))
 
 
-def check_same_words(models: Sequence[ScoresLines]) -> None:
+def check_same_words(models: Sequence[LanguageModel]) -> None:
     """Refuse models whose ids mean other words."""
     first = models[0].words
     for model in models[1:]:
@@ -102,7 +88,7 @@ def check_same_words(models: Sequence[ScoresLines]) -> None:
 
 
 def fitted_mixture(
-    models: Sequence[ScoresLines], validation: Sequence[NDArray[np.integer]]
+    models: Sequence[LanguageModel], validation: Sequence[NDArray[np.integer]]
 ) -> Mixture:
     """The mixture of these models whose weights fit validation text best."""
     check_same_words(models)

@@ -14,6 +14,7 @@ from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import LINE_END, Ids, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import PASS_WORDS
+from bertsmith.classic.words.splitting import SplitRule
 from bertsmith.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,7 @@ class NeuralLm:
     settings: NeuralSettings
     words: tuple[str, ...]
     network: NeuralNetwork
+    rule: SplitRule | None = None  # how text becomes words
 
     @property
     def kind(self) -> str:

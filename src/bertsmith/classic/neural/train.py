@@ -17,6 +17,9 @@ from bertsmith.classic.neural.reading import IndexedWords, WordLines
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
+from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.words.stream import WordStream
+from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
@@ -59,6 +62,7 @@ class NeuralJob:
     settings: NeuralSettings
     out: Path | None = None
     held_out: IndexedWords | None = None
+    rule: SplitRule | None = None  # how text became these words, for the folder
     accept: Collection[str] = ()
 
 
@@ -79,13 +83,32 @@ def train_neural(
     if outcome.status != "finished":
         return NeuralResult(outcome=outcome)
     network = model.eval().to("cpu")
-    result = NeuralLm(settings=settings, words=tuple(job.stream.words), network=network)
+    result = NeuralLm(
+        settings=settings, words=tuple(job.stream.words), network=network, rule=job.rule
+    )
     if job.out is not None:
         with result_folder(job.out) as staging:
             save_neural(result, staging)
         Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
     figures = {} if outcome.evaluation is None else outcome.evaluation.figures
     return NeuralResult(outcome=outcome, model=result, perplexity=figures.get(PERPLEXITY))
+
+
+def train_folder(
+    stream: WordStream,
+    settings: Settings,
+    out: Path,
+    *,
+    held_out: WordStream | None = None,
+    watch: Watcher | None = None,
+) -> None:
+    """Train the model of these settings and write its folder, as the table of kinds asks."""
+    if not isinstance(settings, NeuralSettings):
+        raise TypeError(f"neural language models have NeuralSettings, not {type(settings)}")
+    train_neural(
+        NeuralJob(stream=stream, settings=settings, out=out, held_out=held_out, rule=stream.rule),
+        watch=watch,
+    )
 
 
 def split_lines(job: NeuralJob) -> tuple[WordLines, WordLines]:
