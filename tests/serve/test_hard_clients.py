@@ -189,7 +189,7 @@ def test_waiting_and_computing_are_told_apart(client: httpx.Client) -> None:
     info = client.get("/info").json()
     assert info["model_type"] == {"embedding": {"pooling": "mean"}}
     assert info["model_dtype"] == "float32"
-    assert info["truncatable"] is None
+    assert info["truncatable"] is None  # a folder says nothing of first columns
     cut = client.post("/embed", json={"inputs": "the bird", "dimensions": 4})
     assert cut.headers["x-truncatable"] == "unknown"
 

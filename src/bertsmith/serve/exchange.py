@@ -94,7 +94,12 @@ class Exchange:
         return found
 
     async def call(
-        self, operation: str, rows: Sequence[dict[str, Any]], texts: Sequence[Sequence[str]]
+        self,
+        operation: str,
+        rows: Sequence[dict[str, Any]],
+        texts: Sequence[Sequence[str]],
+        *,
+        truncate: bool | None = None,
     ) -> list[dict[str, Any]]:
         """Results of JSON rows; `texts` are those of each row, for their number of tokens."""
         start = time.perf_counter()
@@ -112,7 +117,7 @@ class Exchange:
             if "error" in result:
                 raise RequestError(FailureKind.INVALID, f"row {number}: {result['error']}")
         self.cut += sum(int(result.get("tokens_cut", 0)) for result in results)
-        self._check_cut(None)
+        self._check_cut(truncate)
         return results
 
     def _computed(self, seconds: float) -> None:

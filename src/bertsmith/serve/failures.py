@@ -5,11 +5,18 @@ Messages name the field and the limit. They never repeat a text, a key or a path
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
 
 Dialect = Literal["tei", "openai"]
+_PATH = re.compile(r"(?<![\w./<])/(?:[^\s/:'\",;]+/)+[^\s:'\",;]*")
+
+
+def without_paths(message: str) -> str:
+    """A message whose absolute paths are left out: clients and logs have no use for them."""
+    return _PATH.sub("(a file of the service)", message)
 
 
 class FailureKind(Enum):

@@ -166,7 +166,7 @@ class Service:
             "abilities": sorted(model.abilities),
             "dimension": described["dimension"],
             "normalized": described["normalized"],
-            "truncatable": None,  # folders do not record whether first columns were trained alone
+            "truncatable": described["truncatable"],
             "limits": {
                 "body_bytes": self.limits.body_bytes,
                 "texts": self.limits.texts,

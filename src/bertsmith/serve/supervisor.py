@@ -8,7 +8,7 @@ import logging
 from collections import deque
 
 from bertsmith.errors import FolderError
-from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.failures import FailureKind, RequestError, without_paths
 from bertsmith.serve.worker_process import WorkerDiedError, WorkerProcess, WorkerSettings
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class Supervisor:
         try:
             self._worker = await WorkerProcess.start(self.settings, patience=START_SECONDS)
         except WorkerDiedError as error:
-            log.warning("the worker of %s did not start: %s", self.name, error)
+            log.warning("the worker of %s did not start: %s", self.name, without_paths(str(error)))
             return True  # counted as a death at the next look
         self.restarts += 1
         return True

@@ -50,7 +50,7 @@ async def embeddings(exchange: Exchange, form: EmbeddingsForm) -> HttpAnswer:
             "model": exchange.served.name,
             "usage": usage(exchange),
         },
-        headers=narrowed_headers(form.dimensions),
+        headers=narrowed_headers(exchange, form.dimensions),
     )
 
 

@@ -28,6 +28,14 @@ class AnswerForm(RequestForm):
     model: str | None = None
 
 
+class ChooseForm(RequestForm):
+    """A context and what may follow or answer it."""
+
+    context: str
+    choices: Annotated[list[str], Field(min_length=2)]
+    model: str | None = None
+
+
 class FillForm(RequestForm):
     """A text with masks."""
 
@@ -94,6 +102,19 @@ async def answer(exchange: Exchange, form: AnswerForm) -> HttpAnswer:
     found = await exchange.call("predict", [{"texts": texts}], [texts])
     return HttpAnswer(
         value={"answer": found[0]["prediction"], "others": found[0].get("others", [])}
+    )
+
+
+async def choose(exchange: Exchange, form: ChooseForm) -> HttpAnswer:
+    """The number of the choice that fits best, and the probability of each."""
+    texts = exchange.checked_texts(
+        [form.context, *form.choices], most=exchange.service.limits.texts + 1, name="choices"
+    )
+    # The context is read once with every choice.
+    read = [text for choice in texts[1:] for text in (texts[0], choice)]
+    found = await exchange.call("predict", [{"texts": texts}], [read])
+    return HttpAnswer(
+        value={"choice": found[0]["prediction"], "probabilities": found[0]["probabilities"]}
     )
 
 
@@ -179,6 +200,14 @@ ROUTES = (
         ability="answer",
         summary="The answer to a question in a text",
         examples=({"question": "Who wrote it?", "context": "Ada wrote it."},),
+    ),
+    Route(
+        path="/choose",
+        handler=choose,
+        form=ChooseForm,
+        ability="choose",
+        summary="Which of several texts fits a context",
+        examples=({"context": "She opened the door", "choices": ["and went in", "and flew"]},),
     ),
     Route(
         path="/fill",

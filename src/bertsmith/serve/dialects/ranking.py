@@ -9,15 +9,20 @@ from bertsmith.serve.exchange import Exchange
 
 
 async def ranked(
-    exchange: Exchange, query: str, texts: Sequence[str], *, raw: bool = False
+    exchange: Exchange,
+    query: str,
+    texts: Sequence[str],
+    *,
+    raw: bool = False,
+    truncate: bool | None = None,
 ) -> list[float]:
     """A score per text, higher is more relevant."""
     if exchange.served.description["ranks_pairs"]:
         pairs = [[query, text] for text in texts]
         rows: list[dict[str, Any]] = [{"texts": pair} for pair in pairs]
-        found = await exchange.call("predict", rows, pairs)
+        found = await exchange.call("predict", rows, pairs, truncate=truncate)
         return [_relevance(one, raw=raw) for one in found]
-    vectors = await exchange.vectors([query, *texts], normalize=True)
+    vectors = await exchange.vectors([query, *texts], normalize=True, truncate=truncate)
     return [float(vectors[0] @ one) for one in vectors[1:]]
 
 

@@ -30,6 +30,16 @@ class Truncating(RequestForm):
                 field="truncation_direction",
             )
 
+    def check_without_prompt(self) -> None:
+        """The same, where the model has no prompts to read before its texts."""
+        self.check()
+        if self.prompt_name is not None:
+            raise RequestError(
+                FailureKind.INVALID,
+                "prompt_name is for vectors: leave it out here",
+                field="prompt_name",
+            )
+
 
 class EmbedAllForm(Truncating):
     """Every token's vector."""
@@ -106,13 +116,16 @@ async def embed(exchange: Exchange, form: EmbedForm) -> HttpAnswer:
     )
     return HttpAnswer(
         value=[cut_vector(one, form.dimensions, form.normalize) for one in vectors],
-        headers=narrowed_headers(form.dimensions),
+        headers=narrowed_headers(exchange, form.dimensions),
     )
 
 
-def narrowed_headers(dimensions: int | None) -> tuple[tuple[bytes, bytes], ...]:
-    """That nobody knows whether the first columns of this model are of use by themselves."""
-    return () if dimensions is None else ((b"x-truncatable", b"unknown"),)
+def narrowed_headers(exchange: Exchange, dimensions: int | None) -> tuple[tuple[bytes, bytes], ...]:
+    """Whether the first columns of this model are of use by themselves: true, or unknown."""
+    if dimensions is None:
+        return ()
+    known = exchange.served.description["truncatable"]
+    return ((b"x-truncatable", b"true" if known else b"unknown"),)
 
 
 def cut_vector(vector: Any, dimensions: int | None, normalize: bool) -> Any:
@@ -142,13 +155,13 @@ async def embed_all(exchange: Exchange, form: EmbedAllForm) -> HttpAnswer:
 
 async def predict(exchange: Exchange, form: PredictForm) -> HttpAnswer:
     """Classes with their probabilities, the likeliest first."""
-    form.check()
+    form.check_without_prompt()
     given = form.inputs
     single = isinstance(given, str) or (bool(given) and isinstance(given[0], str))
     rows: Any = [[given]] if isinstance(given, str) else [given] if single else given
     exchange.checked_texts(["".join(row) for row in rows])
     calls = [{"texts": row} for row in rows]
-    found = await exchange.call("predict", calls, rows)
+    found = await exchange.call("predict", calls, rows, truncate=form.truncate)
     scored = [sorted_classes(one, raw=form.raw_scores) for one in found]
     return HttpAnswer(value=scored[0] if single else scored)
 
@@ -164,11 +177,13 @@ def sorted_classes(result: dict[str, Any], *, raw: bool) -> list[dict[str, Any]]
 
 async def rerank(exchange: Exchange, form: RerankForm) -> HttpAnswer:
     """Texts by relevance, the best first."""
-    form.check()
+    form.check_without_prompt()
     texts = exchange.checked_texts(
         [form.query, *form.texts], most=exchange.service.limits.texts + 1
     )
-    scores = await ranked(exchange, texts[0], texts[1:], raw=form.raw_scores)
+    scores = await ranked(
+        exchange, texts[0], texts[1:], raw=form.raw_scores, truncate=form.truncate
+    )
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
     results: list[dict[str, Any]] = [{"index": place, "score": scores[place]} for place in order]
     if form.return_text:
@@ -191,6 +206,12 @@ async def similarity(exchange: Exchange, form: SimilarityForm) -> HttpAnswer:
 async def tokenize(exchange: Exchange, form: TokenizeForm) -> HttpAnswer:
     """Tokens with their places in the text."""
     given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
+    if form.prompt_name is not None:
+        raise RequestError(
+            FailureKind.INVALID,
+            "prompt_name is for vectors: write the prompt before the text",
+            field="prompt_name",
+        )
     tokenizer = exchange.served.tokenizer
     rows = []
     for text in exchange.checked_texts(list(given)):

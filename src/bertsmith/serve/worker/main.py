@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from bertsmith.errors import BertsmithError
+from bertsmith.serve.failures import without_paths
 from bertsmith.serve.frames import (
     FrameKind,
     WireFrame,
@@ -85,7 +86,7 @@ class Answering:
                 call = frame.json()
                 payload = orjson.dumps(self._operations.call(call["operation"], call["rows"]))
         except Exception as error:  # a fault of one request must not end the worker
-            self.send(_failed(frame.number, error))
+            self.send(_failed(frame.number, error, paths=False))
             return
         self.send(WireFrame(frame.kind, frame.number, payload))
 
@@ -99,13 +100,17 @@ class Answering:
                     self.send(WireFrame(FrameKind.PART, frame.number, orjson.dumps(part)))
                 self.send(WireFrame(FrameKind.PART, frame.number))
             except Exception as error:
-                self.send(_failed(frame.number, error))
+                self.send(_failed(frame.number, error, paths=False))
 
 
-def _failed(number: int, error: Exception) -> WireFrame:
-    """What is known of a failure; messages of faults that nobody foresaw could hold a text."""
+def _failed(number: int, error: Exception, *, paths: bool = True) -> WireFrame:
+    """What is known of a failure; messages of faults that nobody foresaw could hold a text.
+
+    Paths are for who starts the service, not for its clients.
+    """
     known = isinstance(error, BertsmithError)
     message = str(error) if known else f"the model failed with {type(error).__name__}"
+    message = message if paths else without_paths(message)
     record = {"error": message, "kind": type(error).__name__}
     return WireFrame(FrameKind.FAILED, number, orjson.dumps(record))
 

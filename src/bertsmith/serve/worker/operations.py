@@ -18,7 +18,9 @@ from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import load
 from bertsmith.runtime.selection import Precision
 from bertsmith.sentences.search.index import Index
+from bertsmith.serve.failures import without_paths
 from bertsmith.serve.frames import Ids, Vectors
+from bertsmith.serve.worker.columns import truncatable
 
 JsonRow = dict[str, Any]
 WARM_UP = "A short text that warms the model up. 用来预热的短文本。"
@@ -43,6 +45,7 @@ class Operations:
         threads: int | None = None,
         index: Path | None = None,
     ) -> None:
+        self._folder = folder
         self.model = load(folder, precision=precision, threads=threads)
         self.index = None if index is None else Index.open(index, model=self.model)
         self._calls: dict[str, Callable[[JsonRow], JsonRow]] = {
@@ -67,6 +70,7 @@ class Operations:
             "default_prompt": settings.default_prompt,
             "lowercase": settings.lowercase,
             "normalized": settings.normalize,
+            "truncatable": truncatable(self._folder, settings.dense),
             "similarity": settings.similarity,
             "pooling": "+".join(settings.pooling),
             "engine": model.engine,
@@ -201,4 +205,4 @@ def _answered(function: Callable[[JsonRow], JsonRow], row: JsonRow) -> JsonRow:
     try:
         return function(row)
     except BertsmithError as error:
-        return {"error": str(error)}
+        return {"error": without_paths(str(error))}
