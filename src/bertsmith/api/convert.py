@@ -20,6 +20,12 @@ def check_transformers(source: str | Path) -> None:
     if kind in (OWN_TYPE, "nezha"):
         raise ConfigError(f"{folder.path}: transformers has no model type {kind!r}")
     section = read_task(folder.parts.transformer)
+    for key in ("knowledge", "channel"):
+        if section is not None and key in section:
+            raise ConfigError(
+                f"{folder.path}: the model reads a {key} besides its text, which transformers "
+                f"cannot; train without --{key} for a folder that it reads"
+            )
     if section is None or section.get("head") is None or folder.reading.heads:
         return
     from bertsmith.runtime.load_predictor import load_predictor

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import torch
 
+from bertsmith.api.ablation import check_ablation, compare_ablation, run_ablation
 from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
 from bertsmith.api.writing import run_writing
@@ -28,6 +30,7 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import first_then_others
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.finetune import finetune as training
+from bertsmith.training.finetune.enrichment import extra_columns
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.record import RecordSource, write_record
@@ -93,6 +96,7 @@ def _run_labeled(
     if request.folds is not None and request.seeds > 1:
         raise ConfigError("give seeds or folds, not both")
     recipe = request.read_recipe(request.spec.task)  # mistakes here and in the name of the
+    check_ablation(recipe, request)
     read_folder(request.model)  # model come before the reading
     with executing(recipe.run, request.out, observer, device=request.device, stop=stop) as (
         execution,
@@ -103,7 +107,7 @@ def _run_labeled(
 
 def with_columns(spec: DataSpec, recipe: FinetuneRecipe) -> DataSpec:
     """The spec with the further columns that the recipe reads."""
-    read = (*recipe.head.meta, *recipe.auxiliary)
+    read = extra_columns(recipe)
     extra = tuple(spec.extra or ())
     added = tuple(name for name in read if name not in extra)
     # Not `changed`: a spec remembers which fields were set.
@@ -124,6 +128,8 @@ def _executed(
     sections = _survey(job, splits, observer)
     with observer.training() as watch:
         outcome, chosen, several = _trained(request, job, execution, observer, watch)
+    if outcome.status != "stopped":
+        outcome = run_ablation(job, outcome, execution, observer)
     first = execution.ranks.is_first
     if outcome.status == "stopped" or not first:
         return FinetunedModel(folder=request.out, outcome=outcome, is_first=first)
@@ -135,6 +141,7 @@ def _executed(
         threads=torch.get_num_threads(),
         more={**sections, **several},
     )
+    source = replace(source, more={**source.more, **compare_ablation(source, execution)})
     record = write_record(source, device=str(execution.device))
     report = write_finetune_report(job.folder, record)
     write_staged(job.folder / CARD, model_card(record, name=job.folder.name).encode())

@@ -66,6 +66,7 @@ def read_objective_heads(folder: Folder) -> dict[str, Tensor]:
 TASK_KEY = "task"
 DATA_KEY = "data"
 HEAD = "task_head.safetensors"
+KNOWLEDGE = "knowledge.json"  # the graph of a task that reads one
 
 
 def task_extras(
@@ -180,4 +181,6 @@ def read_extras(folder: Folder) -> Extras:
     section = read_task(folder)
     if section is None:
         return heads
-    return heads | task_extras(section, read_task_head(folder, section), read_data(folder))
+    task = task_extras(section, read_task_head(folder, section), read_data(folder))
+    graph = {KNOWLEDGE: folder.json_object(KNOWLEDGE)} if "knowledge" in section else {}
+    return heads | task | Extras(files=graph)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import HEAD, OWN
+from bertsmith.folders.extras import HEAD, KNOWLEDGE, OWN
 from bertsmith.folders.read import CONFIG, TOKENIZER_FILES
 from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import (
@@ -36,7 +36,7 @@ def sentence_key(name: str | Path) -> str:
 def model_key(name: str | Path) -> str:
     """The sha256 over everything in a fine-tuned folder that decides a prediction."""
     root = Folder.at(resolve(name))
-    return _digest(root, [root], _DECIDING | {OWN, HEAD})
+    return _digest(root, [root], _DECIDING | {OWN, HEAD, KNOWLEDGE})
 
 
 def _digest(root: Folder, places: Iterable[Folder], deciding: set[str]) -> str:

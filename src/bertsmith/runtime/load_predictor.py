@@ -11,7 +11,7 @@ import torch
 from bertsmith.config import validated
 from bertsmith.errors import FolderError, TensorMismatchError
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import HEAD, read_data, read_task, read_task_head
+from bertsmith.folders.extras import HEAD, KNOWLEDGE, read_data, read_task, read_task_head
 from bertsmith.folders.generation import read_writes
 from bertsmith.folders.read import ModelFolder, load_model
 from bertsmith.hardware.devices import torch_device
@@ -19,7 +19,10 @@ from bertsmith.models.build import Model
 from bertsmith.runtime.host import Host
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.runtime.selection import Notice, Precision
+from bertsmith.tasks.channel import Channel
+from bertsmith.tasks.enrichment import Enrichment
 from bertsmith.tasks.kinds import task_from_json
+from bertsmith.tasks.knowledge import Knowledge
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes
 from bertsmith.tasks.model.head import HeadSettings
@@ -70,8 +73,33 @@ def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:
     _fill(model, read_task_head(home, section), str(home.path / HEAD))
     lengths = _settings(LengthSettings, section, "length", home.path)
     return ModelPredictor(
-        host, model, lengths=lengths, tables=tables, texts=_text_count(section, home)
+        host,
+        model,
+        lengths=lengths,
+        tables=tables,
+        texts=_text_count(section, home),
+        enrichment=_enrichment(section, home, str(host.device)),
     )
+
+
+def _enrichment(section: dict[str, Any], home: Folder, device: str) -> Enrichment | None:
+    """The graph or the tags that a model was trained with."""
+    place = str(home.path)
+    for key in (Knowledge.key, Channel.key):
+        if key in section and not isinstance(section[key], dict):
+            raise FolderError(f"{place}: {key} of the task in bertsmith.json must be a table")
+    if Knowledge.key in section:
+        return Knowledge.from_json(section[Knowledge.key], home.json_object(KNOWLEDGE), place)
+    if Channel.key not in section:
+        return None
+    stored = section[Channel.key]
+    model = stored.get("model")
+    tagger = None
+    if isinstance(model, dict):
+        from bertsmith.runtime.tagging import stored_tagger  # loads predictors itself
+
+        tagger = stored_tagger(model, place, device=device)
+    return Channel.from_json(stored, place, tagger)
 
 
 def _text_count(section: dict[str, Any], home: Folder) -> int:

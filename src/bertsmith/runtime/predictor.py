@@ -18,6 +18,7 @@ from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
 from bertsmith.runtime.host import Host, not_finite
 from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
+from bertsmith.tasks.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import (
     TaskLogits,
@@ -27,9 +28,10 @@ from bertsmith.tasks.inference import (
     split_logits,
 )
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.columns import MetaTables, with_meta
+from bertsmith.tasks.model.columns import MetaTables
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.reading import TaskReading
 from bertsmith.tasks.task import Logits, Task
 from bertsmith.text.encoding import UnknownTokens
 from bertsmith.text.grouping import groups
@@ -128,6 +130,7 @@ class ModelPredictor(Predictor):
         lengths: LengthSettings,
         tables: MetaTables,
         texts: int = 0,
+        enrichment: Enrichment | None = None,
     ) -> None:
         """`model` holds the model of the host, with the settings that it was trained with."""
         self.host = host
@@ -136,14 +139,20 @@ class ModelPredictor(Predictor):
         self.tokenizer = host.tokenizer
         self.lengths = lengths
         self._tables = tables
-        if host.precision == "bf16" and host.device.type == "cpu" and not model.reads_last:
+        self.reading = TaskReading(
+            tokenizer=host.tokenizer, lengths=lengths, tables=tables, enrichment=enrichment
+        )
+        # Branches need positions and visibility, tags all rows: the other engines have neither.
+        self._eager = enrichment is not None or not model.reads_last
+        if host.precision == "bf16" and host.device.type == "cpu" and self._eager:
+            needs = "others" if enrichment is None else f"a {enrichment.key} section, too"
             raise HardwareError(
-                "the bf16 path of a CPU gives the last layer alone, and this model reads others; "
+                f"the bf16 path of a CPU gives the last layer alone, and this model reads {needs}; "
                 "use auto or fp32"
             )
         self._lock = threading.Lock()
         self._work = 0.0  # operations so far: much of it pays for a faster engine
-        if model.reads_last:
+        if not self._eager:
             log.debug("predictions by %s", host.engine.name)  # an engine that is missing shows now
 
     @property
@@ -154,7 +163,8 @@ class ModelPredictor(Predictor):
     @property
     def meta_columns(self) -> tuple[str, ...]:
         """Columns that the model reads in addition to the texts."""
-        return tuple(self._tables)
+        more = () if self.reading.enrichment is None else self.reading.enrichment.columns
+        return (*self._tables, *more)
 
     def auxiliary(self, rows: Iterable[Row]) -> list[dict[str, str | float]]:
         """Predictions of the further columns that the model has learned, by column."""
@@ -199,17 +209,16 @@ class ModelPredictor(Predictor):
 
     def settle(self, tokens: int) -> str:
         """Select the engine for about so many tokens, for good; its name."""
-        if not self.model.reads_last:
+        if self._eager:
             return f"eager on {self.host.device}{self.host.rounding}"
         return self.host.settle(self._counted(tokens, tokens))
 
     def _features(self, examples: Sequence[Example]) -> list[Feature]:
-        features = self.task.features(examples, self.tokenizer, self.lengths)
-        return with_meta(features, examples, self._tables)
+        return self.reading.features(self.task, examples)
 
     def _engine(self, features: Sequence[Feature]) -> Engine | None:
         """The engine for features; None: the model as torch runs it, with all its layers."""
-        if not self.model.reads_last:
+        if self._eager:
             return None
         tokens = sum(map(len, features))
         engine = self.host.prepare(self._counted(tokens, len(features)))

@@ -149,6 +149,7 @@ def _check_texts(given: int, trained: int) -> None:
 
 KIND = TaskKind(
     name="choose",
+    enriched=False,
     title="multiple choice",
     target="choice",
     metric=CHOICES,

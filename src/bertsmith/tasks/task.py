@@ -295,6 +295,8 @@ class TaskKind:
     """Whether a long text is read in windows."""
     bi_encoder: bool = False
     """Whether it can be learned from the cosine of two text vectors."""
+    enriched: bool = True
+    """Whether a passage, which holds all texts of its row, may get branches and tags."""
     settings: frozenset[str] = frozenset()
     """The fields of `TaskSettings` that apply."""
     loss_selectable: bool = False

@@ -26,6 +26,7 @@ from bertsmith.cli.shared.options import (
     spread,
 )
 from bertsmith.cli.shared.recipe_options import RecipeOptions
+from bertsmith.config import override
 from bertsmith.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,6 +38,26 @@ SplitShares = Annotated[
 SplitSeed = Annotated[int, option(DATA, "--split-seed", "Random seed of the split.", min=0)]
 Folds = Annotated[
     int | None, option(TRAINING, "--folds", "Number of cross-validation folds.", min=2)
+]
+
+
+Knowledge = Annotated[
+    str | None,
+    option(
+        TRAINING,
+        "--knowledge",
+        "Triples (subject TAB predicate TAB object) to read along with the texts (K-BERT).",
+        metavar="FILE",
+    ),
+]
+Channel = Annotated[
+    str | None,
+    option(
+        TRAINING,
+        "--channel",
+        "Tags of words to read along with the text (SemBERT): a column, or a tag model's folder.",
+        metavar="COLUMN|DIR",
+    ),
 ]
 
 
@@ -59,11 +80,15 @@ class FinetuneOptions(RecipeOptions):
     seeds: Seeds = 1
     folds: Folds = None
     accept: Accept = None
+    knowledge: Knowledge = None
+    channel: Channel = None
 
     def settings(self) -> list[str]:
         """The settings that were given, as --set would take them."""
         keep = [f'length.keep="{self.keep}"'] if self.keep else []
-        return [*self.overrides(), *keep]
+        further = {"knowledge.file": self.knowledge, "channel.column": self.channel}
+        named = [override(name, value) for name, value in further.items() if value is not None]
+        return [*self.overrides(), *keep, *named]
 
 
 @spread
@@ -88,6 +113,8 @@ def finetune(
         bertsmith finetune sst2/ --model bert-base-uncased --out sst2-model --recipe sst2
 
         bertsmith finetune news.tsv --text title --text body --label topic --model m --out news
+
+        bertsmith finetune notes.conll --knowledge facts.tsv --model m --out notes-model
 
         bertsmith finetune pairs.tsv --task write --text article --text title --model m --out titles
     """

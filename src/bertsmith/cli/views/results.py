@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.cli.shared.console import table_lines
 from bertsmith.files.faults import counted
 from bertsmith.report.elements.values import duration
+from bertsmith.report.finetune.enrichment import enrichment_lines
 from bertsmith.report.finetune.figures import fraction, value_of
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import (
@@ -63,6 +64,7 @@ def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
         if record.get(name):
             lines += _side(name, record[name], (record.get("baselines") or {}).get(name) or {})
     lines += repeated_lines(record)
+    lines += enrichment_lines(record)
     if is_beaten(record):
         lines.append(BEATEN)
     warning = overfitting(record)

@@ -13,6 +13,7 @@ from bertsmith.report.elements.values import part
 from bertsmith.report.finetune.calibration import calibration_plot
 from bertsmith.report.finetune.confusion import confusion_table
 from bertsmith.report.finetune.data_sections import length_section, survey_section, truncation_cost
+from bertsmith.report.finetune.enrichment import enrichment_section
 from bertsmith.report.finetune.overview import overview, reported_split
 from bertsmith.report.finetune.tables import class_table, figure_table, repeated_runs
 from bertsmith.report.finetune.task_sections import entity_kinds, number_plots, question_words
@@ -42,6 +43,7 @@ def write_finetune_report(folder: Path, record: dict[str, Any]) -> Path:
 def finetune_page(record: dict[str, Any], *, title: str) -> str:
     """The page of a record; whatever the record does not have is left out."""
     sections = [*overview(record), *figure_table(record), *repeated_runs(record)]
+    sections += enrichment_section(record)
     first = reported_split(record)
     if first is not None:
         sections += [heading(f"Evaluation on {first}"), *_proof(record, first)]

@@ -231,6 +231,7 @@ def _check_texts(given: int, trained: int) -> None:
 
 KIND = TaskKind(
     name="answer",
+    enriched=False,
     title="extractive question answering",
     target="answers",
     metric=ANSWERS,

@@ -22,6 +22,7 @@ from bertsmith.tasks.model.head import (
     WideFeatures,
     draw_weights,
 )
+from bertsmith.tasks.model.tag_channel import CHANNEL, TagChannel, draw_channel, words_of_rows
 from bertsmith.tasks.model.text_vector import TextVector, VectorSettings
 from bertsmith.tasks.task import Task
 
@@ -31,6 +32,7 @@ def published_head(task: Task, vector: VectorSettings, head: HeadSettings) -> st
     if task.crf is not None or not head.is_plain:
         return None
     own = vector.needs_layers if task.reads == "rows" else not vector.is_published
+    own = own or vector.channel is not None
     return None if own else task.kind.head.kind
 
 
@@ -110,6 +112,7 @@ class TaskModel(nn.Module):
         self.bag: WideFeatures | None = None
         self.cosine: CosineHead | None = None
         self.lstm: RowsLSTM | None = None
+        self.channel: TagChannel | None = None
         self.crf = task.crf  # the task reads it; here it is moved, trained and stored
         self._leave_decoder()
         if self.published is not None:
@@ -130,6 +133,7 @@ class TaskModel(nn.Module):
             )
         self.lstm = _lstm(head, vector, model.spec.hidden, random)
         width = model.spec.hidden if self.lstm is None else self.lstm.width
+        width = self._add_channel(vector, width, random)
         if task.reads == "text":
             self.vector = TextVector(vector, hidden=width, layers=model.spec.layers)
             width = self.vector.width
@@ -142,6 +146,21 @@ class TaskModel(nn.Module):
         self.own = TextHead(head, width=width, outputs=task.outputs, meta_sizes=meta_sizes)
         draw_weights(self.own, random)
         self._add_auxiliary(head, width, random)
+
+    def _add_channel(
+        self, vector: VectorSettings, width: int, random: torch.Generator | None
+    ) -> int:
+        """The layers of tags, if there are any; the width of a row, `width` without them."""
+        if vector.channel is None:
+            return width
+        if vector.needs_layers or vector.pooling in ("first", "last") or self.lstm is not None:
+            raise ConfigError(
+                "a channel is joined to the words of the last layer: leave vector.layers and "
+                "head.lstm out, and set vector.pooling to max, mean or attention"
+            )
+        self.channel = TagChannel(vector.channel, width)
+        draw_channel(self.channel, random)
+        return self.channel.width
 
     def _leave_decoder(self) -> None:
         """A decoder that no head reads is not trained; it stays in the folder as it was."""
@@ -190,6 +209,8 @@ class TaskModel(nn.Module):
         if self.lstm is not None:
             whole = self._encode(batch, rows=None)[-1]
             return self._of_rows(self.lstm(whole, batch.layout.lengths)[at], batch)
+        if self.channel is not None:
+            return self._of_words(self._encode(batch, rows=None)[-1], batch)
         every = torch.arange(batch.tokens, device=at.device)
         rows = None if torch.equal(at, every) else at  # all: as if none were named
         return self._of_rows(self._encode(batch, rows=rows)[-1], batch)
@@ -205,6 +226,7 @@ class TaskModel(nn.Module):
         """Whether `passages` gives the same vectors in every epoch."""
         learns = self.vector is not None and any(True for _ in self.vector.parameters())
         learns = learns or self.lstm is not None
+        learns = learns or self.channel is not None
         return self.frozen and self.task.reads == "text" and not learns
 
     @property
@@ -216,16 +238,18 @@ class TaskModel(nn.Module):
         """What the head, or the pooler before it, reads of each passage: (B, W)."""
         if self._reads_one_row:
             return self._one_row(batch)
-        return self._vectors(self._encode(batch, rows=None), batch.layout.lengths)
+        return self._vectors(self._encode(batch, rows=None), batch)
 
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """`forward` from given layers (T, D): the last, or all that are read."""
+        if self.task.reads == "rows" and self.channel is not None:
+            return self._of_words(layers[-1], batch)
         if self.task.reads == "rows":
             last = layers[-1] if self.lstm is None else self.lstm(layers[-1], batch.layout.lengths)
             return self._of_rows(last.index_select(0, _read_rows(batch)), batch)
         if self._reads_one_row:
             return self._of_one_row(self._one_row(batch, layers[-1]), batch)[0]
-        return self._headed(self._vectors(layers, batch.layout.lengths), batch)[0]
+        return self._headed(self._vectors(layers, batch), batch)[0]
 
     @property
     def reads_last(self) -> bool:
@@ -266,12 +290,16 @@ class TaskModel(nn.Module):
         vectors = self.model.encoder.pool(hidden) if pooled else hidden
         return logits, self._joined(vectors, batch)
 
-    def _vectors(self, layers: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
-        """Layers (T, D) of passages of these lengths -> their vectors (B, W)."""
+    def _vectors(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
+        """Layers (T, D) of the passages of a batch -> their vectors (B, W)."""
         if self.vector is None:
             raise ConfigError("a task on texts needs a vector and a head")
+        lengths: Sequence[int] = batch.layout.lengths
         if self.lstm is not None:
             layers = [self.lstm(layers[-1], lengths)]
+        if self.channel is not None:
+            rows, lengths = self.channel(layers[-1], _tags(batch), lengths)
+            layers = (rows,)
         vectors: Tensor = self.vector(layers, lengths)
         return vectors
 
@@ -298,10 +326,19 @@ class TaskModel(nn.Module):
         logits: Tensor = self.own(hidden, batch.meta.new_zeros(len(hidden), 0))
         return logits
 
+    def _of_words(self, hidden: Tensor, batch: TaskBatch) -> Tensor:
+        """Rows of tokens (T, D) -> logits (U, C) of the words that are read."""
+        if self.channel is None:
+            raise ConfigError("a model without a channel has no rows of words")
+        tags, lengths = _tags(batch), batch.layout.lengths
+        rows, _ = self.channel(hidden, tags, lengths)
+        word, _ = words_of_rows(tags[:, 0], lengths)
+        return self._of_rows(rows.index_select(0, word[_read_rows(batch)]), batch)
+
     def _encode(self, batch: TaskBatch, *, rows: Tensor | None) -> tuple[Tensor, ...]:
         """All layers if they are read, else the last alone."""
         want = Want(layers=not self.reads_last)
-        encoded = self.model(batch.inputs, rows=rows, want=want)
+        encoded = self.model(batch.inputs.without(CHANNEL), rows=rows, want=want)
         return encoded.layers or (encoded.hidden,)
 
     def _joined(self, vectors: Tensor, batch: TaskBatch) -> Tensor:
@@ -312,6 +349,13 @@ class TaskModel(nn.Module):
         empty = vectors.new_zeros(batch.examples, vectors.shape[1])
         kind = "amax" if self.pool == "max" else "mean"
         return empty.scatter_reduce(0, owners, vectors, kind, include_self=False)
+
+
+def _tags(batch: TaskBatch) -> Tensor:
+    """Word numbers and tags of a batch: (T, 1 + S)."""
+    if CHANNEL not in batch.inputs.channels:
+        raise ConfigError("the model reads tags of words, and the batch has none")
+    return batch.inputs.channels[CHANNEL]
 
 
 def _read_rows(batch: TaskBatch) -> Tensor:

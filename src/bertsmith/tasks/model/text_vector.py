@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.nn.pooling import pool
+from bertsmith.tasks.model.tag_channel import ChannelShape
 
 Layers = Literal["last", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]
 Pooling = Literal["published", "first", "mean", "max", "attention", "last"]
@@ -27,11 +28,12 @@ class VectorSettings(Settings):
     `published`: as the model's own family classifies, so that other libraries load the folder.
     `layers`: the last, one by number (0: the embeddings), the sum or all columns of the last four,
     a mean with learned weights (Peters et al. 2018, arXiv:1802.05365), or the first tokens of all
-    layers side by side.
+    layers side by side. With a `channel`, rows of words with their tags take the place of tokens.
     """
 
     pooling: Pooling = "published"
     layers: Layers = "last"
+    channel: ChannelShape | None = None
 
     @property
     def is_published(self) -> bool:

@@ -14,6 +14,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics import better
+from bertsmith.tasks.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.kinds import task_from_data, task_kind
@@ -24,10 +25,10 @@ from bertsmith.tasks.model.columns import (
     meta_sizes,
     meta_tables,
     with_auxiliary,
-    with_meta,
 )
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.tasks.reading import TaskReading
 from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task, TaskOptions, score
 from bertsmith.text.tokenizer import Tokenizer
@@ -37,6 +38,11 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.default_rate import default_rate
 from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
 from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors
+from bertsmith.training.finetune.enrichment import (
+    enrichment_facts,
+    extra_columns,
+    recipe_enrichment,
+)
 from bertsmith.training.finetune.model import build_task_model, save_task_model
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.workload import PART, FinetuneWorkload, Regularizers
@@ -93,6 +99,7 @@ class FinetuneResult:
     tokenizer: Tokenizer | None = None
     dev_figures: dict[str, float] | None = None
     dev_predictions: Sequence[Prediction] = ()
+    enrichment: Enrichment | None = None
 
 
 def finetune(
@@ -137,6 +144,7 @@ class _Setup:
     tokenizer: Tokenizer
     tables: MetaTables
     columns: Sequence[Auxiliary]
+    enrichment: Enrichment | None
     regularizers: Regularizers
     rows: dict[str, list[Feature]]  # of train and dev
 
@@ -146,22 +154,28 @@ def _prepare(job: FinetuneJob, execution: Execution) -> _Setup:
     task = job_task(job)
     tables = meta_tables(job.train, recipe.head.meta)
     columns = auxiliary_from(job.train, recipe.auxiliary, task)
+    enrichment = recipe_enrichment(recipe, task, job.train, device=execution.device.type)
     model, tokenizer = build_task_model(
         recipe,
         load_model(job.model),
         task,
         meta_sizes=meta_sizes(tables),
         auxiliary=columns,
+        channel=None if enrichment is None else enrichment.shape,
         device=execution.device.type,
     )
     regularizers = _regularizers(job, tokenizer)
-    rows = _features(job, model, tokenizer, tables, regularizers)
+    read = TaskReading(
+        tokenizer=tokenizer, lengths=recipe.length, tables=tables, enrichment=enrichment
+    )
+    rows = _features(job, model, read, regularizers)
     execution.prepare(model)
     return _Setup(
         model=model,
         tokenizer=tokenizer,
         tables=tables,
         columns=columns,
+        enrichment=enrichment,
         regularizers=regularizers,
         rows=rows,
     )
@@ -249,13 +263,12 @@ def _regularizers(job: FinetuneJob, tokenizer: Tokenizer) -> Regularizers:
 def _features(
     job: FinetuneJob,
     model: TaskModel,
-    tokenizer: Tokenizer,
-    tables: MetaTables,
+    reading: TaskReading,
     regularizers: Regularizers,
 ) -> dict[str, list[Feature]]:
     """The passages of both sets of rows; the model trains the embeddings of their tokens alone."""
     rows = {
-        name: with_meta(model.task.features(some, tokenizer, job.recipe.length), some, tables)
+        name: reading.features(model.task, some)
         for name, some in (("train", job.train), ("dev", job.dev))
     }
     if model.bag is not None:
@@ -335,6 +348,7 @@ def _finished(
                 tables=setup.tables,
                 rows=job.train,
                 spec=job.spec,
+                enrichment=setup.enrichment,
             )
         execution.ranks.barrier()
         Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
@@ -345,6 +359,7 @@ def _finished(
         tokenizer=setup.tokenizer,
         dev_figures=score(model.task, job.dev, predicted),
         dev_predictions=predicted,
+        enrichment=setup.enrichment,
     )
 
 
@@ -357,6 +372,7 @@ def facts(job: FinetuneJob, execution: Execution, loss: Loss | None = None) -> d
         "model": job.model,
         "data.train": _digest(job.train, job.recipe),
         "data.dev": _digest(job.dev, job.recipe),
+        **enrichment_facts(job.recipe),
         "precision": execution.precision.name,
         **({} if loss is None else {"loss.own": getattr(loss, "__qualname__", repr(loss))}),
     }
@@ -364,7 +380,7 @@ def facts(job: FinetuneJob, execution: Execution, loss: Loss | None = None) -> d
 
 def _digest(examples: Sequence[Example], recipe: FinetuneRecipe) -> str:
     """Of all that is read of the rows."""
-    columns = (*recipe.head.meta, *recipe.auxiliary)
+    columns = extra_columns(recipe)
     return json_digest(
         {
             "rows": [

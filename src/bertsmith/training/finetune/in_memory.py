@@ -42,7 +42,15 @@ def fit_rows(
     if done.model is None or done.tokenizer is None:
         raise ConfigError("training was stopped before its end")
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
-        save_task_model(done.model, done.tokenizer, Path(home), recipe=recipe, tables={}, rows=rows)
+        save_task_model(
+            done.model,
+            done.tokenizer,
+            Path(home),
+            recipe=recipe,
+            tables={},
+            rows=rows,
+            enrichment=done.enrichment,
+        )
         return files_of(Folder.at(Path(home)))
 
 

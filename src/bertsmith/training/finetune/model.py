@@ -11,7 +11,7 @@ import torch
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
-from bertsmith.folders.extras import HEAD, task_extras
+from bertsmith.folders.extras import HEAD, KNOWLEDGE, Extras, task_extras
 from bertsmith.folders.read import LoadedFolder
 from bertsmith.folders.vocabulary_growth import grow_model
 from bertsmith.folders.write import save_model
@@ -23,9 +23,11 @@ from bertsmith.models.spec import Spec
 from bertsmith.models.surgery import copy_weights, whole_model
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
+from bertsmith.tasks.enrichment import Enrichment
 from bertsmith.tasks.model.columns import Auxiliary, MetaTables
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.published import as_published
+from bertsmith.tasks.model.tag_channel import ChannelShape
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import Pooling, VectorSettings
 from bertsmith.tasks.task import Task
@@ -81,6 +83,7 @@ def build_task_model(
     *,
     meta_sizes: Mapping[str, int],
     auxiliary: Sequence[Auxiliary] = (),
+    channel: ChannelShape | None = None,
     device: str = "cpu",
 ) -> tuple[TaskModel, Tokenizer]:
     """The module to train, and its tokenizer with the recipe's special tokens."""
@@ -89,8 +92,12 @@ def build_task_model(
     if recipe.encoder.special_tokens:
         tokenizer = tokenizer.add_tokens(recipe.encoder.special_tokens)
         source = grow_model(source, loaded.tokenizer, tokenizer)
-    vector = vector_settings(recipe, loaded)
-    kind = published_head(task, vector, recipe.head)
+    vector, head = vector_settings(recipe, loaded), recipe.head
+    if channel is not None:
+        pooling = "max" if recipe.vector.pooling == "auto" else vector.pooling
+        vector = VectorSettings(pooling=pooling, layers=recipe.vector.layers, channel=channel)
+        head = channel_head(head, task, source.spec.hidden)
+    kind = published_head(task, vector, head)
     heads = []
     if kind is not None:
         outputs = task.outputs if kind in ("sequence", "token") else 2
@@ -100,7 +107,7 @@ def build_task_model(
         model,
         task,
         vector=vector,
-        head=recipe.head,
+        head=head,
         lengths=recipe.length,
         meta_sizes=meta_sizes,
         auxiliary=auxiliary,
@@ -109,6 +116,13 @@ def build_task_model(
     if recipe.encoder.frozen:
         whole.freeze()
     return whole, tokenizer
+
+
+def channel_head(head: HeadSettings, task: Task, hidden: int) -> HeadSettings:
+    """The head of a model with a channel: a dense layer with tanh, as published, if none is set."""
+    if task.reads == "rows" or head.layers:
+        return head
+    return head.model_copy(update={"layers": (hidden,)})
 
 
 def _encoder(
@@ -154,6 +168,7 @@ def save_task_model(
     tables: MetaTables,
     rows: Sequence[Example],
     spec: DataSpec | None = None,
+    enrichment: Enrichment | None = None,
 ) -> None:
     """Put the model folder into `out`, with all that prediction needs to know.
 
@@ -166,7 +181,7 @@ def save_task_model(
         if not name.startswith("model.")
     }
     whole = whole_model(model.model)
-    vector, settings = model.settings, recipe.head
+    vector, settings = model.settings, recipe.head if model.own is None else model.own.settings
     published = as_published(model, whole, recipe.length)
     if published is not None:  # the same logits in a form that other libraries load
         whole, head = published, {}
@@ -181,16 +196,23 @@ def save_task_model(
         "texts": counts.pop() if len(counts) == 1 else 0,
         "auxiliary": {one.column: one.to_json() for one in model.columns},
     }
+    if enrichment is not None:
+        section[enrichment.key] = enrichment.to_json()
+    extras = task_extras(section, head, spec.to_values() if spec else None)
+    if enrichment is not None:
+        extras = extras | Extras(files=enrichment.files())
     with result_folder(out) as staging:
         save_model(
             whole,
             tokenizer,
             staging,
             labels=labels_of(model.task),
-            extras=task_extras(section, head, spec.to_values() if spec else None),
+            extras=extras,
         )
     if not head:
         (out / HEAD).unlink(missing_ok=True)  # of a run with other settings
+    if KNOWLEDGE not in extras.files:
+        (out / KNOWLEDGE).unlink(missing_ok=True)
 
 
 def labels_of(task: Task) -> Labels:

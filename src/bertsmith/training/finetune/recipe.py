@@ -9,6 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings, validated
+from bertsmith.tasks.channel import ChannelReading
+from bertsmith.tasks.knowledge import BranchSettings
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.model.columns import AuxiliarySettings
@@ -81,6 +83,20 @@ class FinetuneOptimizer(AdamWShape):
         return AdamWSettings.model_validate({**self.model_dump(), "lr": rate})
 
 
+class KnowledgeSettings(BranchSettings):
+    """A knowledge graph whose facts become branches of the texts (K-BERT)."""
+
+    file: str  # lines `subject TAB predicate TAB object`
+    ablation: bool = True  # train without it, too, and compare
+
+
+class ChannelSettings(ChannelReading):
+    """Tags of words next to the text (SemBERT): a column of the data, or a tag model's folder."""
+
+    column: Annotated[str, Field(min_length=1)]
+    ablation: bool = True  # train without it, too, and compare
+
+
 class PlanSettings(Settings):
     """How long, in what portions."""
 
@@ -102,6 +118,8 @@ class FinetuneRecipe(Settings):
     head: HeadSettings = HeadSettings()
     loss: LossSettings = CrossEntropySettings()
     auxiliary: Mapping[str, AuxiliarySettings] = {}  # further columns to learn, by name
+    knowledge: KnowledgeSettings | None = None
+    channel: ChannelSettings | None = None
     encoder: EncoderSettings = EncoderSettings()
     regularization: RegularizationSettings = RegularizationSettings()
     optimizer: FinetuneOptimizer = FinetuneOptimizer()
@@ -114,6 +132,8 @@ class FinetuneRecipe(Settings):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         encoder, added = self.encoder, self.regularization
+        if self.knowledge is not None and self.channel is not None:
+            raise ValueError("knowledge and channel are used one at a time: leave one of them out")
         if encoder.frozen and (added.token_dropout or added.r_drop):
             raise ValueError(
                 "a frozen encoder reads each text once: regularization.token_dropout and r_drop "

@@ -120,6 +120,7 @@ def _run_all(
             tables=meta_tables(chosen.train, chosen.recipe.head.meta),
             rows=chosen.train,
             spec=chosen.spec,
+            enrichment=result.enrichment,
         )
 
     return run_repeated(
