@@ -52,6 +52,15 @@ def _check_bi_encoder(
         )
 
 
+def _check_rows(task: Task, vector: VectorSettings, head: HeadSettings) -> None:
+    """Refuse settings of whole texts for a task on rows."""
+    if task.reads == "rows" and (head.meta or head.wide or vector.needs_layers):
+        raise ConfigError(
+            f"{task.name} reads single rows: head.meta, head.wide and vector.layers are for "
+            "tasks on whole texts; leave them out"
+        )
+
+
 def _check_outputs(head: nn.Module, task: Task) -> None:
     """A published head has a row for each output; its last matrix is the one that gives them."""
     *_, last = (weight for weight in head.parameters() if weight.dim() == 2)
@@ -126,11 +135,7 @@ class TaskModel(nn.Module):
                 "published pooling goes with a single linear layer; give vector.pooling = first, "
                 "mean, max or attention with other heads"
             )
-        if task.reads == "rows" and (head.meta or head.wide or vector.needs_layers):
-            raise ConfigError(
-                f"{task.name} reads single rows: head.meta, head.wide and vector.layers are for "
-                "tasks on whole texts; leave them out"
-            )
+        _check_rows(task, vector, head)
         self.lstm = _lstm(head, vector, model.spec.hidden, random)
         width = model.spec.hidden if self.lstm is None else self.lstm.width
         width = self._add_channel(vector, width, random)
