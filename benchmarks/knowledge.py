@@ -16,7 +16,6 @@ import tempfile
 from pathlib import Path
 
 import torch
-from machine import machine_facts
 
 from bertsmith.api.finetune import finetune
 from bertsmith.cli.views.results import result_lines
@@ -26,6 +25,7 @@ from bertsmith.models.build import build
 from bertsmith.models.positions import Learned
 from bertsmith.models.variants import VARIANTS
 from bertsmith.text.tokenizer import Tokenizer
+from machine import machine_facts
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 HIDDEN, LAYERS, POSITIONS = 128, 2, 256
