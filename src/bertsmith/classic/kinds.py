@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bertsmith.classic.elmo.folder import open_elmo
+from bertsmith.classic.elmo.kind import train_kind as train_elmo_kind
+from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
 from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
@@ -63,6 +66,12 @@ LM_KINDS: dict[str, LmKind] = {
         settings=GruSettings,
         train=train_folder,
         open=open_neural,
+    ),
+    "elmo": LmKind(
+        about="words from characters, LSTMs in both directions (Peters et al. 2018)",
+        settings=ElmoSettings,
+        train=train_elmo_kind,
+        open=open_elmo,
     ),
 }
 

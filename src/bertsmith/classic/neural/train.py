@@ -112,9 +112,19 @@ def train_folder(
 
 
 def split_lines(job: NeuralJob) -> tuple[WordLines, WordLines]:
-    """Lines to train on and lines held out; refuses text that nothing can be learned from."""
-    lines = WordLines.of_stream(job.stream)
-    words = len(job.stream.words)
+    """The lines of a job to train on, and its lines held out."""
+    return split_stream(job.stream, job.held_out, share=job.settings.held_out)
+
+
+def split_stream(
+    stream: IndexedWords, other: IndexedWords | None, *, share: float
+) -> tuple[WordLines, WordLines]:
+    """Lines to train on and lines held out; refuses text that nothing can be learned from.
+
+    Those of `other`, or else the last `share` of the stream.
+    """
+    lines = WordLines.of_stream(stream)
+    words = len(stream.words)
     if not len(lines) or lines.starts[-1] == lines.starts[0]:
         raise ConfigError("the text has no word to learn from; give more text")
     if words < FEWEST_WORDS:
@@ -122,19 +132,19 @@ def split_lines(job: NeuralJob) -> tuple[WordLines, WordLines]:
             f"the vocabulary has {words} words, the unknown one included, so there is nothing to "
             "choose from; lower the minimum count or give more text"
         )
-    if job.held_out is not None:
-        if tuple(job.held_out.words) != tuple(job.stream.words):
+    if other is not None:
+        if tuple(other.words) != tuple(stream.words):
             raise ConfigError(
                 "the held-out text was encoded with other words than the text; encode it with the "
                 "words of the text"
             )
-        held_out = WordLines.of_stream(job.held_out)
+        held_out = WordLines.of_stream(other)
         if not len(held_out):
             raise ConfigError("the held-out text has no line; give another file")
         return lines, held_out
     if len(lines) < 2:
         raise ConfigError("the text has one line, so none can be held out; give a held-out file")
-    first = _first_held_out(lines, job.settings.held_out)
+    first = _first_held_out(lines, share)
     return lines.part(0, first), lines.part(first, len(lines))
 
 
@@ -162,7 +172,7 @@ def _run(
         losses = evaluate_losses(model, workload, execution)
         if losses is None:
             raise ConfigError("there are no held-out lines")
-        return replace(losses, figures={PERPLEXITY: _exp(losses.total)})
+        return replace(losses, figures={PERPLEXITY: perplexity_of(losses.total)})
 
     return Run(
         folder=job.out,
@@ -180,7 +190,7 @@ def _run(
         watch=watch,
         evaluate=evaluate,
         best=settings.best,
-        better=_smaller,
+        better=smaller_perplexity,
     )
 
 
@@ -191,13 +201,13 @@ def facts(job: NeuralJob, held_out: WordLines, execution: Execution) -> dict[str
         **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
         "kind": job.settings.kind,
         "data.words": json_digest(list(job.stream.words)),
-        "data.train": _digest(WordLines.of_stream(job.stream)),
-        "data.held_out": _digest(held_out),
+        "data.train": lines_digest(WordLines.of_stream(job.stream)),
+        "data.held_out": lines_digest(held_out),
         "precision": execution.precision.name,
     }
 
 
-def _digest(lines: WordLines) -> str:
+def lines_digest(lines: WordLines) -> str:
     """The sha256 of the ids and the places of lines and documents."""
     digest = hashlib.sha256()
     first, end = int(lines.starts[0]), int(lines.starts[-1])
@@ -212,10 +222,11 @@ def _bytes(numbers: NDArray[np.integer]) -> bytes:
     return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
 
 
-def _smaller(name: str, value: float, other: float) -> bool:
+def smaller_perplexity(name: str, value: float, other: float) -> bool:
     """Perplexity: less is better; no number is worse than any."""
     return value < other or (math.isnan(other) and not math.isnan(value))
 
 
-def _exp(value: float) -> float:
+def perplexity_of(value: float) -> float:
+    """Of a mean loss in nats."""
     return math.exp(value) if value < math.log(1e300) else 1e300
