@@ -58,7 +58,7 @@ class ElmoModel:
             scores = [self.module.softmax.scores(rows, targets) for rows, targets in both]
             live = _live(batch.lengths)
             for column, number in enumerate(numbers):
-                own = live[1] == column
+                own = live == column
                 forward[number][:] = scores[0][own].double()
                 # Backward, places 1 to n + 1 predict the beginning and then words 1 to n.
                 backward[number][:] = np.roll(scores[1][own].double().numpy(), -1)
@@ -91,7 +91,8 @@ class ElmoModel:
         return given
 
 
-def _live(lengths: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places and columns of the predictions of a batch, in their order."""
+def _live(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """The column of each prediction of a batch, in their order: (N,)."""
     sizes = np.array(lengths)
-    return np.nonzero(np.arange(sizes[0] - 1)[:, None] < (sizes - 1)[None, :])
+    _, columns = np.nonzero(np.arange(sizes[0] - 1)[:, None] < (sizes - 1)[None, :])
+    return columns.astype(np.int64)
