@@ -27,7 +27,7 @@ Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
+class SenseOccurrence:
     """A word at a place of a sentence, and the sense that a neighbor gives away."""
 
     words: tuple[str, ...]
@@ -66,7 +66,7 @@ def find_occurrences(
     *,
     reach: int = REACH,
     most: int = MOST,
-) -> list[Occurrence]:
+) -> list[SenseOccurrence]:
     """The first `most` occurrences of a word, at most half of them of one of two senses and so on.
 
     `giveaways` are neighbors that give a sense away, by sense: a word anywhere within `reach`, or
@@ -77,7 +77,7 @@ def find_occurrences(
         raise ConfigError(f"{word!r}: give neighbors of two senses or more")
     share = math.ceil(most / len(giveaways))
     wanted = {sense: {one.lower() for one in some} for sense, some in giveaways.items()}
-    found: dict[str, list[Occurrence]] = {sense: [] for sense in wanted}
+    found: dict[str, list[SenseOccurrence]] = {sense: [] for sense in wanted}
     for sentence in sentences:
         lower = [one.lower() for one in sentence]
         for place, one in enumerate(lower):
@@ -87,7 +87,7 @@ def find_occurrences(
             senses = [sense for sense, some in wanted.items() if near & some]
             if len(senses) == 1 and len(found[senses[0]]) < share:
                 found[senses[0]].append(
-                    Occurrence(words=tuple(sentence), place=place, sense=senses[0])
+                    SenseOccurrence(words=tuple(sentence), place=place, sense=senses[0])
                 )
         if all(len(some) == share for some in found.values()):
             break
@@ -95,7 +95,7 @@ def find_occurrences(
 
 
 def sense_score(
-    word: str, occurrences: Sequence[Occurrence], vectors: Floats, *, seed: int = 0
+    word: str, occurrences: Sequence[SenseOccurrence], vectors: Floats, *, seed: int = 0
 ) -> SenseScore:
     """The score of vectors (N, D), one per occurrence, by cosine.
 
