@@ -48,7 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 ASKED = {"nnlm": 0.05, "lstm": 0.15}  # better than Kneser-Ney alone, in a mixture with it
 PIECES, ROW = 4_000, 128
 PIECE_ORDERS = (5, 10)  # of Bengio's network: pieces are shorter than words
-TRIAL = 150  # steps that show what a step costs
+TRIAL = 600  # steps that show what a step costs, its share of an evaluation included
 
 
 def main() -> int:
