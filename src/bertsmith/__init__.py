@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
+    from bertsmith.api.ablate import ablate as ablate
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
@@ -58,6 +59,7 @@ limit_spinning()  # here, because whatever loads torch for us imports this packa
 # Module -> public names. Imported at their first use: `import bertsmith` must not pay for torch.
 _MODULES = {
     "bertsmith.api.evaluate": ("evaluate",),
+    "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.finetune_request": ("FinetunedModel",),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
@@ -121,6 +123,7 @@ __all__ = [
     "Tokenizer",
     "TrainedSentences",
     "__version__",
+    "ablate",
     "build_index",
     "evaluate",
     "evaluate_sentences",

@@ -87,7 +87,11 @@ COMMANDS = {
         "Train, correct, choose and evaluate sentence vectors.",
     ),
     "glue": Entry(
-        "bertsmith.cli.commands.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
+        "bertsmith.cli.commands.studies.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
+    ),
+    "ablate": Entry(
+        "bertsmith.cli.commands.studies.ablate:ablate",
+        "Measure what settings of a pre-training recipe are worth.",
     ),
     "generate": Entry(
         "bertsmith.cli.commands.generation.generate:generate",

@@ -92,6 +92,35 @@ def over_seeds(values: Sequence[float]) -> Spread:
     return Spread(mean, deviation, mean - reach, mean + reach, count)
 
 
+def paired_over_seeds(first: Sequence[float], second: Sequence[float]) -> Difference:
+    """Second minus first, seed by seed: the mean, Student's interval and the two-sided p.
+
+    One seed has neither interval nor p; nor have differences that are all the same, since figures
+    of few rows repeat by chance: their p is nan, or 1 if they are 0.
+    """
+    if len(first) != len(second):
+        raise ConfigError(f"{len(first)} and {len(second)} values cannot be paired")
+    spread = over_seeds([b - a for a, b in zip(first, second, strict=True)])
+    if spread.count == 1 or not spread.deviation > 1e-12:
+        p = 1.0 if spread.count > 1 and spread.mean == 0 else math.nan
+        return Difference(spread.mean, spread.low, spread.high, p)
+    from scipy.special import stdtr  # here, because scipy takes longer to load than all of ours
+
+    t = abs(spread.mean) / (spread.deviation / math.sqrt(spread.count))
+    return Difference(spread.mean, spread.low, spread.high, float(2 * stdtr(spread.count - 1, -t)))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """p-values of one table -> those after Holm's (1979) step-down correction; nan stays nan."""
+    known = sorted((p, place) for place, p in enumerate(ps) if not math.isnan(p))
+    adjusted = [math.nan] * len(ps)
+    largest = 0.0
+    for rank, (p, place) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - rank) * p))
+        adjusted[place] = largest
+    return adjusted
+
+
 def mcnemar(first: ArrayLike, second: ArrayLike) -> float:
     """(N,), (N,) whether each model was right on a row -> the exact two-sided p (McNemar 1947)."""
     one, two = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)

@@ -123,6 +123,11 @@ class MaskedSettings(ProgramSettings):
         """The pairs that one of the objectives needs."""
         return next((one.pair for one in self.objectives.chosen if one.pair is not None), None)
 
+    @property
+    def token_objective(self) -> Objective | None:
+        """The masked LM, unless it has no weight."""
+        return self.objectives.mlm
+
     def make(self, tokenizer: Tokenizer) -> MaskedProgram:
         """The masked program for a vocabulary."""
         return MaskedProgram(self.objectives.chosen, Masking.of(self.mask, tokenizer))

@@ -14,6 +14,7 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec
 from bertsmith.nn.loss import LossSum, Score
+from bertsmith.objectives.objective import Objective
 from bertsmith.text.tokenizer import Tokenizer
 
 Losses = dict[str, LossSum]
@@ -95,6 +96,11 @@ class ProgramSettings(Settings):
     def make(self, tokenizer: Tokenizer) -> Program:
         """The program for a vocabulary."""
         raise TypeError(f"{type(self).__name__} has no `make`")
+
+    @property
+    def token_objective(self) -> Objective | None:
+        """The objective that predicts masked tokens from their rows, if there is one."""
+        return None
 
     def draw_of(self, epoch: int) -> int:
         """The number that examples and masks of an epoch are drawn from."""

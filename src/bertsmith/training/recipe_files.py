@@ -20,11 +20,14 @@ class RecipeShelf:
     """The shipped recipes of one command, in a folder that has its name.
 
     A file is a recipe; each table of data_sets.toml is one, too. Of each pair in `either_or`
-    (section, key, key) only one can be set: an override of one removes the other.
+    (section, key, key) only one can be set: an override of one removes the other. `kinds` has the
+    default of a setting that says which table its section is: another value begins the section
+    anew, since the settings of one kind mean nothing to another.
     """
 
     command: str
     either_or: tuple[tuple[str, str, str], ...] = ()
+    kinds: tuple[tuple[str, str, str], ...] = ()
 
     def shipped(self) -> dict[str, Layer]:
         """The recipes that come with the package, by name."""
@@ -78,6 +81,9 @@ class RecipeShelf:
                 for key, rival in ((one, other), (other, one)):
                     if given.startswith(f"{section}.{key}="):
                         tree = _without(tree, section, rival)
+            for section, key, usual in self.kinds:
+                if given.startswith(f"{section}.{key}=") and key not in tree.get(section, {}):
+                    tree = {**tree, section: {key: usual, **tree.get(section, {})}}
             tree = overridden(tree, [override])
         return tree, str(named) if not overrides else f"{named} with {', '.join(overrides)}"
 

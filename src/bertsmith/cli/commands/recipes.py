@@ -48,6 +48,7 @@ def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
     from bertsmith.seq2seq.recipe import WRITE_RECIPES, load_write_recipe
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
+    from bertsmith.training.studies.ablation.variations import ABLATIONS, load_grid
 
     return [
         (
@@ -69,6 +70,11 @@ def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
             "Writing: bertsmith finetune PAIRS --task write|similar ... --recipe RECIPE",
             WRITE_RECIPES,
             load_write_recipe,
+        ),
+        (
+            "Grids of variations: bertsmith ablate GRID --corpus SHARDS --probe FILE",
+            ABLATIONS,
+            load_grid,
         ),
     ]
 
@@ -98,8 +104,8 @@ def _of_a_file(path: str) -> Settings:
         else:
             return settings
     raise ConfigError(
-        f"{path} is no recipe of pre-training, fine-tuning, sentence training or writing\n"
-        + "\n".join(faults)
+        f"{path} is no recipe of pre-training, fine-tuning, sentence training or writing, and no "
+        "grid of variations\n" + "\n".join(faults)
     )
 
 

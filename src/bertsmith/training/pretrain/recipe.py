@@ -67,7 +67,9 @@ class BatchSettings(Settings):
 
 
 PRETRAIN_RECIPES = RecipeShelf(
-    "pretrain", (("schedule", "steps", "budget"), ("batch", "sequences", "tokens"))
+    "pretrain",
+    (("schedule", "steps", "budget"), ("batch", "sequences", "tokens")),
+    kinds=(("program", "kind", "masked"),),
 )
 
 

@@ -206,7 +206,7 @@ def finetune_trial(
     key = job_key(job, execution, mark=mark)
 
     def run(watch: Watcher | None) -> TrialResult | Outcome:
-        on_first(execution.ranks, lambda: _begin(job.folder, key))
+        on_first(execution.ranks, lambda: begin_run(job.folder, key))
         result = finetuned(name, job, execution, watch)
         if not isinstance(result, Outcome):
             on_first(execution.ranks, lambda: shutil.rmtree(job.folder))
@@ -215,7 +215,7 @@ def finetune_trial(
     return Trial(name=name, key=key, run=run, cost=cost)
 
 
-def _begin(folder: Path, key: str) -> None:
+def begin_run(folder: Path, key: str) -> None:
     """A folder to run in: what a stopped run with other settings left there is removed."""
     note = folder / KEY
     if note.exists() and note.read_text(encoding="utf-8", errors="replace") != key:

@@ -1,0 +1,210 @@
+"""Ablation: a recipe and variations of it, with seeds and probes, as one table with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bertsmith.api.observer import Observer, executing
+from bertsmith.config import override
+from bertsmith.errors import ConfigError, InputFileError, check_type
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.atomic_folder import make_folder
+from bertsmith.files.strict_json import write_json
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.split.splits import load_splits
+from bertsmith.labeled.split.stratify import some_rows
+from bertsmith.report.ablation import ablation_markdown, ablation_page
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.studies.ablation.cost import measured_speed
+from bertsmith.training.studies.ablation.runs import (
+    Ablation,
+    ProbeRows,
+    Probing,
+    ablation_table,
+    ablation_trials,
+    check_ablation,
+)
+from bertsmith.training.studies.ablation.table import AblationTable
+from bertsmith.training.studies.ablation.variations import GridRow, find_grid, variations
+from bertsmith.training.studies.trials import Trial, TrialResult, held, run_trials
+
+PAGE, JSON_FILE, MARKDOWN = "ablation.html", "ablation.json", "ablation.md"
+ROWS = (2_000, 1_000)
+WAYS: Mapping[str, tuple[Probing, ...]] = {
+    "frozen": ("frozen",),
+    "tuned": ("tuned",),
+    "both": ("frozen", "tuned"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationRequest:
+    """What to vary and how to measure it; `rows`: at most so many of train and of dev.
+
+    `recipe` is a recipe, or a grid of variations; `vary` adds rows, each one or more settings with
+    ";" between them. `settings` are those of all rows, `probe_settings` of all fine-tunings.
+    """
+
+    recipe: str
+    corpus: Path
+    out: Path
+    vary: Sequence[str] = ()
+    only: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    seeds: int = 3
+    probes: Sequence[Path] = ()
+    probing: Literal["frozen", "tuned", "both"] = "tuned"
+    probe_settings: Sequence[str] = ()
+    rows: tuple[int, int] = ROWS
+
+
+def ablate(
+    recipe: str,
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    vary: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    seeds: int = 3,
+    probes: Sequence[str | Path] = (),
+    probing: Literal["frozen", "tuned", "both"] = "tuned",
+) -> AblationTable:
+    """Pre-train a recipe and its variations with the same seeds, probe them, compare them.
+
+    The same call again resumes. `vary` are settings such as "mask.rate=0.3"; `probes` are files of
+    labeled rows. The table is also in `out`, as a page, Markdown and JSON.
+    """
+    check_type("recipe", recipe, str)
+    check_type("corpus", corpus, str, Path)
+    check_type("out", out, str, Path)
+    request = AblationRequest(
+        recipe=recipe,
+        corpus=Path(corpus),
+        out=Path(out),
+        vary=vary,
+        settings=[override(name, value) for name, value in (settings or {}).items()],
+        seeds=seeds,
+        probes=[Path(probe) for probe in probes],
+        probing=probing,
+    )
+    study = read_ablation(request)
+    with (
+        executing(study.base.run, study.folder, None) as (execution, observer),
+        held(study.folder, execution.ranks),
+    ):
+        trials = ablation_trials(study, execution)
+        done = run_trials(trials, study.folder, ranks=execution.ranks, notice=observer.note)
+    if done.stopped is not None:
+        raise ConfigError(f"{study.folder} was stopped; the same call resumes")
+    return write_ablation(study, done.rows, title=request.recipe)
+
+
+def read_ablation(request: AblationRequest, observer: Observer | None = None) -> Ablation:
+    """Rows, seeds and probes of a request, checked; nothing is trained."""
+    observer = observer or Observer()
+    if request.seeds < 1:
+        raise ConfigError(f"{request.seeds} seeds: give one or more")
+    grid = find_grid(request.recipe)
+    rows = [*_chosen(grid.vary if grid else (), request.only), *map(_row, request.vary)]
+    recipe = grid.recipe if grid else request.recipe
+    settings = [*(grid.settings if grid else ()), *request.settings]
+    found = variations(recipe, settings, rows)
+    if found[0].recipe.run.devices > 1:
+        raise ConfigError("an ablation runs on one device; leave out run.devices")
+    first = found[0].recipe.run.seed
+    study = Ablation(
+        rows=found,
+        seeds=tuple(range(first, first + request.seeds)),
+        corpus=request.corpus,
+        folder=request.out,
+        probes=tuple(_probes(request, observer)),
+        probing=WAYS[request.probing],
+    )
+    check_ablation(study)
+    return study
+
+
+def _chosen(rows: Sequence[GridRow], only: Sequence[str]) -> list[GridRow]:
+    from bertsmith.errors import unknown
+
+    names = [row.name for row in rows]
+    for name in only:
+        if name not in names:
+            raise unknown("row of the grid", name, names)
+    return [row for row in rows if not only or row.name in only]
+
+
+def _row(text: str) -> GridRow:
+    """ "reading=left_to_right; bilstm=128" -> a row of that name."""
+    parts = tuple(part.strip() for part in text.split(";") if part.strip())
+    if not parts:
+        raise ConfigError(f"--vary {text!r} is no setting; write section.key=value")
+    return GridRow(name="; ".join(parts), settings=parts)
+
+
+def _probes(request: AblationRequest, observer: Observer) -> list[ProbeRows]:
+    names: list[str] = []
+    probes = []
+    for path in request.probes:
+        name = path.resolve().name.partition(".")[0]
+        if name in names:
+            raise ConfigError(f"two probes are called {name!r}; rename the file or folder {path}")
+        names.append(name)
+        make_folder(request.out)
+        splits = load_splits(path, DataSpec(), saved=request.out / f"{name}.split.json")
+        spec = splits.specs["train"]
+        if spec.task is None or any(row.target is None for row in splits.train):
+            raise InputFileError(
+                f"{path}: a probe needs labeled rows, and no label was found; give a file with "
+                "texts and labels"
+            )
+        observer.data(path, spec)
+        load_finetune_recipe(None, request.probe_settings, task=spec.task)
+        probes.append(
+            ProbeRows(
+                name=name,
+                task=spec.task,
+                train=some_rows(splits.train, request.rows[0]),
+                dev=some_rows(splits.dev, request.rows[1]),
+                settings=tuple(request.probe_settings),
+            )
+        )
+    return probes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationCost:
+    """What is still to be done: runs of each kind, and about how many seconds."""
+
+    rows: int
+    seeds: int
+    models: int
+    probes: int
+    seconds: float
+
+
+def ablation_cost(study: Ablation, trials: Sequence[Trial], execution: Execution) -> AblationCost:
+    """A few steps of the base are timed; other rows and probes follow by arithmetic."""
+    speed = measured_speed(study.base, check_ablation(study), execution)
+    models = len({id(row) for row in study.owners().values()}) * len(study.seeds)
+    return AblationCost(
+        rows=len(study.rows),
+        seeds=len(study.seeds),
+        models=models,
+        probes=len(trials) - models,
+        seconds=sum(trial.cost for trial in trials) / speed,
+    )
+
+
+def write_ablation(study: Ablation, results: Sequence[TrialResult], *, title: str) -> AblationTable:
+    """The table, and its files in the folder of the study."""
+    table = ablation_table(study, results)
+    words = f"ablation: {title}"
+    write_json(study.folder / JSON_FILE, table.to_json())
+    write_staged(study.folder / MARKDOWN, ablation_markdown(table, title=words).encode())
+    write_staged(study.folder / PAGE, ablation_page(table, title=words).encode())
+    return table

@@ -1,0 +1,200 @@
+"""`bertsmith ablate`: what single settings of a recipe are worth, over seeds, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bertsmith.cli.commands.pretrain import Shards, Size, Steps
+from bertsmith.cli.shared.options import (
+    DATA,
+    TRAINING,
+    Json,
+    Quiet,
+    Seed,
+    Set,
+    StudyFolder,
+    Threads,
+    TrainingPrecision,
+    option,
+    overrides,
+    spread,
+)
+
+if TYPE_CHECKING:
+    from bertsmith.api.ablate import AblationCost, AblationRequest
+    from bertsmith.training.studies.ablation.table import AblationTable
+
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="Recipe to vary, or a grid: bert-paper, or a .toml file."
+    ),
+]
+Vary = Annotated[
+    list[str] | None,
+    option(
+        TRAINING,
+        "--vary",
+        "A row: settings that it changes, several with ; between them; repeatable.",
+        metavar="SETTING",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    option(TRAINING, "--only", "Row of the grid; repeatable. Default: all.", metavar="NAME"),
+]
+Seeds = Annotated[
+    int, option(TRAINING, "--seeds", "Number of seeds; below 3 no difference is shown.", min=1)
+]
+Probe = Annotated[
+    list[Path] | None,
+    option(DATA, "--probe", "Labeled rows to fine-tune on; repeatable.", metavar="FILE"),
+]
+How = Annotated[
+    Literal["frozen", "tuned", "both"],
+    option(TRAINING, "--probing", "Probes train the head alone, all weights, or both in turn."),
+]
+ProbeSet = Annotated[
+    list[str] | None,
+    option(TRAINING, "--probe-set", "Setting of all fine-tunings.", metavar="KEY=VALUE"),
+]
+ProbeTrainRows = Annotated[
+    int, option(DATA, "--rows", "Maximum number of training rows of a probe.", min=2)
+]
+ProbeDevRows = Annotated[
+    int, option(DATA, "--dev-rows", "Maximum number of dev rows of a probe.", min=2)
+]
+Estimate = Annotated[bool, option(TRAINING, "--estimate", "Print rows and cost; train nothing.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Varied:
+    """What varies, and the settings that all rows share."""
+
+    vary: Vary = None
+    only: Only = None
+    seeds: Seeds = 3
+    size: Size = None
+    steps: Steps = None
+    seed: Seed = None
+    set: Set = None
+    precision: TrainingPrecision = None
+    threads: Threads = None
+    estimate: Estimate = False
+
+    def overrides(self) -> list[str]:
+        """The settings of all rows, as --set would take them."""
+        short = {
+            "model.size": self.size,
+            "schedule.steps": self.steps,
+            "run.seed": self.seed,
+            "run.precision": self.precision,
+            "run.threads": self.threads,
+        }
+        return [*(self.set or []), *overrides(short)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """How the models are probed."""
+
+    probe: Probe = None
+    probing: How = "tuned"
+    probe_set: ProbeSet = None
+    rows: ProbeTrainRows = 2_000
+    dev_rows: ProbeDevRows = 1_000
+    out: StudyFolder = None
+
+
+@spread
+def ablate(
+    what: What,
+    corpus: Shards,
+    varied: Varied,
+    probed: Probed,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure what settings of a recipe are worth: each changed alone, over several seeds.
+
+    Every row is pre-trained on the same corpus, in the same order, for equally many steps, with
+    the same seeds, and compared with the base by its paired differences: held-out masked loss under
+    the base's masks, and the metrics of probes (fine-tuning on labeled rows). The cost is printed
+    first; the same command resumes, and finished runs are not repeated.
+
+    Short forms: objectives.nsp=0, mask.rate=0.3, mask.copies=10, size=mini, bilstm=128,
+    reading=left_to_right.
+
+    Examples:
+
+        bertsmith ablate bert-paper --corpus shards --size tiny --probe sst2/ --probe wikiann/
+
+        bertsmith ablate bert --corpus shards --vary mask.rate=0.3 --vary objectives.nsp=0
+
+        bertsmith ablate bert-paper --corpus shards --size tiny --estimate
+    """
+    from bertsmith.api.ablate import ablation_cost, read_ablation, write_ablation
+    from bertsmith.cli.shared.console import write_json, write_lines
+    from bertsmith.cli.shared.studies import studying
+    from bertsmith.training.studies.ablation.runs import ablation_trials
+
+    request = _request(what, corpus, varied, probed)
+    study = read_ablation(request)
+    with studying(study.base.run, request.out, device=None, quiet=quiet) as running:
+        trials = ablation_trials(study, running.execution)
+        running.observer.lines(_cost_lines(ablation_cost(study, trials, running.execution)))
+        if varied.estimate:
+            return
+        done = running.run(trials)
+    table = write_ablation(study, done.rows, title=what)
+    if as_json:
+        write_json(table.to_json())
+    else:
+        write_lines([*_table(table), *table.notes(), *_places(request)])
+
+
+def _request(what: str, corpus: Path, varied: Varied, probed: Probed) -> AblationRequest:
+    """What was given, as the library takes it."""
+    from bertsmith.api.ablate import AblationRequest
+
+    return AblationRequest(
+        recipe=what,
+        corpus=corpus,
+        out=probed.out or Path(f"{Path(what).stem}-ablation"),
+        vary=varied.vary or (),
+        only=varied.only or (),
+        settings=varied.overrides(),
+        seeds=varied.seeds,
+        probes=probed.probe or (),
+        probing=probed.probing,
+        probe_settings=probed.probe_set or (),
+        rows=(probed.rows, probed.dev_rows),
+    )
+
+
+def _cost_lines(cost: AblationCost) -> Sequence[str]:
+    from bertsmith.report.elements.values import duration
+
+    return [
+        f"{cost.rows} rows x {cost.seeds} seeds: {cost.models} models and {cost.probes} probes, "
+        f"about {duration(cost.seconds)} in all on this machine if nothing else runs (from a few "
+        "timed steps of the base)"
+    ]
+
+
+def _table(table: AblationTable) -> list[str]:
+    from bertsmith.cli.shared.console import table_lines
+    from bertsmith.report.ablation import table_cells, table_heads
+
+    return table_lines(table_heads(table), [table_cells(table, row) for row in table.rows])
+
+
+def _places(request: AblationRequest) -> list[str]:
+    from bertsmith.api.ablate import JSON_FILE, MARKDOWN, PAGE
+
+    return [f"page, Markdown and JSON: {request.out}/{PAGE}, {MARKDOWN}, {JSON_FILE}"]

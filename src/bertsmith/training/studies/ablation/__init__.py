@@ -1,0 +1,1 @@
+"""Ablation: one recipe with single settings changed, over the same seeds, corpus and order."""

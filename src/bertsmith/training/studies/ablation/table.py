@@ -1,0 +1,225 @@
+"""The table of an ablation: paired differences to the base over seeds, corrected for many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bertsmith.files.strict_json import json_values
+from bertsmith.metrics import LOWER_IS_BETTER
+from bertsmith.metrics.significance import Difference, Spread, holm, over_seeds, paired_over_seeds
+from bertsmith.training.studies.ablation.masked_loss import MASKED_LOSS
+
+ENOUGH_SEEDS = 3
+LEVEL = 0.05
+DIRECTION = "direction only"
+NOTHING = "no difference shown"
+Verdict = Literal["better", "worse", "no difference shown", "direction only"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationCell:
+    """A metric of a row: over seeds, against the base (None in the base), and what that shows.
+
+    `p` is Holm's: the smallest level at which the table as a whole shows this difference.
+    """
+
+    value: Spread | None
+    dash: str = ""  # why there is no value
+    difference: Difference | None = None
+    p: float = math.nan
+    verdict: Verdict | None = None
+
+    @property
+    def star(self) -> bool:
+        """Whether a difference is shown."""
+        return self.verdict in ("better", "worse")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationRow:
+    """A row: what it changes, its cells by metric, and what it cost."""
+
+    name: str
+    settings: tuple[str, ...]
+    cells: Mapping[str, AblationCell]
+    seconds: float = 0.0  # of pre-training, mean over seeds
+    parameters: int = 0
+    size: int = 0  # bytes of the weights
+    tokens: int = 0  # of training, mean over seeds
+
+    @property
+    def summary(self) -> str:
+        """What the row shows, in a few words."""
+        verdicts = {name: cell.verdict for name, cell in self.cells.items() if cell.verdict}
+        shown = [f"{name} {v}" for name, v in verdicts.items() if v in ("better", "worse")]
+        if shown:
+            return ", ".join(shown)
+        return DIRECTION if DIRECTION in verdicts.values() else NOTHING if verdicts else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFigures:
+    """What the runs of a row gave: values by metric and seed, or why there are none."""
+
+    name: str
+    settings: tuple[str, ...] = ()
+    values: Mapping[str, Mapping[int, float]]
+    dashes: Mapping[str, str]
+    seconds: float = 0.0
+    parameters: int = 0
+    size: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationTable:
+    """The base and its variations; the first row is the base."""
+
+    metrics: tuple[str, ...]
+    seeds: tuple[int, ...]
+    rows: tuple[AblationRow, ...]
+
+    @property
+    def stars(self) -> int:
+        """The differences that are shown."""
+        return sum(cell.star for row in self.rows for cell in row.cells.values())
+
+    def notes(self) -> list[str]:
+        """What must be known to read the table."""
+        lines = [
+            "differences to the base are paired by seed; intervals are Student's, 95 %, for one "
+            "comparison; a star stands where Holm's correction over all comparisons of the table "
+            f"leaves p below {LEVEL}"
+        ]
+        if len(self.seeds) < ENOUGH_SEEDS:
+            lines.append(
+                f"{DIRECTION}: {len(self.seeds)} seeds cannot tell a difference from chance; "
+                f"take at least {ENOUGH_SEEDS}"
+            )
+        if MASKED_LOSS in self.metrics:
+            lines.append(f"{MASKED_LOSS}: of held-out text under the base's masks, nats per token")
+        if (spread := _token_spread(self.rows)) > 0.02:
+            lines.append(
+                f"rows read different numbers of tokens in the same steps, by up to {spread:.0%}: "
+                "their texts have other lengths (see the column)"
+            )
+        reasons = dict.fromkeys(
+            f"- in {name} of {row.name}: {cell.dash}"
+            for row in self.rows
+            for name, cell in row.cells.items()
+            if cell.dash
+        )
+        return [*lines, *reasons]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        rows = []
+        for row in self.rows:
+            cells = {name: _cell_json(cell) for name, cell in row.cells.items()}
+            rows.append(
+                {
+                    "name": row.name,
+                    "settings": list(row.settings),
+                    "summary": row.summary,
+                    "metrics": cells,
+                    "seconds": row.seconds,
+                    "parameters": row.parameters,
+                    "bytes": row.size,
+                    "tokens": row.tokens,
+                }
+            )
+        record = {"seeds": list(self.seeds), "metrics": list(self.metrics), "rows": rows}
+        return dict(json_values({**record, "notes": self.notes()}))
+
+
+def lower_is_better(metric: str) -> bool:
+    """Whether a small value of this metric is a good one."""
+    return metric == MASKED_LOSS or metric.rpartition(" ")[2] in LOWER_IS_BETTER
+
+
+def make_table(rows: Sequence[RowFigures], seeds: Sequence[int]) -> AblationTable:
+    """The table of these rows; the first one is the base."""
+    base, metrics = rows[0], tuple(dict.fromkeys(m for row in rows for m in row.values))
+    pairs: dict[tuple[str, str], Difference] = {}
+    for row in rows[1:]:
+        for metric in metrics:
+            ours, theirs = row.values.get(metric, {}), base.values.get(metric, {})
+            both = [seed for seed in seeds if seed in ours and seed in theirs]
+            if both:
+                pairs[row.name, metric] = paired_over_seeds(
+                    [theirs[seed] for seed in both], [ours[seed] for seed in both]
+                )
+    adjusted = dict(zip(pairs, holm([one.p for one in pairs.values()]), strict=True))
+    made = []
+    for row in rows:
+        cells = {
+            metric: _cell(row, metric, pairs, adjusted, few=len(seeds) < ENOUGH_SEEDS)
+            for metric in metrics
+        }
+        made.append(
+            AblationRow(
+                name=row.name,
+                settings=row.settings,
+                cells=cells,
+                seconds=row.seconds,
+                parameters=row.parameters,
+                size=row.size,
+                tokens=row.tokens,
+            )
+        )
+    return AblationTable(metrics=metrics, seeds=tuple(seeds), rows=tuple(made))
+
+
+def _cell(
+    row: RowFigures,
+    metric: str,
+    pairs: Mapping[tuple[str, str], Difference],
+    adjusted: Mapping[tuple[str, str], float],
+    *,
+    few: bool,
+) -> AblationCell:
+    values = list(row.values.get(metric, {}).values())
+    if not values:
+        return AblationCell(value=None, dash=row.dashes.get(metric, "nothing was measured"))
+    spread = over_seeds(values)
+    difference = pairs.get((row.name, metric))
+    if difference is None:
+        return AblationCell(value=spread)
+    p = adjusted[row.name, metric]
+    verdict: Verdict = "no difference shown"
+    if few:
+        verdict = "direction only"
+    elif p < LEVEL:
+        verdict = "better" if (difference.value < 0) == lower_is_better(metric) else "worse"
+    return AblationCell(value=spread, difference=difference, p=p, verdict=verdict)
+
+
+def _cell_json(cell: AblationCell) -> dict[str, Any]:
+    if cell.value is None:
+        return {"value": None, "reason": cell.dash}
+    record: dict[str, Any] = {
+        "value": cell.value.mean,
+        "deviation": cell.value.deviation,
+        "low": cell.value.low,
+        "high": cell.value.high,
+    }
+    if cell.difference is not None:
+        gap = cell.difference
+        record["difference"] = {
+            "value": gap.value,
+            "low": gap.low,
+            "high": gap.high,
+            "p": gap.p,
+            "p_holm": cell.p,
+            "shown": cell.star,
+            "verdict": cell.verdict,
+        }
+    return record
+
+
+def _token_spread(rows: Sequence[AblationRow]) -> float:
+    counts = [row.tokens for row in rows if row.tokens]
+    return (max(counts) - min(counts)) / max(counts) if counts else 0.0

@@ -1,0 +1,165 @@
+"""Variations of a recipe: what a row of an ablation changes, in full names and in shorthands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from bertsmith.config import Settings, differences, read_toml, validated
+from bertsmith.errors import ConfigError, unknown
+from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.pretrain.recipe import About, PretrainRecipe, load_recipe
+from bertsmith.training.recipe_files import RecipeShelf
+
+ABLATIONS = RecipeShelf("ablate")
+BASE = "base"
+PROBE = "probe."  # settings of the fine-tuning of probes begin with this
+
+SHORT_SECTIONS: Mapping[str, str] = {
+    "objectives.": "program.objectives.",
+    "mask.": "program.mask.",
+    "head.": "probe.head.",
+}
+"""What a name may begin with, and what that stands for."""
+
+SHORT_SETTINGS: Mapping[str, str] = {
+    "size": "model.size",
+    "bilstm": "probe.head.lstm",
+    "mix": "program.mask.replacement",
+}
+"""Names of single settings, and what they stand for."""
+
+READINGS: Mapping[str, tuple[str, ...]] = {
+    "left_to_right": ("model.sees=before", "program.kind=causal"),
+    "bidirectional": ("model.sees=all",),
+}
+"""Values of `reading`: which tokens each token sees, with the program that learns it."""
+
+EQUAL: Mapping[str, str] = {
+    "schedule.steps": "all rows train on equally many tokens",
+    "schedule.budget": "all rows train on equally many tokens",
+    "batch.": "all rows train on equally many tokens",
+    "eval.": "all rows are measured on the same held-out text",
+    "run.": "all rows have the same seeds and run in the same way",
+    "save.": "it changes nothing that is learned",
+    "log.": "it changes nothing that is learned",
+    "about.": "it changes nothing that is learned",
+}
+"""Settings that cannot vary, and why."""
+
+
+class GridRow(Settings):
+    """A row of a grid: its name and what it changes."""
+
+    name: Annotated[str, Field(min_length=1)]
+    settings: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+
+
+class AblationGrid(Settings):
+    """A file of rows: the recipe they vary, settings of all rows, and the rows."""
+
+    about: About = About()
+    recipe: str
+    settings: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    vary: Annotated[tuple[GridRow, ...], Field(min_length=1, strict=False)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variation:
+    """A row: the recipe of pre-training, and settings of the fine-tuning of its probes."""
+
+    name: str
+    given: tuple[str, ...]
+    recipe: PretrainRecipe
+    probe: tuple[str, ...] = ()
+
+    @property
+    def slug(self) -> str:
+        """The name in letters that a file may have."""
+        return re.sub(r"[^\w.+-]+", "-", self.name.strip()).strip("-") or "row"
+
+
+def find_grid(named: str) -> AblationGrid | None:
+    """A shipped grid, or a file of one; None if the name is that of a recipe."""
+    shipped = ABLATIONS.shipped()
+    path = Path(named).expanduser()
+    if named in shipped:
+        tree, place = shipped[named].tree, shipped[named].place
+    elif path.is_file() and "vary" in (tree := read_toml(path)):
+        place = str(path)
+    else:
+        return None
+    return validated(AblationGrid, tree, place)
+
+
+def load_grid(named: str) -> AblationGrid:
+    """A grid by name or path."""
+    grid = find_grid(named)
+    if grid is None:
+        raise unknown("grid of variations", named, ABLATIONS.shipped())
+    return grid
+
+
+def full_settings(setting: str) -> tuple[str, ...]:
+    """A setting as `--vary` takes it -> settings in full: "mask.copies=10" is one of program."""
+    name, equals, value = (part.strip() for part in setting.partition("="))
+    if not equals or not value:
+        raise ConfigError(f"--vary {setting!r} is no setting; write section.key=value")
+    if name == "reading":
+        if value not in READINGS:
+            raise unknown("reading", value, READINGS)
+        return READINGS[value]
+    name = SHORT_SETTINGS.get(name, name)
+    for short, full in SHORT_SECTIONS.items():
+        if name.startswith(short):
+            name = full + name.removeprefix(short)
+            break
+    for prefix, why in EQUAL.items():
+        if name == prefix or (prefix.endswith(".") and name.startswith(prefix)):
+            raise ConfigError(
+                f"--vary {setting!r}: {name} cannot vary, since {why}; set it for all rows with "
+                f"--set {name}={value}"
+            )
+    return (f"{name}={value}",)
+
+
+def variations(
+    recipe: str | Path, settings: Sequence[str], rows: Sequence[GridRow]
+) -> tuple[Variation, ...]:
+    """The base, then every row; refuses rows that repeat another one or change nothing."""
+    base = Variation(name=BASE, given=(), recipe=load_recipe(recipe, settings))
+    if base.recipe.schedule.steps is None:
+        raise ConfigError(
+            "rows of an ablation train on equally many tokens, and a budget of time does not give "
+            "that; set schedule.steps"
+        )
+    if not base.recipe.eval.held_out:
+        raise ConfigError("nothing is held out to measure on; set eval.held_out=0.02")
+    found = [base]
+    for row in rows:
+        full = [one for given in row.settings for one in full_settings(given)]
+        probe = tuple(one.removeprefix(PROBE) for one in full if one.startswith(PROBE))
+        load_finetune_recipe(None, probe)  # mistakes show before anything is trained
+        own = load_recipe(recipe, [*settings, *(one for one in full if not one.startswith(PROBE))])
+        variation = Variation(name=row.name, given=row.settings, recipe=own, probe=probe)
+        _check_new(variation, found)
+        found.append(variation)
+    if len(found) == 1:
+        raise ConfigError(
+            'there is nothing to vary; give --vary "mask.rate=0.3", or a grid such as bert-paper'
+        )
+    return tuple(found)
+
+
+def _check_new(one: Variation, others: Sequence[Variation]) -> None:
+    for other in others:
+        if other.slug == one.slug:
+            raise ConfigError(f"two rows are called {one.name!r}; name each once")
+        if not differences(other.recipe, one.recipe) and other.probe == one.probe:
+            what = f"changes nothing of {BASE}" if other.name == BASE else f"repeats {other.name!r}"
+            raise ConfigError(f"--vary {'; '.join(one.given)!r} {what}; leave it out")

@@ -1,0 +1,86 @@
+"""Tables of ablations on simulated figures: planted differences, none, too few seeds."""
+
+import math
+
+import numpy as np
+
+from bertsmith.report.ablation import ablation_markdown, ablation_page, table_cells
+from bertsmith.training.studies.ablation.masked_loss import MASKED_LOSS
+from bertsmith.training.studies.ablation.table import AblationTable, RowFigures, make_table
+
+ACCURACY = "sst2 accuracy"
+
+
+def _row(name: str, values: dict[str, list[float]], **more: object) -> RowFigures:
+    numbered = {metric: dict(enumerate(one)) for metric, one in values.items()}
+    return RowFigures(name=name, values=numbered, dashes={MASKED_LOSS: "no masks"}, **more)
+
+
+def _simulated(
+    random: np.random.Generator, *, rows: int, seeds: int, shift: float
+) -> AblationTable:
+    """Seeds move all rows together; every run has noise of its own."""
+    common = {MASKED_LOSS: random.normal(3, 0.05, seeds), ACCURACY: random.normal(0.8, 0.01, seeds)}
+    made = []
+    for number in range(rows):
+        moved = shift if number == 1 else 0.0
+        values = {
+            MASKED_LOSS: (common[MASKED_LOSS] + moved + random.normal(0, 0.01, seeds)).tolist(),
+            ACCURACY: (common[ACCURACY] - moved / 2 + random.normal(0, 0.01, seeds)).tolist(),
+        }
+        made.append(_row("base" if number == 0 else f"row {number}", values))
+    return make_table(made, range(seeds))
+
+
+def test_a_planted_difference_gets_a_star_and_its_direction() -> None:
+    table = _simulated(np.random.default_rng(1), rows=4, seeds=5, shift=0.2)
+    cells = table.rows[1].cells
+    assert cells[MASKED_LOSS].verdict == "worse"  # a larger loss
+    assert cells[ACCURACY].verdict == "worse"  # a smaller accuracy
+    assert "*" in " ".join(table_cells(table, table.rows[1]))
+    better = _simulated(np.random.default_rng(1), rows=4, seeds=5, shift=-0.2)
+    assert better.rows[1].cells[MASKED_LOSS].verdict == "better"
+
+
+def test_a_recipe_against_itself_gets_at_most_two_stars_in_twenty_tables() -> None:
+    for start in range(5):
+        random = np.random.default_rng(start)
+        stars = [_simulated(random, rows=7, seeds=3, shift=0.0).stars for _ in range(20)]
+        assert sum(count > 0 for count in stars) <= 2, stars
+
+
+def test_a_row_that_shows_nothing_says_so() -> None:
+    table = _simulated(np.random.default_rng(2), rows=3, seeds=3, shift=0.0)
+    assert table.stars == 0
+    assert [row.summary for row in table.rows] == ["", *["no difference shown"] * 2]
+    assert "no difference shown" in ablation_page(table, title="t")
+    assert "no difference shown" in ablation_markdown(table, title="t")
+
+
+def test_fewer_than_three_seeds_show_directions_only() -> None:
+    table = _simulated(np.random.default_rng(3), rows=3, seeds=2, shift=5.0)
+    assert table.stars == 0
+    assert table.rows[1].summary == "direction only"
+    assert any(note.startswith("direction only") for note in table.notes())
+    single = _simulated(np.random.default_rng(3), rows=2, seeds=1, shift=5.0)
+    assert math.isnan(single.rows[1].cells[ACCURACY].p)
+    assert ablation_page(single, title="t").count("<svg") == 2
+
+
+def test_a_metric_that_a_row_lacks_is_a_dash_with_its_reason() -> None:
+    base = _row("base", {MASKED_LOSS: [3.0, 3.1, 3.0], ACCURACY: [0.8, 0.81, 0.8]})
+    other = _row("left to right", {ACCURACY: [0.7, 0.72, 0.69]})
+    table = make_table([base, other], range(3))
+    assert table.rows[1].cells[MASKED_LOSS].value is None
+    assert "- in masked loss of left to right: no masks" in table.notes()
+    assert table_cells(table, table.rows[1])[1:3] == ["-", "-"]
+    assert table.to_json()["rows"][1]["metrics"][MASKED_LOSS]["reason"] == "no masks"
+
+
+def test_names_of_rows_are_text_on_the_page() -> None:
+    base = _row("base", {ACCURACY: [0.8, 0.81, 0.8]})
+    other = _row("<script>alert(1)</script>", {ACCURACY: [0.7, 0.72, 0.69]})
+    page = ablation_page(make_table([base, other], range(3)), title="<b>")
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
