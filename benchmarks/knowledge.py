@@ -74,7 +74,7 @@ def kbert(data: Path, home: Path, model: str | None, rows: int, epochs: float) -
     folder = model or random_folder(characters(*spoken), home / "chinese")
     settings = {"knowledge.file": str(graph), "plan.epochs": epochs, "optimizer.lr": 1e-3}
     settings["length.max_length"] = 128
-    spec = DataSpec(format="words", task="tag", joiner="")
+    spec = DataSpec(format="words", task="tag", joiner="", scheme="iob1")
     show(finetune(home / "ner", model=folder, out=home / "kbert", settings=settings, spec=spec))
 
 

@@ -91,7 +91,7 @@ class Triples:
         known = self._by_first.get(atoms[at], {})
         for size in sorted({len(key) for key in known}, reverse=True):
             subject = known.get(tuple(atoms[at : at + size]))
-            if subject is not None:
+            if subject is not None and at + size <= len(atoms):
                 return size, subject
         return 0, ""
 

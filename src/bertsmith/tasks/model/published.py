@@ -26,6 +26,8 @@ def head_gaps(model: TaskModel, lengths: LengthSettings) -> list[str]:
     task, vector, spec = model.task, model.settings, model.model.spec
     if task.crf is not None:
         return ["CRF"]
+    if model.channel is not None:
+        return ["channel of tags"]
     if task.bi_encoder:
         return ["cosine of two texts"]
     if task.reads == "rows" or model.own is None:
