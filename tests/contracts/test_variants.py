@@ -35,6 +35,7 @@ from bertsmith.nn import (
     real,
     visibility,
 )
+from bertsmith.nn.relative_encoder import RelativeEncoder
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
 ALL = pytest.mark.parametrize("variant", VARIANTS)
@@ -83,6 +84,9 @@ def test_every_weight_gets_a_finite_gradient(variant: str, padding: int) -> None
         total = total + (logits * torch.randn_like(logits)).sum()
     if model.decoder is not None:
         rows = model.decode(inputs, model(inputs).hidden, inputs.layout)
+        total = total + (rows * torch.randn_like(rows)).sum()
+    if isinstance(model.encoder, RelativeEncoder):
+        rows = model.encoder(inputs, queries=torch.tensor([2, 5, 20])).queried
         total = total + (rows * torch.randn_like(rows)).sum()
     total.backward()
     for name, parameter in model.named_parameters():

@@ -20,7 +20,7 @@ def tiny(variant: str) -> Spec:
     positions = spec.positions
     if isinstance(positions, Learned):
         positions = replace(positions, rows=30 + positions.first)
-    else:
+    elif isinstance(positions, FunctionalRelative):
         positions = FunctionalRelative(clip=3)
     decoder = None
     if spec.decoder is not None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError, unknown
+from bertsmith.models.positions import SegmentRecurrent
 from bertsmith.models.spec import Spec
 from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import find
@@ -22,6 +23,8 @@ from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.heads import Classifier, VocabularyHead
 from bertsmith.nn.inputs import SEGMENTS, Inputs
 from bertsmith.nn.layout import FULL, Layout, Sees
+from bertsmith.nn.relative_attention import RelativeAttention
+from bertsmith.nn.relative_encoder import RelativeEncoder
 
 INIT_STD = 0.02  # Devlin et al. 2018
 
@@ -211,6 +214,8 @@ def _setting(head: str | Head, variant: Variant) -> Head:
 
 
 def _encoder(spec: Spec) -> Encoder:
+    if isinstance(spec.positions, SegmentRecurrent):
+        return _relative_encoder(spec, spec.positions)
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
     channels = {SEGMENTS: spec.segments, **dict(spec.channels)}
     return Encoder(
@@ -221,6 +226,19 @@ def _encoder(spec: Spec) -> Encoder:
         norm=_norm(spec) if spec.norm == "before" else None,
         causal=spec.sees == "before",
     )
+
+
+def _relative_encoder(spec: Spec, positions: SegmentRecurrent) -> Encoder:
+    """XLNet's encoder: attention reads segments, so the embedding does not."""
+    if spec.pooler or spec.norm != "after" or spec.embedding != spec.hidden:
+        raise ConfigError(
+            "relative attention with two streams is built without a pooler, with norms after its "
+            "parts and with embeddings as wide as its rows"
+        )
+    tokens = embedding_table(spec.vocab_size, spec.embedding)
+    parts = _embeddings(spec, tokens, dict(spec.channels)), _blocks(spec)
+    causal = spec.sees == "before"
+    return RelativeEncoder(*parts, positions=positions.attention(), causal=causal)
 
 
 def _decoder(spec: Spec, tokens: nn.Embedding) -> Decoder | None:
@@ -268,11 +286,13 @@ def _norm(spec: Spec) -> nn.LayerNorm:
 def _blocks(spec: Spec) -> list[Block]:
     """The blocks, sharing the module objects that the spec says are shared."""
     blocks: list[Block] = []
+    relative = isinstance(spec.positions, SegmentRecurrent)
+    kind = RelativeAttention if relative else Attention
     for _ in range(spec.layers):
         if blocks and spec.sharing in ("all", "attention"):
             attention, attention_norm = blocks[0].attention, blocks[0].attention_norm
         else:
-            attention = Attention(spec.hidden, spec.heads, dropout=spec.attention_dropout)
+            attention = kind(spec.hidden, spec.heads, dropout=spec.attention_dropout)
             attention_norm = _norm(spec)
         if blocks and spec.sharing in ("all", "feed_forward"):
             feed_forward, norm = blocks[0].feed_forward, blocks[0].feed_forward_norm

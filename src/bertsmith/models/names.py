@@ -103,7 +103,8 @@ def from_published(
         if match is None:
             continue
         ending = match.groups()[-1] or ""
-        if bool(ending) == pattern.endswith((".weight", ".bias")):
+        single = isinstance(entry, StoredAs) or pattern.endswith((".weight", ".bias"))
+        if bool(ending) == single:
             continue  # an entry is of a single tensor, or of a module with several
         return pattern.replace("{i}", match.group(1) if "{i}" in target else "") + ending
     return None

@@ -147,3 +147,40 @@ class FunctionalRelative(Positions):
         """What `to_json` wrote; a distance of 0 counts as 1."""
         super(FunctionalRelative, cls).from_json(record)
         return cls(clip=max(values.integer(record, "clip", 0, MOST), 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRecurrent(Positions):
+    """Projected sinusoids of the distance (XLNet, arXiv:1906.08237), with relative segments.
+
+    Distances beyond `clamp` count as it; 0 tells all of them apart.
+    """
+
+    kind: ClassVar[str] = "segment_recurrent"
+    clamp: int = 0
+
+    def attention(self) -> AttentionPositions:
+        """The module that makes them; layers project them by themselves."""
+        from bertsmith.nn.relative_attention import RelativePositions  # torch, for models alone
+
+        return RelativePositions(self.clamp)
+
+    def published(self, key: RowsKey) -> dict[str, object]:
+        """The largest distance, -1 for none."""
+        return {"clamp_len": self.clamp or -1}
+
+    def from_published(self, config: Config, first: int, key: RowsKey) -> Positions:
+        """With the config's largest distance; head widths that differ from D / H are refused."""
+        heads, width = config.get("n_head"), config.get("d_head")
+        if (
+            width is not None
+            and isinstance(heads, int)
+            and config.get("d_model") != (heads * values.integer(config, "d_head", 1, MOST))
+        ):
+            raise ConfigError(
+                f"d_head = {width} with {heads} heads does not make d_model = "
+                f"{values.shown(config.get('d_model'))}, which is not supported"
+            )
+        if config.get("clamp_len") in (None, -1):
+            return SegmentRecurrent()
+        return SegmentRecurrent(clamp=values.integer(config, "clamp_len", 1, MOST))

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from bertsmith.nn.attention_plan import AttentionPlan, Grid, Group, pad_all
 from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.matmul_backends import linear_together
+from bertsmith.nn.positions import PositionTerms
 
 
 def cut_heads(
@@ -65,14 +66,14 @@ class _Cut(torch.autograd.Function):
 class Attention(nn.Module):
     """Scaled dot-product attention of every row with the visible rows of its text."""
 
-    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
         self.heads = heads
         self.dropout = dropout
-        self.query = nn.Linear(hidden, hidden)
-        self.key = nn.Linear(hidden, hidden)
-        self.value = nn.Linear(hidden, hidden)
-        self.output = nn.Linear(hidden, hidden)
+        self.query = nn.Linear(hidden, hidden, bias=bias)
+        self.key = nn.Linear(hidden, hidden, bias=bias)
+        self.value = nn.Linear(hidden, hidden, bias=bias)
+        self.output = nn.Linear(hidden, hidden, bias=bias)
 
     def forward(
         self,
@@ -93,27 +94,46 @@ class Attention(nn.Module):
         outside of a text. They, `head_mask` and positions that change scores take the plain path,
         everything else the fused one.
         """
-        plain = probabilities or head_mask is not None
         square = None
         if probabilities:
             texts, queries, keys = plan.shape
             square = hidden.new_zeros((texts, self.heads, queries, keys))
-        contexts = []
         projected = self._projected(hidden, memory, plan, cache)
-        for group, (q, k, v) in zip(plan.groups, projected, strict=True):
-            if group.terms is not None:
-                q, k = group.terms.rotate(q, k)
-            if plain or (group.terms is not None and not group.terms.fused):
-                context, weights = self._plain(q, k, v, group, head_mask)
-                if square is not None:
-                    _place(square, group, weights)
-            else:
-                context = self._fused(q, k, v, group)
-            contexts.append(group.queries.pack(context.transpose(1, 2).flatten(2)))
+        contexts = self.contexts(projected, plan, head_mask, square)
         if not contexts:
             return self.output(hidden[:0]), square  # no rows at all
         joined = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
         return self.output(joined), square
+
+    def bound(self, terms: PositionTerms | None) -> PositionTerms | None:
+        """The terms of a group as this layer uses them; here all layers use them alike."""
+        return terms
+
+    def contexts(
+        self,
+        projected: Sequence[tuple[Tensor, ...]],
+        plan: AttentionPlan,
+        head_mask: Tensor | None,
+        square: Tensor | None,
+    ) -> list[Tensor]:
+        """What the rows of each group see, packed: (b, H, l, K) of queries, keys, values -> (r, D).
+
+        Probabilities are written to `square` (B, H, L, M) where it is given.
+        """
+        contexts = []
+        for group, (q, k, v) in zip(plan.groups, projected, strict=True):
+            terms = self.bound(group.terms)
+            if terms is not None:
+                q, k = terms.rotate(q, k)
+            fused = terms is None or terms.fused
+            if square is None and head_mask is None and fused:
+                context = self._fused(q, k, v, group)
+            else:
+                context, weights = self._plain((q, k, v), group, terms, head_mask)
+                if square is not None:
+                    _place(square, group, weights)
+            contexts.append(group.queries.pack(context.transpose(1, 2).flatten(2)))
+        return contexts
 
     def _projected(
         self, hidden: Tensor, memory: Tensor | None, plan: AttentionPlan, cache: LayerCache | None
@@ -142,11 +162,16 @@ class Attention(nn.Module):
         return context if group.blind is None else context.masked_fill(group.blind, 0.0)
 
     def _plain(
-        self, q: Tensor, k: Tensor, v: Tensor, group: Group, head_mask: Tensor | None
+        self,
+        parts: tuple[Tensor, Tensor, Tensor],
+        group: Group,
+        terms: PositionTerms | None,
+        head_mask: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """The sums written out: (b, H, l, K) -> (b, H, l, K), (b, H, l, m)."""
+        q, k, v = parts
         scores = q @ k.transpose(-1, -2)
-        more = None if group.terms is None else group.terms.scores(q, k)
+        more = None if terms is None else terms.scores(q, k)
         scores = (scores if more is None else scores + more) * q.shape[-1] ** -0.5
         visible = group.visible
         if group.causal:
@@ -160,7 +185,7 @@ class Attention(nn.Module):
         if head_mask is not None:
             used = used * head_mask.to(used.dtype)[:, None, None]
         context = used @ v
-        more = None if group.terms is None else group.terms.values(used)
+        more = None if terms is None else terms.values(used)
         return context if more is None else context + more, weights
 
 

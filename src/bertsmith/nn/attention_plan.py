@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import TextError
-from bertsmith.nn.layout import Causal, Dense, Full, Layout, Sees
+from bertsmith.nn.layout import AfterMemory, Causal, Dense, Full, Layout, Ordered, Sees
 from bertsmith.nn.positions import PositionTerms, TermsOf
 
 # How many padded places a text may bring into a shared grid. On a CPU a call costs less than
@@ -94,7 +94,8 @@ def attention_plan(
     """How rows attend to rows of the same text.
 
     Without `keys`, self-attention over one layout, of all its rows or of `rows` (P,) only. With
-    `keys`, text b of the queries attends to text b of the keys, as `sees` says (default: to all).
+    `keys`, text b of the queries, of which `rows` may be some, attends to text b of the keys, as
+    `sees` says (default: to all).
     `terms` are positions inside attention.
     """
     looked_at = queries if keys is None else keys
@@ -201,7 +202,7 @@ def _visibility(
         at = queries.pad(places)
     visible = sees.mask(at, keys.width, first=first)[:, None]
     visible = visible if inside is None else visible & inside  # (b, 1, l, m)
-    if not isinstance(sees, Dense):
+    if not isinstance(sees, Dense | Ordered | AfterMemory):
         return visible, None, False  # a row sees at least itself
     blind = ~visible.any(-1, keepdim=True)
     if not bool(blind.any()):

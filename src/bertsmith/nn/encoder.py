@@ -80,11 +80,11 @@ class Encoder(nn.Module):
         if self.causal and isinstance(inputs.layout.sees, Full):
             inputs = replace(inputs, layout=replace(inputs.layout, sees=Causal()))
         self._check(inputs, head_mask, want, cache)
-        hidden = self.embeddings(inputs)
+        hidden = self.embedded(inputs)
         if cache is not None and cache.begun:
             return Encoded(hidden=self._continued(hidden, inputs.layout, rows, cache))
         few = None if want.layers or want.attention else rows
-        plan, last_plan = self._plans(inputs.layout, few, hidden, cache)
+        plan, last_plan = self._plans(self.marked(inputs), few, hidden, cache)
         layers, squares = [hidden], []
         for number, block in enumerate(self.blocks):
             hidden, square = block(
@@ -111,6 +111,14 @@ class Encoder(nn.Module):
             attention=tuple(squares) if want.attention else None,
         )
 
+    def embedded(self, inputs: Inputs) -> Tensor:
+        """What the first block reads: T rows of inputs -> (T, D)."""
+        return self.embeddings(inputs)  # type: ignore[no-any-return]
+
+    def marked(self, inputs: Inputs) -> Layout:
+        """The layout with all that attention itself reads of a row: here its position."""
+        return inputs.layout
+
     def pool(self, first: Tensor) -> Tensor:
         """The pooled output of first-token rows: (B, D) -> (B, D)."""
         if self.pooler is None:
@@ -121,7 +129,7 @@ class Encoder(nn.Module):
         self, layout: Layout, rows: Tensor | None, hidden: Tensor, cache: Cache | None
     ) -> tuple[AttentionPlan, AttentionPlan]:
         """How blocks attend, and how the last one does, of which only `rows` (P,) may be read."""
-        terms = self._terms(hidden)
+        terms = self.terms_of(hidden)
         if cache is not None:
             cache.open(layout, own=True)
         plan = attention_plan(layout, terms=terms)
@@ -135,11 +143,11 @@ class Encoder(nn.Module):
         self, hidden: Tensor, layout: Layout, rows: Tensor | None, cache: Cache
     ) -> Tensor:
         """A later pass with a cache, over embedded rows (N, D)."""
-        hidden = cache.run(hidden, layout, terms=self._terms(hidden))
+        hidden = cache.run(hidden, layout, terms=self.terms_of(hidden))
         hidden = hidden if rows is None else hidden.index_select(0, rows)
         return hidden if self.norm is None else self.norm(hidden)
 
-    def _terms(self, hidden: Tensor) -> TermsOf | None:
+    def terms_of(self, hidden: Tensor) -> TermsOf | None:
         """Positions inside attention of rows like these."""
         if self.positions is None:
             return None

@@ -180,7 +180,71 @@ class Dense:
         return square.take_along_dim(places[:, :, None], dim=1)
 
 
-Sees = Full | Causal | Anticausal | Prefix | Mixed | Dense
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """Tokens in an order of their own (XLNet): a row sees itself and what has a lower rank.
+
+    `ranks` (B, M) are -1 for tokens that all rows see, which themselves see no others. `strict`
+    rows, the queries of XLNet's second stream, do not see themselves.
+    """
+
+    ranks: Tensor
+    strict: bool = False
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Refuse ranks of another batch."""
+        shape = (len(lengths), max(lengths, default=0))
+        if tuple(self.ranks.shape) != shape:
+            raise TextError(f"ranks must be {shape}, not {tuple(self.ranks.shape)}")
+
+    def to(self, device: torch.device | str) -> Ordered:
+        """The same on a device."""
+        return Ordered(self.ranks.to(device, non_blocking=True), self.strict)
+
+    def take(self, texts: Sequence[int]) -> Ordered:
+        """The same for some texts; the ranks keep their width."""
+        return Ordered(self.ranks[list(texts)], self.strict)
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys -> (b, l, m)."""
+        ranks = self.ranks[first : first + len(places)]
+        mine, theirs = ranks.take_along_dim(places, dim=1)[:, :, None], ranks[:, None, :keys]
+        visible = (theirs < mine) | (theirs < 0)
+        itself = torch.arange(keys, device=places.device) == places[:, :, None]
+        return visible & ~itself if self.strict else visible | itself
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AfterMemory:
+    """Rows that see as `sees` says, and before that the `memory` (B,) rows of their text."""
+
+    sees: Causal | Anticausal | Prefix | Mixed | Dense | Ordered | AfterMemory
+    memory: tuple[int, ...]
+
+    def check(self, lengths: Sequence[int]) -> None:
+        """Refuse another number of texts, or what does not fit `sees`."""
+        if len(self.memory) != len(lengths):
+            raise TextError(f"{len(self.memory)} memories for {len(lengths)} texts")
+        self.sees.check(lengths)
+
+    def to(self, device: torch.device | str) -> AfterMemory:
+        """The same on a device."""
+        return AfterMemory(self.sees.to(device), self.memory)
+
+    def take(self, texts: Sequence[int]) -> AfterMemory:
+        """The same for some texts."""
+        return AfterMemory(self.sees.take(texts), tuple(self.memory[text] for text in texts))
+
+    def mask(self, places: Tensor, keys: int, *, first: int) -> Tensor:
+        """Query places (b, l) of texts from `first` on and m keys, memory first -> (b, l, m)."""
+        size = torch.tensor(self.memory[first : first + len(places)], device=places.device)
+        own = self.sees.mask(places, keys, first=first)
+        at = torch.arange(keys, device=places.device) - size[:, None]  # (b, m)
+        index = at.clamp(0, own.shape[2] - 1)[:, None].expand(-1, places.shape[1], -1)
+        return own.take_along_dim(index, dim=2) | (at < 0)[:, None]
+
+
+Sees = Full | Causal | Anticausal | Prefix | Mixed | Dense | Ordered | AfterMemory
 FULL = Full()
 
 

@@ -120,7 +120,9 @@ def use_products(layer: nn.Linear, products: MatmulBackend, *, narrow: bool = Fa
 
 
 def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
-    """What layers with biases make of the same rows, side by side: (T, D) -> (T, sum of F).
+    """What layers make of the same rows, side by side: (T, D) -> (T, sum of F).
+
+    All of them have a bias, or none.
 
     One wide product is faster than several narrow ones (1.7 times at 384 by 384 on AMD Zen 4) and
     casts its rows once. With fewer rows than weights have, joining the results is cheaper.
@@ -130,7 +132,7 @@ def linear_together(rows: Tensor, layers: Sequence[nn.Linear]) -> Tensor:
     if not alike or rows.shape[0] < first.out_features:
         return torch.cat([layer(rows) for layer in layers], dim=1)
     weight = torch.cat([layer.weight for layer in layers])
-    bias = torch.cat([layer.bias for layer in layers])
+    bias = None if first.bias is None else torch.cat([layer.bias for layer in layers])
     if isinstance(first, BackendLinear):
         return first.multiplied(rows, weight, bias)
     return F.linear(rows, weight, bias)

@@ -9,12 +9,18 @@ from typing import get_args
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.config import values
 from bertsmith.models.config.values import Config
-from bertsmith.models.positions import MOST, FunctionalRelative, Learned, Positions
+from bertsmith.models.positions import (
+    MOST,
+    FunctionalRelative,
+    Learned,
+    Positions,
+    SegmentRecurrent,
+)
 from bertsmith.models.spec import Activation, DecoderSpec, Norm, Seen, Sharing, Spec
 from bertsmith.models.variant import Head, Variant
 
 OWN_TYPE = "bertsmith"
-KINDS: tuple[type[Positions], ...] = (Learned, FunctionalRelative)
+KINDS: tuple[type[Positions], ...] = (Learned, FunctionalRelative, SegmentRecurrent)
 
 
 def section(heads: Sequence[Head]) -> dict[str, object]:

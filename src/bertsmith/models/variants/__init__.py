@@ -14,6 +14,7 @@ from bertsmith.models.variants import (
     gpt2,
     nezha,
     roberta,
+    xlnet,
 )
 
 VARIANTS: dict[str, Variant] = {
@@ -26,6 +27,7 @@ VARIANTS: dict[str, Variant] = {
     "gpt": gpt.VARIANT,
     "gpt2": gpt2.VARIANT,
     "bart": bart.VARIANT,
+    "xlnet": xlnet.VARIANT,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from bertsmith.nn.positions import PositionTerms
 if TYPE_CHECKING:
     from bertsmith.nn.cache.cache import Cache
 
+Bound = Callable[[PositionTerms | None], PositionTerms | None]
 GROWTH = 32  # places by which the written part grows, or a quarter of it where that is more
 FUSED = 16  # rows times heads up to which fused attention is faster than two products
 
@@ -46,8 +47,11 @@ class LayerCache:
             keys, values = part.view(shape).permute(2, 0, 3, 1, 4)
             self._sources.append((keys.contiguous(), values.contiguous()))
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Self-attention of new rows, which are stored: (R n, D) three times -> (R n, D)."""
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, bound: Bound) -> Tensor:
+        """Self-attention of new rows, which are stored: (R n, D) three times -> (R n, D).
+
+        `bound` gives positions inside attention as the layer uses them.
+        """
         cache = self._cache
         if not cache.rows:
             return query
@@ -56,8 +60,9 @@ class LayerCache:
         self._store(key, value)
         keys, values = self._all()
         asking = query.view(shape).transpose(1, 2)  # (R, H, n, K)
-        if cache.terms is not None:
-            context = _with_terms(asking, keys, values, cache.mask, cache.terms)
+        terms = bound(cache.terms)
+        if terms is not None:
+            context = _with_terms(asking, keys, values, cache.mask, terms)
         elif cache.own and self._sources:
             context = self._side_by_side(asking, keys, values)
         else:

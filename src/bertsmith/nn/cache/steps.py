@@ -58,10 +58,12 @@ class _SelfStep:
     def __init__(self, attention: Attention) -> None:
         self.query, self.key = _linear(attention.query), _linear(attention.key)
         self.value, self.output = _linear(attention.value), _linear(attention.output)
+        self.bound = attention.bound
 
     def __call__(self, hidden: Tensor, layer: LayerCache) -> Tensor:
         """New rows attend to those before them and to themselves: (N, D) -> (N, D)."""
-        return self.output(layer.attend(self.query(hidden), self.key(hidden), self.value(hidden)))
+        parts = (self.query(hidden), self.key(hidden), self.value(hidden))
+        return self.output(layer.attend(*parts, self.bound))
 
 
 class _CrossStep:
