@@ -35,7 +35,7 @@ from bertsmith.nn import (
     real,
     visibility,
 )
-from bertsmith.nn.relative_encoder import RelativeEncoder
+from bertsmith.nn.relative.encoder import RelativeEncoder
 
 CLOSE = {"rtol": 0.0, "atol": 1e-5}
 ALL = pytest.mark.parametrize("variant", VARIANTS)

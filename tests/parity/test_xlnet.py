@@ -10,11 +10,12 @@ import transformers
 from parity_families import ours
 from torch import Tensor
 
+from bertsmith.errors import TextError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import Model
 from bertsmith.nn import Dense, Inputs, Layout
-from bertsmith.nn.relative_encoder import Memory
+from bertsmith.nn.relative.encoder import Memory
 
 CLOSE = {"rtol": 0.0, "atol": 2e-5}
 SHAPE = {"vocab_size": 60, "d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 52}
@@ -119,7 +120,7 @@ def test_folders_go_both_ways_with_equal_logits(ending: str, tmp_path: Path) -> 
     model = loaded.model.eval()
     ids, segments = texts()
     found = logits_of(model, HEADS[ending], packed(ids, segments))
-    save_model(model, None, tmp_path / "ours", labels=loaded.labels)
+    save_model(model, None, tmp_path / "ours", labels=loaded.folder.reading.labels)
     again = getattr(transformers, "XLNet" + ending).from_pretrained(tmp_path / "ours").eval()
     for reference_model in (theirs, again):
         output = reference_model(ids, token_type_ids=segments)
@@ -152,5 +153,5 @@ def test_memories_need_one_for_each_text() -> None:
     model = ours(reference("LMHeadModel"))
     ids, segments = texts()
     memory = Memory((torch.zeros(2, 32),) * 3, (2,))
-    with pytest.raises(Exception, match="1 memories for 3 texts"):
+    with pytest.raises(TextError, match="1 memories for 3 texts"):
         model.encoder(packed(ids, segments), queries=torch.tensor([1]), memory=memory)

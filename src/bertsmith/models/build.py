@@ -23,8 +23,8 @@ from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.heads import Classifier, VocabularyHead
 from bertsmith.nn.inputs import SEGMENTS, Inputs
 from bertsmith.nn.layout import FULL, Layout, Sees
-from bertsmith.nn.relative_attention import RelativeAttention
-from bertsmith.nn.relative_encoder import RelativeEncoder
+from bertsmith.nn.relative.attention import RelativeAttention
+from bertsmith.nn.relative.encoder import RelativeEncoder
 
 INIT_STD = 0.02  # Devlin et al. 2018
 

@@ -161,7 +161,7 @@ class SegmentRecurrent(Positions):
 
     def attention(self) -> AttentionPositions:
         """The module that makes them; layers project them by themselves."""
-        from bertsmith.nn.relative_attention import RelativePositions  # torch, for models alone
+        from bertsmith.nn.relative.attention import RelativePositions  # torch, for models alone
 
         return RelativePositions(self.clamp)
 

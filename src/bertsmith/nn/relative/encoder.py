@@ -26,7 +26,7 @@ from bertsmith.nn.layout import (
     visibility,
 )
 from bertsmith.nn.positions import AttentionPositions, TermsOf
-from bertsmith.nn.relative_attention import StreamsPlan, memory_order
+from bertsmith.nn.relative.attention import StreamsPlan, memory_order
 
 _LAYERS = Want(layers=True)
 

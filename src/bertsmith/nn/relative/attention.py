@@ -125,7 +125,7 @@ def shifted(scores: Tensor, keys: int) -> Tensor:
     """Column l - i + j of row i becomes its column j: (..., l, l + m) -> (..., l, m), views."""
     queries, width = scores.shape[-2:]
     flat = scores.flatten(-2)[..., queries:]
-    return flat.unflatten(-1, (queries, width - 1))[..., :keys]
+    return flat.view(*scores.shape[:-2], queries, width - 1)[..., :keys]
 
 
 def _places(

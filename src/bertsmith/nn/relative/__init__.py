@@ -1,0 +1,1 @@
+"""Relative positions and segments, two streams and a memory (XLNet)."""
