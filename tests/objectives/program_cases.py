@@ -24,6 +24,7 @@ from bertsmith.objectives.masking.replacement import Replacement
 from bertsmith.objectives.noise.infilling import infill
 from bertsmith.objectives.noise.noised import Noised
 from bertsmith.objectives.noise.token_masking import hide_units
+from bertsmith.objectives.permutation import PermutationProgram, PermutationSettings
 from bertsmith.objectives.program import PretrainModule, Program
 from bertsmith.objectives.unified import KindShares, UnifiedProgram
 
@@ -38,6 +39,7 @@ MIXES = {  # parts of the loss of each program
     "unified": ("bidirectional", "seq2seq", "left_to_right", "right_to_left"),
     "denoise": ("denoise",),
     "masked_span": ("masked_span",),
+    "permutation": ("permuted",),
 }
 SHAPES: dict[str, dict[str, object]] = {  # of BERT, where a program has no variant of its own
     "spanbert": {},
@@ -46,6 +48,7 @@ SHAPES: dict[str, dict[str, object]] = {  # of BERT, where a program has no vari
     "denoise": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
     "masked_span": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
 }
+VARIANT_OF = {**dict.fromkeys(SHAPES, "bert"), "permutation": "xlnet"}
 
 
 def tiny(variant: str, **more: object) -> Spec:
@@ -100,7 +103,7 @@ class Builder:
 
     @property
     def vocabulary_head(self) -> str:
-        return "masked_lm"
+        return "language_model" if self.variant == "xlnet" else "masked_lm"
 
     def model(self, heads: Sequence[str]) -> Model:
         alone = {"pooler": False} if len(heads) == 1 else {}  # nobody reads a pooler
@@ -143,10 +146,12 @@ def program(name: str) -> Program:
         return DenoiseProgram(noise, 3)
     if name == "masked_span":
         return MaskedSpanProgram(MaskedSpanSettings(), replacement())
+    if name == "permutation":
+        return PermutationProgram(PermutationSettings(block=8))
     return MaskedProgram(objectives(*MIXES[name]).chosen, masking())
 
 
 def case(name: str, **more: object) -> tuple[Program, PretrainModule]:
     made = program(name)
     shape = {**SHAPES.get(name, {}), **more}
-    return made, made.build(Builder("bert" if name in SHAPES else name, **shape))
+    return made, made.build(Builder(VARIANT_OF.get(name, name), **shape))

@@ -28,7 +28,7 @@ from bertsmith.training.pretrain.workload import PretrainWorkload
 
 NAMES = [
     "albert", "bart", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "fast", "gpt",
-    "macbert", "mass", "nezha", "roberta", "spanbert", "unilm",
+    "macbert", "mass", "nezha", "roberta", "spanbert", "unilm", "xlnet",
 ]  # fmt: skip
 
 

@@ -35,6 +35,7 @@ class Encoded:
     hidden: Tensor  # (T, D), or (P, D) when only some rows were wanted
     layers: tuple[Tensor, ...] | None = None  # N + 1 of (T, D): the embeddings and every block
     attention: tuple[Tensor, ...] | None = None  # N of (B, H, M, M), zero outside of a text
+    queried: Tensor | None = None  # (P, D) of a second stream, see `nn.relative`
 
 
 class Encoder(nn.Module):

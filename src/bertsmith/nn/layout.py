@@ -210,7 +210,7 @@ class Ordered:
         ranks = self.ranks[first : first + len(places)]
         mine, theirs = ranks.take_along_dim(places, dim=1)[:, :, None], ranks[:, None, :keys]
         visible = (theirs < mine) | (theirs < 0)
-        itself = torch.arange(keys, device=places.device) == places[:, :, None]
+        itself = torch.arange(theirs.shape[2], device=places.device) == places[:, :, None]
         return visible & ~itself if self.strict else visible | itself
 
 

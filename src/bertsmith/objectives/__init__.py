@@ -5,6 +5,7 @@ from bertsmith.objectives.denoise import DenoiseSettings
 from bertsmith.objectives.electra import ElectraSettings
 from bertsmith.objectives.masked import MaskedSettings
 from bertsmith.objectives.masked_span import MaskedSpanSettings
+from bertsmith.objectives.permutation import PermutationSettings
 from bertsmith.objectives.program import Program, ProgramSettings
 from bertsmith.objectives.unified import UnifiedSettings
 
@@ -15,6 +16,7 @@ PROGRAMS: dict[str, type[ProgramSettings]] = {
     "unified": UnifiedSettings,
     "denoise": DenoiseSettings,
     "masked_span": MaskedSpanSettings,
+    "permutation": PermutationSettings,
 }
 
 __all__ = ["PROGRAMS", "Program", "ProgramSettings"]

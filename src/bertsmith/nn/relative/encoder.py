@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +11,9 @@ from torch import Tensor, nn
 from bertsmith.errors import TextError
 from bertsmith.nn.attention_plan import AttentionPlan, attention_plan
 from bertsmith.nn.block import Block
+from bertsmith.nn.cache.cache import Cache
 from bertsmith.nn.embeddings import Embeddings
-from bertsmith.nn.encoder import Encoder, Want
+from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.inputs import SEGMENTS, Inputs
 from bertsmith.nn.layout import (
     AfterMemory,
@@ -39,14 +39,6 @@ class Memory:
     lengths: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streams:
-    """Rows of both streams after the last block."""
-
-    content: Tensor | None  # (T, D), None where queries alone were wanted
-    queried: Tensor  # (P, D)
-
-
 class RelativeEncoder(Encoder):
     """An encoder whose blocks attend by distance and segment, and which can ask about places.
 
@@ -64,11 +56,24 @@ class RelativeEncoder(Encoder):
         super().__init__(embeddings, blocks, positions=positions, causal=causal)
         self.query_row = nn.Parameter(torch.empty(1, embeddings.tokens.embedding_dim))
 
-    def forward(self, inputs: Inputs, **options: Any) -> Any:
-        """As `Encoder.forward`; with `queries` or `memory`, as `streams`."""
-        if "queries" in options or "memory" in options:
-            return self.streams(inputs, **options)
-        return super().forward(inputs, **options)
+    def forward(
+        self,
+        inputs: Inputs,
+        *,
+        rows: Tensor | None = None,
+        want: Want = Want(),  # noqa: B008 - frozen
+        head_mask: Tensor | None = None,
+        cache: Cache | None = None,
+        queries: Tensor | None = None,
+        memory: Memory | None = None,
+        content: bool = False,
+    ) -> Encoded:
+        """As `Encoder.forward`; with `queries` (P,), as `streams`."""
+        if queries is None and memory is None:
+            return super().forward(inputs, rows=rows, want=want, head_mask=head_mask, cache=cache)
+        if queries is None or not (rows is None and head_mask is None and cache is None):
+            raise TextError("a pass with a memory needs queries, and takes no rows, mask or cache")
+        return self.streams(inputs, queries, memory=memory, content=content)
 
     def embedded(self, inputs: Inputs) -> Tensor:
         """Token vectors: segments are read by attention."""
@@ -85,15 +90,15 @@ class RelativeEncoder(Encoder):
     def streams(
         self,
         inputs: Inputs,
-        *,
         queries: Tensor,
+        *,
         memory: Memory | None = None,
         content: bool = False,
-    ) -> Streams:
+    ) -> Encoded:
         """T content rows and P queries at the rows `queries` (P,): what stands there.
 
         A query sees what the content row at its place sees, but not that row. Content rows after
-        the last block are computed only where `content` is wanted.
+        the last block are computed only where `content` is wanted; else `hidden` is empty.
         """
         inputs.check()
         hidden = self.embedded(inputs)
@@ -108,8 +113,8 @@ class RelativeEncoder(Encoder):
                 own = replace(own, memory=memory.layers[number].to(rows.dtype))
             rows, _ = block(rows, own)
         if content:
-            return Streams(content=rows[:count], queried=rows[count:].index_select(0, restore))
-        return Streams(content=None, queried=rows.index_select(0, restore))
+            return Encoded(hidden=rows[:count], queried=rows[count:].index_select(0, restore))
+        return Encoded(hidden=rows[:0], queried=rows.index_select(0, restore))
 
     @torch.no_grad()
     def memory(self, inputs: Inputs) -> Memory:
