@@ -15,7 +15,7 @@ from bertsmith.serve.dialects.tei import PredictForm, narrowed_headers
 from bertsmith.serve.failures import RequestError, without_paths
 from bertsmith.serve.service import ROUTES
 from bertsmith.serve.worker.columns import truncatable
-from bertsmith.serve.worker.operations import ABILITIES
+from bertsmith.serve.worker.operations import ABILITIES, _named
 
 
 def layer(weight: np.ndarray) -> DenseLayer:
@@ -78,3 +78,9 @@ def test_every_task_has_a_route() -> None:
 def test_a_prompt_where_none_is_read_is_refused() -> None:
     with pytest.raises(RequestError, match="prompt_name"):
         PredictForm(inputs="a", prompt_name="query").check_without_prompt()
+
+
+def test_logits_have_the_names_of_labels_choices_or_a_score() -> None:
+    assert _named(np.array([1.0, 2.0]), ("no", "yes")) == {"no": 1.0, "yes": 2.0}
+    assert _named(np.array([[0.5], [1.5], [2.5]]), ()) == {"0": 0.5, "1": 1.5, "2": 2.5}
+    assert _named(np.array([0.25]), ()) == {"score": 0.25}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -152,9 +152,8 @@ class Operations:
         texts = [tuple(row["texts"]) for row in rows]
         if predictor.task.reads != "text":
             return [one.to_json() for one in predictor.predict(texts)]
-        names = predictor.task.labels or ("score",)
         return [
-            {**one.to_json(), "logits": dict(zip(names, map(float, logits), strict=True))}
+            {**one.to_json(), "logits": _named(logits, predictor.task.labels)}
             for one, logits in predictor.predict_with_logits(texts)
         ]
 
@@ -199,6 +198,13 @@ class Operations:
             [row["text"]], k=row["k"], where=row.get("where"), hybrid=bool(row.get("hybrid"))
         )[0]
         return {"hits": [asdict(hit) for hit in hits]}
+
+
+def _named(logits: Any, labels: Sequence[str]) -> dict[str, float]:
+    """Logits by label, by the number of a choice, or the one of a regression as "score"."""
+    flat = np.asarray(logits).reshape(-1).tolist()  # those of choices are (K, 1)
+    numbers = ["score"] if len(flat) == 1 else [str(number) for number in range(len(flat))]
+    return dict(zip(labels or numbers, flat, strict=True))
 
 
 def _answered(function: Callable[[JsonRow], JsonRow], row: JsonRow) -> JsonRow:
