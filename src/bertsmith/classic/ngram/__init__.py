@@ -1,0 +1,1 @@
+"""n-gram language models: interpolated modified Kneser-Ney, its files and ARPA."""
