@@ -14,10 +14,16 @@ from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
 from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
 from bertsmith.classic.neural.train import train_folder
+from bertsmith.classic.ngram.folder import open_ngram
+from bertsmith.classic.ngram.settings import NgramSettings
+from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.words.stream import WordStream
 from bertsmith.config import Settings
-from bertsmith.errors import unknown
+from bertsmith.errors import FolderError, unknown
+from bertsmith.files.safe_folder import Folder
 from bertsmith.training.loop.progress import Watcher
+
+CONFIG = "config.json"
 
 
 class TrainLm(Protocol):
@@ -49,6 +55,12 @@ class LmKind:
 
 
 LM_KINDS: dict[str, LmKind] = {
+    "ngram": LmKind(
+        about="counts of up to n words, smoothed by interpolated modified Kneser-Ney",
+        settings=NgramSettings,
+        train=train_ngram,
+        open=open_ngram,
+    ),
     "nnlm": LmKind(
         about="Bengio's network: the last few words, concatenated, and a tanh layer",
         settings=NnlmSettings,
@@ -81,3 +93,15 @@ def lm_kind(name: str) -> LmKind:
     if name not in LM_KINDS:
         raise unknown("kind of language model", name, LM_KINDS)
     return LM_KINDS[name]
+
+
+def open_lm(path: Path) -> LanguageModel:
+    """The model of a folder of any kind."""
+    folder = Folder.at(path, wanted="the folder that `bertsmith lm train` wrote")
+    name = folder.json_object(CONFIG).get("model_type") if folder.has(CONFIG) else None
+    if not isinstance(name, str) or name not in LM_KINDS:
+        raise FolderError(
+            f"{path} is no language model of these kinds: {', '.join(LM_KINDS)}; "
+            "make one with: bertsmith lm train FILES --kind ngram --out DIR"
+        )
+    return LM_KINDS[name].open(folder.path)

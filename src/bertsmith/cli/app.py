@@ -101,6 +101,10 @@ COMMANDS = {
     "score": Entry(
         "bertsmith.cli.commands.score:score", "Score texts by pseudo-log-likelihood; BLiMP."
     ),
+    "lm": Entry(
+        "bertsmith.cli.commands.lm.app:app",
+        "Language models of words: n-gram, NNLM, LSTM, GRU.",
+    ),
     "info": Entry("bertsmith.cli.commands.info:info", "Describe a model folder."),
     "convert": Entry(
         "bertsmith.cli.commands.convert:convert",

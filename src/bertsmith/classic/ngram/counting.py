@@ -93,7 +93,5 @@ def count_orders(stream: WordStream, order: int) -> Iterator[OrderCounts]:
         above[here[sequence]] = ranks
         del sequence, ranks, here
         left, suffix = np.divmod(distinct, size)
-        yield OrderCounts(
-            size, distinct, raw, suffix.astype(np.int32), context, left == words + 1
-        )
+        yield OrderCounts(size, distinct, raw, suffix.astype(np.int32), context, left == words + 1)
         numbers, size = above, len(distinct)

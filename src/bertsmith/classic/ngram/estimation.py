@@ -28,13 +28,14 @@ class EstimatedOrder:
 
     `keys` (K,) sorted, see `counting`; `logs` (K,) natural logarithms of their probabilities;
     `backoffs` (K,) of what their probabilities as contexts are multiplied with, None for the
-    highest order; `discounts` for counts of 1, 2 and more; `found` n-grams before pruning.
+    highest order; `discounts` for counts of 1, 2 and more, None if they are not known; `found`
+    n-grams before pruning.
     """
 
     keys: Ints
     logs: Floats
     backoffs: Floats | None
-    discounts: tuple[float, float, float]
+    discounts: tuple[float, float, float] | None
     found: int
 
 
@@ -115,9 +116,7 @@ def discounts_of(
     return found[0], found[1], found[2]
 
 
-def _estimate(
-    order: _Order, adjusted: Ints, below: _Order | None, settings: NgramSettings
-) -> None:
+def _estimate(order: _Order, adjusted: Ints, below: _Order | None, settings: NgramSettings) -> None:
     """Fill in discounts and probabilities of an order, and the weights of the one below."""
     counts = order.counts
     order.discounts = discounts_of(adjusted, order.length, settings)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bertsmith.classic.ngram.estimation import EstimatedOrder
 from bertsmith.classic.ngram.model import KIND, NgramLm, NgramOrder
 from bertsmith.classic.words.folder import WORDS, read_words
+from bertsmith.classic.words.splitting import SplitRule
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder
@@ -29,18 +30,21 @@ def write_ngram(
     out: Path,
     *,
     about: dict[str, Any] | None = None,
+    rule: SplitRule | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a folder, all or nothing, order by order as they come."""
     sizes: list[int] = []
-    discounts: list[tuple[float, ...]] = []
+    discounts: list[tuple[float, ...] | None] = []
     with staged_folder(out, needed=_SMALL, overwrite=overwrite) as staging:
         for length, order in enumerate(orders, start=1):
             arrays = {"keys": order.keys.astype("<i8"), "logs": order.logs.astype("<f8")}
             if order.backoffs is not None:
                 arrays["backoffs"] = order.backoffs.astype("<f8")
             for name, array in arrays.items():
-                write_file(staging / f"{length}.{name}", array.data.cast("B") if len(array) else b"")
+                write_file(
+                    staging / f"{length}.{name}", array.data.cast("B") if len(array) else b""
+                )
             sizes.append(len(order.keys))
             discounts.append(order.discounts)
         config = {
@@ -51,6 +55,8 @@ def write_ngram(
             **(about or {}),
         }
         write_file(staging / CONFIG, json.dumps(config, indent=2, ensure_ascii=False).encode())
+        if rule is not None:
+            rule.save(staging)
         write_file(staging / WORDS, "".join(f"{word}\n" for word in words).encode())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -30,7 +31,7 @@ class NgramSettings(Settings):
             raise ValueError(f"prune has {len(given)} numbers for order {self.order}")
         if given and given[0] != 0:
             raise ValueError("prune must begin with 0: words are left out by the minimum count")
-        if any(low > high for low, high in zip(given, given[1:], strict=False)):
+        if any(low > high for low, high in pairwise(given)):
             raise ValueError("prune must not fall: an n-gram needs the shorter ones inside it")
         return self
 

@@ -1,0 +1,149 @@
+"""Language models of words: train any kind, score text, generate, convert; for CLI and Python."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bertsmith.classic.generation import generate_lines
+from bertsmith.classic.kinds import lm_kind, open_lm
+from bertsmith.classic.language_model import LmScore, score_lines
+from bertsmith.classic.ngram.arpa import read_arpa, write_arpa
+from bertsmith.classic.ngram.folder import open_ngram, write_ngram
+from bertsmith.classic.words.splitting import UNKNOWN, SplitRule
+from bertsmith.classic.words.stream import WordReading, WordStream, build_words
+from bertsmith.classic.words.texts import TextEncoder, encode_files, stream_of
+from bertsmith.config import overridden, validated
+from bertsmith.corpus.sources import CorpusSettings
+from bertsmith.errors import WriteError
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.loop.progress import Watcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LmRequest:
+    """What to train a language model on, and how.
+
+    `words` is the folder that keeps the words of the text for other models; without it they are
+    removed when the model is trained. `settings` are those of the kind, as "section.key=value".
+    """
+
+    files: Sequence[Path]
+    kind: str
+    out: Path
+    settings: Sequence[str] = ()
+    held_out: Sequence[Path] = ()
+    reading: WordReading = field(default_factory=WordReading)
+    min_count: int = 1
+    most: int | None = None
+    lower: bool = False
+    tokenizer: Tokenizer | None = None
+    words: Path | None = None
+
+
+def train_language_model(
+    request: LmRequest,
+    *,
+    progress: Callable[[int, float], None] = lambda words, share: None,
+    heard: Callable[[WordStream], None] = lambda stream: None,
+    watch: Watcher | None = None,
+) -> LmScore | None:
+    """Train a model of any kind and write its folder; the score of the held-out files, if any.
+
+    The same call resumes. `progress` hears words and the share of the text while it is read,
+    `heard` the stream of words.
+    """
+    kind = lm_kind(request.kind)
+    where = f"settings of {request.kind}"
+    settings = validated(kind.settings, overridden({}, request.settings), where)
+    out = request.out.absolute()
+    place = request.words or out.parent / f".{out.name}.words"
+    stream = build_words(
+        request.files,
+        place,
+        min_count=request.min_count,
+        most=request.most,
+        lower=request.lower,
+        tokenizer=request.tokenizer,
+        reading=request.reading,
+        progress=progress,
+    )
+    heard(stream)
+    held_out, text = None, None
+    if request.held_out:
+        text = encode_files(request.held_out, stream.words, stream.rule, request.reading)
+        held_out = stream_of(text, stream.words, stream.rule)
+    kind.train(stream, settings, out, held_out=held_out, watch=watch)
+    if not (out / "config.json").is_file():  # stopped before its end
+        return None
+    found = None
+    if text is not None:
+        found = score_lines(kind.open(out), text.lines, characters=text.characters)
+    if request.words is None:
+        shutil.rmtree(place, ignore_errors=True)
+    return found
+
+
+def score_language_model(
+    model: Path,
+    files: Sequence[Path],
+    settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
+) -> LmScore:
+    """Perplexity and bits per character of files under a model."""
+    opened = open_lm(model)
+    text = encode_files(files, opened.words, SplitRule.open(model), settings)
+    return score_lines(opened, text.lines, characters=text.characters)
+
+
+def generate_with_language_model(
+    model: Path,
+    prompts: Sequence[str],
+    *,
+    most: int = 50,
+    temperature: float = 1.0,
+    top: int | None = None,
+    seed: int = 0,
+) -> list[str]:
+    """What follows each prompt; words are joined by spaces, pieces by their tokenizer."""
+    opened = open_lm(model)
+    rule = SplitRule.open(model)
+    lines = [line.replace("\n", " ") for line in prompts]
+    generated = generate_lines(
+        opened,
+        TextEncoder(opened.words, rule).encode(lines),
+        most=most,
+        temperature=temperature,
+        top=top,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    return [_joined([opened.words[n] for n in line.tolist()], rule) for line in generated]
+
+
+def _joined(words: Sequence[str], rule: SplitRule) -> str:
+    if rule.tokenizer is None:
+        return " ".join(words)
+    numbers = [rule.tokenizer.token_to_id(word) for word in words if word != UNKNOWN]
+    return rule.tokenizer.decode(np.array([n for n in numbers if n is not None], dtype=np.int32))
+
+
+def convert_ngram(source: Path, target: Path) -> str:
+    """ARPA file to folder, or folder to ARPA file; says in a few words what was written."""
+    if source.is_dir():
+        model = open_ngram(source)
+        if target.is_dir():
+            raise WriteError(f"{target} is a folder; give the name of an ARPA file")
+        write_arpa(model, target)
+        return f"{target}: ARPA, order {model.order}, {_sizes(model.orders)}"
+    words, orders = read_arpa(source)
+    write_ngram(words, orders, target, rule=SplitRule(split="spaces"))
+    return f"{target}: n-gram model of order {len(orders)}, {_sizes(orders)}"
+
+
+def _sizes(orders: Sequence[object]) -> str:
+    counts = [len(getattr(order, "keys")) for order in orders]  # noqa: B009
+    return " + ".join(f"{count:,}" for count in counts) + " n-grams"

@@ -1,0 +1,45 @@
+"""Training an n-gram model from a stream of words to a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bertsmith.classic.ngram.estimation import estimate
+from bertsmith.classic.ngram.folder import write_ngram
+from bertsmith.classic.ngram.settings import NgramSettings
+from bertsmith.classic.words.stream import WordStream
+from bertsmith.config import Settings
+from bertsmith.errors import ConfigError
+from bertsmith.training.loop.progress import Watcher
+
+FEWEST_WORDS = 3
+
+
+def train_ngram(
+    stream: WordStream,
+    settings: Settings,
+    out: Path,
+    *,
+    held_out: WordStream | None = None,
+    watch: Watcher | None = None,
+) -> None:
+    """Estimate a model and write its folder; no held-out text is needed, and it is not read."""
+    if not isinstance(settings, NgramSettings):
+        raise TypeError(f"n-gram models have NgramSettings, not {type(settings)}")
+    if not stream.lines or not len(stream.ids):
+        raise ConfigError("the text has no word to count; give more text")
+    longest = int(np.diff(stream.starts).max()) + 2  # with beginning and end
+    if settings.order > longest:
+        raise ConfigError(
+            f"order {settings.order} is above the longest line, which has {longest - 2:,} words "
+            f"and two ends; set order to {longest} or less"
+        )
+    if stream.vocab_size < FEWEST_WORDS:
+        raise ConfigError(
+            f"the vocabulary has {stream.vocab_size} words, the unknown one included, so there is "
+            "nothing to choose from; lower the minimum count or give more text"
+        )
+    about = {"settings": settings.model_dump(mode="json"), "lines": stream.lines}
+    write_ngram(stream.words, estimate(stream, settings), out, about=about, rule=stream.rule)

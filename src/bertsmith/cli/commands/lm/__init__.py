@@ -1,0 +1,1 @@
+"""Commands of language models of words."""

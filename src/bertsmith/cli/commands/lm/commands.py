@@ -1,0 +1,93 @@
+"""`bertsmith lm score`, `lm generate` and `lm convert`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bertsmith.cli.commands.corpus import Files, TextReading
+from bertsmith.cli.shared.console import write_json, write_lines
+from bertsmith.cli.shared.options import SAMPLING, WRITING, Json, option, spread
+
+LmFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Language model of `bertsmith lm train`.")
+]
+Prompt = Annotated[str, typer.Argument(metavar="TEXT", help="How the line begins.")]
+Most = Annotated[int, option(WRITING, "--most", "Most words of a line.", min=1)]
+Lines = Annotated[int, option(WRITING, "--lines", "Number of lines.", min=1)]
+Temperature = Annotated[
+    float, option(SAMPLING, "--temperature", "0 takes the most probable word.", min=0)
+]
+Top = Annotated[
+    int | None, option(SAMPLING, "--top-k", "Draw from the most probable words only.", min=1)
+]
+Seed = Annotated[int, option(SAMPLING, "--seed", "Random seed.", min=0)]
+
+
+@spread
+def score(model: LmFolder, files: Files, reading: TextReading, as_json: Json = False) -> None:
+    """Perplexity of text under a language model, with and without unknown words.
+
+    The text is split as that of the training. Line ends count as words. Bits per character are
+    comparable between models with different words; perplexities per word are not.
+
+    Examples:
+
+        bertsmith lm score kn5 test.txt
+
+        bertsmith lm score kn5 test.txt --form sentences --json
+    """
+    from bertsmith.api.language_models import score_language_model
+    from bertsmith.cli.views.perplexity import score_text
+    from bertsmith.corpus.sources import CorpusSettings
+
+    settings = CorpusSettings(form=reading.form, reading=reading.spec(), on_error=reading.on_error)
+    found = score_language_model(model, [Path(file) for file in files], settings)
+    if as_json:
+        write_json(found.as_dict())
+        return
+    write_lines(score_text(found))
+
+
+def generate(
+    model: LmFolder,
+    text: Prompt = "",
+    most: Most = 50,
+    lines: Lines = 1,
+    temperature: Temperature = 1.0,
+    top: Top = None,
+    seed: Seed = 0,
+) -> None:
+    """Continue a line by drawing words from a language model.
+
+    Examples:
+
+        bertsmith lm generate kn5 "the movie was" --lines 3
+
+        bertsmith lm generate kn5 --top-k 20 --temperature 0.8
+    """
+    from bertsmith.api.language_models import generate_with_language_model
+
+    found = generate_with_language_model(
+        model, [text] * lines, most=most, temperature=temperature, top=top, seed=seed
+    )
+    write_lines([f"{text} {line}".strip() for line in found])
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="ARPA file or n-gram folder.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="The other of the two.")],
+) -> None:
+    """Convert an ARPA file to an n-gram folder, or a folder to an ARPA file.
+
+    Examples:
+
+        bertsmith lm convert kn5 kn5.arpa
+
+        bertsmith lm convert published.arpa.gz model
+    """
+    from bertsmith.api.language_models import convert_ngram
+
+    write_lines([convert_ngram(source, target)])

@@ -1,0 +1,132 @@
+"""`bertsmith lm train`: text in, a language model of any kind out; resumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
+from bertsmith.cli.shared.console import write_lines, write_remarks
+from bertsmith.cli.shared.options import (
+    DATA,
+    MODEL,
+    OUTPUT,
+    Quiet,
+    RunFolder,
+    Set,
+    option,
+    spread,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordOptions:
+    """What a word is, and which are kept."""
+
+    split: Annotated[
+        Literal["words", "letters", "spaces"],
+        option(
+            DATA,
+            "--split",
+            "words: punctuation stands apart; letters: it is left out; spaces: the text is "
+            "tokenized already.",
+        ),
+    ] = "words"
+    segmenter: CorpusSegmenter = "auto"
+    lower: Annotated[bool, option(DATA, "--lower", "Lower case.")] = False
+    pieces: Annotated[
+        str | None,
+        option(
+            DATA,
+            "--pieces",
+            "Tokenizer folder or model whose pieces are the words.",
+            metavar="MODEL",
+        ),
+    ] = None
+    min_count: Annotated[int, option(DATA, "--min-count", "Rarer words become <unk>.", min=1)] = 1
+    most: Annotated[
+        int | None, option(DATA, "--most", "Keep this many of the most frequent words.", min=1)
+    ] = None
+    words: Annotated[
+        Path | None,
+        option(
+            OUTPUT,
+            "--words",
+            "Keep the words of the text in this folder, and use it if it is there.",
+            metavar="DIR",
+        ),
+    ] = None
+
+
+Kind = Annotated[str, option(MODEL, "--kind", "ngram, nnlm, lstm or gru.", metavar="KIND")]
+Order = Annotated[
+    int | None, option(MODEL, "--order", "Longest n-gram: the same as --set order=N.", min=1)
+]
+HeldOut = Annotated[
+    list[Path] | None,
+    option(DATA, "--held-out", "Text that is not trained on.", metavar="FILE"),
+]
+
+
+@spread
+def train(
+    files: Files,
+    out: RunFolder,
+    reading: TextReading,
+    word: WordOptions,
+    kind: Kind = "ngram",
+    order: Order = None,
+    held_out: HeldOut = None,
+    setting: Set = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train a language model on files of text; the same command resumes.
+
+    All kinds are trained on the same stream of words, so their perplexities can be compared when
+    --split, --pieces, --min-count and --most are the same.
+
+    Examples:
+
+        bertsmith lm train books.txt --kind ngram --order 5 --out kn5
+
+        bertsmith lm train books.txt --kind ngram --set "prune=[0, 0, 1]" --out pruned
+
+        bertsmith lm train reviews.csv.gz --text review --kind lstm --most 10000 --out lstm
+    """
+    from bertsmith.api.language_models import LmRequest, train_language_model
+    from bertsmith.classic.words.account import account_lines
+    from bertsmith.classic.words.stream import WordReading, WordStream
+    from bertsmith.cli.views.perplexity import score_text
+    from bertsmith.cli.views.progress import meter, watch_training
+    from bertsmith.folders.read import load_tokenizer
+
+    chosen = list(setting or ()) + ([] if order is None else [f"order={order}"])
+    request = LmRequest(
+        files=[Path(file) for file in files],
+        kind=kind,
+        out=out,
+        settings=chosen,
+        held_out=held_out or (),
+        reading=WordReading(
+            form=reading.form,
+            reading=reading.spec(),
+            on_error=reading.on_error,
+            segmenter=word.segmenter,
+            split=word.split,
+        ),
+        min_count=word.min_count,
+        most=word.most,
+        lower=word.lower,
+        tokenizer=None if word.pieces is None else load_tokenizer(word.pieces),
+        words=word.words,
+    )
+
+    def heard(stream: WordStream) -> None:
+        if not quiet:
+            write_remarks(account_lines(stream))
+
+    with meter("words", quiet=quiet) as shown, watch_training(out, quiet=quiet) as watch:
+        found = train_language_model(request, progress=shown, heard=heard, watch=watch)
+    figures = [] if found is None else score_text(found)
+    write_lines([*figures, f"{out}: language model ({kind}); next: bertsmith lm score {out} FILE"])
