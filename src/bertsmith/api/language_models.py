@@ -17,7 +17,7 @@ from bertsmith.classic.ngram.arpa import read_arpa, write_arpa
 from bertsmith.classic.ngram.folder import open_ngram, write_ngram
 from bertsmith.classic.words.splitting import UNKNOWN, SplitRule
 from bertsmith.classic.words.stream import WordReading, WordStream, build_words
-from bertsmith.classic.words.texts import TextEncoder, encode_files, stream_of
+from bertsmith.classic.words.texts import KnownWordEncoder, encode_files, stream_of
 from bertsmith.config import overridden, validated
 from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import WriteError
@@ -115,7 +115,7 @@ def generate_with_language_model(
     lines = [line.replace("\n", " ") for line in prompts]
     generated = generate_lines(
         opened,
-        TextEncoder(opened.words, rule).encode(lines),
+        KnownWordEncoder(opened.words, rule).encode(lines),
         most=most,
         temperature=temperature,
         top=top,

@@ -39,7 +39,7 @@ def encode_files(
     settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
 ) -> EncodedText:
     """The lines of files, split as `rule` says, as ids of `words`."""
-    encoder = TextEncoder(words, rule)
+    encoder = KnownWordEncoder(words, rule)
     lines: list[Ids] = []
     documents: list[int] = []
     characters = empty = 0
@@ -78,7 +78,7 @@ def stream_of(text: EncodedText, words: tuple[str, ...], rule: SplitRule) -> Wor
     )
 
 
-class TextEncoder:
+class KnownWordEncoder:
     """Texts as ids of known words."""
 
     def __init__(self, words: Sequence[str], rule: SplitRule) -> None:

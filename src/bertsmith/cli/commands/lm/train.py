@@ -59,10 +59,24 @@ class WordOptions:
     ] = None
 
 
-Kind = Annotated[str, option(MODEL, "--kind", "ngram, nnlm, lstm or gru.", metavar="KIND")]
-Order = Annotated[
-    int | None, option(MODEL, "--order", "Longest n-gram: the same as --set order=N.", min=1)
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindOptions:
+    """Which kind of model, and its settings."""
+
+    kind: Annotated[str, option(MODEL, "--kind", "ngram, nnlm, lstm or gru.", metavar="KIND")] = (
+        "ngram"
+    )
+    order: Annotated[
+        int | None, option(MODEL, "--order", "Longest n-gram: the same as --set order=N.", min=1)
+    ] = None
+    setting: Set = None
+
+    def settings(self) -> list[str]:
+        """All of them as "section.key=value"."""
+        given = list(self.setting or ())
+        return given if self.order is None else [*given, f"order={self.order}"]
+
+
 HeldOut = Annotated[
     list[Path] | None,
     option(DATA, "--held-out", "Text that is not trained on.", metavar="FILE"),
@@ -75,10 +89,8 @@ def train(
     out: RunFolder,
     reading: TextReading,
     word: WordOptions,
-    kind: Kind = "ngram",
-    order: Order = None,
+    kind: KindOptions,
     held_out: HeldOut = None,
-    setting: Set = None,
     quiet: Quiet = False,
 ) -> None:
     """Train a language model on files of text; the same command resumes.
@@ -101,12 +113,11 @@ def train(
     from bertsmith.cli.views.progress import meter, watch_training
     from bertsmith.folders.read import load_tokenizer
 
-    chosen = list(setting or ()) + ([] if order is None else [f"order={order}"])
     request = LmRequest(
         files=[Path(file) for file in files],
-        kind=kind,
+        kind=kind.kind,
         out=out,
-        settings=chosen,
+        settings=kind.settings(),
         held_out=held_out or (),
         reading=WordReading(
             form=reading.form,
@@ -129,4 +140,6 @@ def train(
     with meter("words", quiet=quiet) as shown, watch_training(out, quiet=quiet) as watch:
         found = train_language_model(request, progress=shown, heard=heard, watch=watch)
     figures = [] if found is None else score_text(found)
-    write_lines([*figures, f"{out}: language model ({kind}); next: bertsmith lm score {out} FILE"])
+    write_lines(
+        [*figures, f"{out}: language model ({kind.kind}); next: bertsmith lm score {out} FILE"]
+    )
