@@ -16,7 +16,7 @@ from bertsmith.models.variants import VARIANTS
 from bertsmith.nn.cache import layer as cache_layer
 from bertsmith.nn.cache import rows as cache_rows
 from bertsmith.runtime.generation.cached import writer_of
-from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm
+from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm, QueryForm
 from bertsmith.runtime.generation.plain import PlainWriter
 from bertsmith.runtime.generation.writer import Writer
 
@@ -28,6 +28,7 @@ ENCODERS = sorted(
 )
 FORMS: dict[str, Form] = {
     "causal": CausalForm(),
+    "query": QueryForm(),
     "mask": PrefixForm("mask", 1, 0, MASK),
     "shift": PrefixForm("shift", 0, 1),
     "cross": CrossForm(2),
@@ -44,7 +45,7 @@ def model_of(variant: str, form: Form) -> Model:
 
 
 CASES = [(variant, name) for variant in ENCODERS for name in ("causal", "mask", "shift")]
-CASES += [("bert", "cross"), ("bert", "span")]
+CASES += [("bert", "cross"), ("bert", "span"), ("xlnet", "query")]
 CASES += [
     (name, "cross" if one.spec.decoder else "causal")
     for name, one in sorted(VARIANTS.items())

@@ -106,3 +106,25 @@ def albert_files(**trainer: object) -> dict[str, bytes]:
         **trainer,
     )
     return {"spiece.model": model.getvalue()}
+
+
+def xlnet_files() -> dict[str, bytes]:
+    """XLNet's control tokens and their ids, cased."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()),
+        model_writer=model,
+        vocab_size=90,
+        model_type="unigram",
+        hard_vocab_limit=False,
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        pad_id=-1,
+        control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"],
+        user_defined_symbols=["<eop>"],
+        minloglevel=2,
+    )
+    return {"spiece.model": model.getvalue()}

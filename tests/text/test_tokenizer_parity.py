@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_tokenizers import SENTENCES, albert_files, bert_files
+from small_tokenizers import SENTENCES, albert_files, bert_files, xlnet_files
 from transformers import (
     AlbertTokenizer,
     AutoTokenizer,
@@ -12,6 +12,7 @@ from transformers import (
     GPT2Tokenizer,
     OpenAIGPTTokenizer,
     RobertaTokenizer,
+    XLNetTokenizer,
 )
 
 from bertsmith.text.tokenizer import Tokenizer
@@ -96,6 +97,35 @@ def test_settings_of_an_albert_folder_are_obeyed(config, tmp_path: Path) -> None
     files = {**albert_files(), "tokenizer_config.json": json.dumps(config).encode()}
     theirs = AlbertTokenizer.from_pretrained(write(files, tmp_path))
     assert_same(Tokenizer.from_folder(tmp_path), theirs, PLAIN)
+
+
+@pytest.mark.parametrize("config", [None, {"do_lower_case": True}])  # v5 ignores keep_accents
+def test_an_xlnet_folder_of_a_sentencepiece_model_is_that_of_transformers(
+    config: dict | None, tmp_path: Path
+) -> None:
+    files = xlnet_files()
+    if config is not None:
+        files["tokenizer_config.json"] = json.dumps(config).encode()
+    theirs = XLNetTokenizer.from_pretrained(write(files, tmp_path))
+    ours = Tokenizer.from_folder(tmp_path)
+    texts = [text for text in PLAIN if text.strip()]
+    for pair in (None, "The cat's mat, 世界"):
+        for text in texts:
+            expected = theirs(text, pair, return_token_type_ids=True)
+            got = ours.encode(text, pair)
+            assert got.ids.tolist() == expected["input_ids"], text
+            assert got.segments.tolist() == expected["token_type_ids"], text
+    one, two = ours.encode("he plays"), ours.encode("he", "plays")
+    assert one.ids[-2:].tolist() == [4, 3]
+    assert one.segments.tolist() == [0] * (len(one) - 1) + [2]
+    assert two.segments[-2:].tolist() == [1, 2]
+    ours.save(tmp_path / "saved")
+    again = AutoTokenizer.from_pretrained(tmp_path / "saved")
+    assert again("he plays")["input_ids"] == one.ids.tolist()
+    assert (
+        json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())["tokenizer_class"]
+        == "XLNetTokenizer"
+    )
 
 
 def test_an_albert_model_gives_the_pieces_of_sentencepiece() -> None:

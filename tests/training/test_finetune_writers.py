@@ -1,4 +1,4 @@
-"""Models that write are fine-tuned for labels: causal BERT, GPT-2 and BART."""
+"""Models that write are fine-tuned for labels: causal BERT, GPT-2, BART and XLNet."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from bertsmith.nn import Inputs, Layout
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import EncoderSettings, TextVectorSettings
 
-CASES = {"bert": "last", "gpt2": "published", "bart": "published"}
+CASES = {"bert": "last", "gpt2": "published", "bart": "published", "xlnet": "published"}
 SEP = SPECIAL.index("[SEP]")
 
 
@@ -47,7 +47,7 @@ def test_they_learn_to_classify_and_predict_what_they_learned(variant: str, tmp_
     assert right >= 27
 
 
-@pytest.mark.parametrize("variant", ["gpt2", "bart"])
+@pytest.mark.parametrize("variant", ["gpt2", "bart", "xlnet"])
 def test_transformers_gives_the_same_probabilities(variant: str, tmp_path: Path) -> None:
     source = _folder(tmp_path / "m", variant)
     finetune(tiny_job(source, tmp_path / "out", recipe=SHORT))

@@ -14,8 +14,8 @@ ROLES = ("pad", "unk", "cls", "sep", "mask", "bos", "eos")
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "pad": ("[PAD]", "<pad>"),
     "unk": ("[UNK]", "<unk>"),
-    "cls": ("[CLS]", "<s>"),
-    "sep": ("[SEP]", "</s>"),
+    "cls": ("[CLS]", "<cls>", "<s>"),
+    "sep": ("[SEP]", "<sep>", "</s>"),
     "mask": ("[MASK]", "<mask>"),
     "bos": ("<|endoftext|>",),  # GPT-2, whose folders name neither
     "eos": ("<|endoftext|>",),
@@ -144,8 +144,13 @@ def placed_tokens(processor: Mapping[str, Any] | None) -> Iterator[tuple[str, in
         yield from placed_tokens(part)
 
 
-def template_state(cls: tuple[str, int], sep: tuple[str, int]) -> dict[str, Any]:
-    """BERT's template, `[CLS] A [SEP] B [SEP]`, as a tokenizer.json tree."""
+def template_state(
+    cls: tuple[str, int], sep: tuple[str, int], *, cls_last: bool = False
+) -> dict[str, Any]:
+    """BERT's template, `[CLS] A [SEP] B [SEP]`, as a tokenizer.json tree.
+
+    With `cls_last` XLNet's, `A <sep> B <sep> <cls>`, whose <cls> is of segment 2.
+    """
 
     def mark(name: str, segment: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": name, "type_id": segment}}
@@ -153,11 +158,12 @@ def template_state(cls: tuple[str, int], sep: tuple[str, int]) -> dict[str, Any]
     def text(name: str, segment: int) -> dict[str, Any]:
         return {"Sequence": {"id": name, "type_id": segment}}
 
-    single = [mark(cls[0], 0), text("A", 0), mark(sep[0], 0)]
+    first, last = ([], [mark(cls[0], 2)]) if cls_last else ([mark(cls[0], 0)], [])
+    single = [*first, text("A", 0), mark(sep[0], 0)]
     return {
         "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, text("B", 1), mark(sep[0], 1)],
+        "single": [*single, *last],
+        "pair": [*single, text("B", 1), mark(sep[0], 1), *last],
         "special_tokens": {
             name: {"id": name, "ids": [number], "tokens": [name]} for name, number in (cls, sep)
         },

@@ -17,6 +17,7 @@ from bertsmith.text.sentencepiece import CONTROL, albert_state, parse_sentencepi
 from bertsmith.text.special_tokens import find_roles
 from bertsmith.text.tokenizer_json import (
     WORD_END,
+    XLNET_CLS,
     added_token,
     byte_bpe_state,
     finish_state,
@@ -69,7 +70,7 @@ def read_source(files: Mapping[str, bytes]) -> TokenizerSource:
     elif "vocab.json" in files and "merges.txt" in files:
         state = _bpe_state(files, config)
     elif "spiece.model" in files:
-        state = _albert_state(files["spiece.model"], config)
+        state = _sentencepiece_state(files["spiece.model"], config)
     else:
         raise FolderError(
             "no tokenizer found: expected tokenizer.json, vocab.txt, vocab.json with merges.txt, "
@@ -237,11 +238,13 @@ def _bpe_state(files: Mapping[str, bytes], config: Mapping[str, Any]) -> dict[st
     )
 
 
-def _albert_state(data: bytes, config: Mapping[str, Any]) -> dict[str, Any]:
+def _sentencepiece_state(data: bytes, config: Mapping[str, Any]) -> dict[str, Any]:
+    """ALBERT's tokenizer, or XLNet's, which keeps case where no file says otherwise."""
     model = parse_sentencepiece(data, "spiece.model")
+    xlnet = any(piece.text == XLNET_CLS for piece in model.pieces)
     state = albert_state(
         model,
-        lowercase=bool(_flag(config, "do_lower_case", True)),
+        lowercase=bool(_flag(config, "do_lower_case", not xlnet)),
         keep_accents=bool(_flag(config, "keep_accents", False)),
         add_prefix_space=bool(_flag(config, "add_prefix_space", True)),
     )
@@ -294,6 +297,8 @@ CLASSES = {"WordPiece": "BertTokenizer", "Unigram": "AlbertTokenizer"}
 def _class_of(source: TokenizerSource) -> str | None:
     """The class of transformers for a tokenizer whose files name none."""
     model = source.state["model"]
+    if model["type"] == "Unigram" and source.roles.get("cls") == XLNET_CLS:
+        return "XLNetTokenizer"
     if model["type"] != "BPE":
         return CLASSES.get(model["type"])
     if model.get("end_of_word_suffix"):

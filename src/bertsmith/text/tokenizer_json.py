@@ -103,6 +103,9 @@ def word_bpe_state(vocab: dict[str, int], merges: list[list[str]]) -> dict[str, 
     return state
 
 
+XLNET_CLS = "<cls>"  # stands at the end of a text
+
+
 def finish_state(state: dict[str, Any], roles: Mapping[str, str]) -> None:
     """Add the control tokens and the template to a new tree."""
     vocab = vocabulary(state)
@@ -124,7 +127,7 @@ def finish_state(state: dict[str, Any], roles: Mapping[str, str]) -> None:
             "add_prefix_space": state["pre_tokenizer"]["add_prefix_space"],
         }
     else:
-        state["post_processor"] = template_state(cls, sep)
+        state["post_processor"] = template_state(cls, sep, cls_last=cls[0] == XLNET_CLS)
 
 
 def vocabulary(state: Mapping[str, Any]) -> dict[str, int]:

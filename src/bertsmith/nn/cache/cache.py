@@ -32,6 +32,7 @@ class Cache:
         self.written = 0  # rows per live row
         self.new = 0  # of the pass under way
         self.joined = 0  # places of the source in front of the written part, 0: it is kept apart
+        self.last_unseen = False  # the last new row of each live row is not seen, even by itself
         self.groups: list[SourceGroup] = []
         self.grids: list[Grid] = []  # the live rows of each group, by source
         self.source_masks: list[Tensor | None] = []  # (b, H, 1, S) added to a group's scores
@@ -212,8 +213,9 @@ class Cache:
             padded = self._longest() - self._sizes[self._texts]
             if padded.any():
                 hidden = np.arange(width) < padded[:, None, None, None]  # (R, 1, 1, m)
-        if self.new > 1:
+        if self.new > 1 or self.last_unseen:
             later = np.triu(np.ones((self.new, self.new), dtype=bool), k=1)
+            later[-1, -1] = self.last_unseen
             after = np.pad(later, ((0, 0), (width - self.new, 0)))
             hidden = after[None, None] if hidden is None else hidden | after
         if hidden is None:

@@ -21,9 +21,11 @@ from bertsmith.runtime.generation.forms import (
     Form,
     FormWriter,
     PrefixForm,
+    QueryForm,
     device_of,
     encoded,
     last_rows,
+    relative,
 )
 from bertsmith.runtime.generation.writer import (
     Ids,
@@ -114,6 +116,38 @@ class CausalWriter(CachedWriter):
         return self._encode(Inputs(tokens, cache.next_layout()), cache)
 
 
+class QueryWriter(CachedWriter):
+    """Continues prompts with a model of two streams (XLNet).
+
+    Each step reads the newest token as a content row, which stays, and a query for the next one,
+    which sees all content rows, not itself, and leaves.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, QueryForm())
+        self._encoder = relative(model)
+
+    def _begin(self, sources: Sequence[Ids]) -> tuple[Tensor, Cache]:
+        cache = self._encoder.cache()
+        lengths = [len(source) for source in sources]
+        inputs = Inputs.of(np.concatenate(sources), lengths, sees=Causal())
+        self._encode(inputs, cache, torch.empty(0, dtype=torch.long))
+        cache.last_unseen = True
+        rows = torch.arange(len(sources))
+        return self._encode(self._asking(rows * 0, rows, cache.next_layout()), cache, stay=0), cache
+
+    def _step(self, cache: Cache, tokens: Tensor) -> Tensor:
+        pairs = torch.stack([tokens, torch.zeros_like(tokens)], dim=1).flatten()
+        rows = torch.arange(1, len(pairs), 2)
+        return self._encode(self._asking(pairs, rows, cache.next_layout(2)), cache, rows, stay=1)
+
+    def _asking(self, ids: Tensor, rows: Tensor, layout: Layout) -> Inputs:
+        """Content rows (N,), of which `rows` (R,) are queries in truth."""
+        vectors = self._encoder.query_row.expand(len(rows), -1)
+        at = rows.to(vectors.device)
+        return Inputs(ids.to(vectors.device), layout, vectors=vectors, vector_rows=at)
+
+
 class PrefixWriter(CachedWriter):
     """Writes a target behind a source with a bidirectional model (UniLM, SimBERT)."""
 
@@ -180,6 +214,8 @@ def writer_of(model: Model, form: Form) -> CachedWriter:
     """The writer with a cache of a form."""
     if isinstance(form, PrefixForm):
         return PrefixWriter(model, form)
+    if isinstance(form, QueryForm):
+        return QueryWriter(model)
     if isinstance(form, CrossForm):
         return CrossWriter(model, form)
     return CausalWriter(model)

@@ -15,6 +15,7 @@ from bertsmith.models.build import Model
 from bertsmith.nn.encoder import Encoded
 from bertsmith.nn.inputs import SEGMENTS, Inputs
 from bertsmith.nn.layout import Causal, Layout, Prefix
+from bertsmith.nn.relative.encoder import RelativeEncoder
 from bertsmith.runtime.generation.writer import Ids
 
 
@@ -54,6 +55,23 @@ class CausalForm:
         inputs = Inputs.of(np.concatenate(texts), lengths, sees=Causal())
         found: Encoded = model(inputs.to(device_of(model)), rows=last_rows(lengths))
         return found.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class QueryForm(CausalForm):
+    """A prompt and its continuation, read left to right; a query asks for the next token (XLNet).
+
+    What a row has seen never changes, so a cache gives the same logits as the whole text.
+    """
+
+    def whole(self, model: Model, sources: Sequence[Ids], written: Sequence[Ids]) -> Tensor:
+        """The query after each text, where any token stands: nobody sees it. -> (R, D)."""
+        ends = [np.zeros(1, dtype=np.int64)] * len(sources)
+        texts = [np.concatenate(parts) for parts in zip(sources, written, ends, strict=True)]
+        lengths = [len(text) for text in texts]
+        inputs = Inputs.of(np.concatenate(texts), lengths, sees=Causal()).to(device_of(model))
+        found: Encoded = relative(model)(inputs, queries=last_rows(lengths).to(inputs.ids.device))
+        return found.hidden if found.queried is None else found.queried
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +195,13 @@ def encoded(model: Model, sources: Sequence[Ids]) -> tuple[Tensor, Layout]:
     inputs = Inputs.of(np.concatenate(sources), [len(source) for source in sources])
     rows: Encoded = model(inputs.to(device_of(model)))
     return rows.hidden, inputs.layout
+
+
+def relative(model: Model) -> RelativeEncoder:
+    """The encoder with two streams of a model that writes by queries."""
+    if not isinstance(model.encoder, RelativeEncoder):
+        raise ConfigError(f"this {model.variant.name} model has no query stream to write with")
+    return model.encoder
 
 
 def device_of(model: Model) -> torch.device:

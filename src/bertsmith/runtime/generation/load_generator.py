@@ -11,8 +11,9 @@ from bertsmith.folders.generation import (
     read_writes,
 )
 from bertsmith.folders.read import ModelFolder
+from bertsmith.nn.relative.encoder import RelativeEncoder
 from bertsmith.runtime.generation.cached import writer_of
-from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm
+from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm, QueryForm
 from bertsmith.runtime.generation.generator import TextGenerator
 from bertsmith.runtime.host import Host
 
@@ -23,7 +24,12 @@ def can_write(host: Host, folder: ModelFolder) -> bool:
     if "masked_lm" not in heads and "language_model" not in heads:
         return False
     trained = read_writes(folder.parts.transformer) is not None
-    return spec.decoder is not None or spec.sees == "before" or trained
+    return spec.decoder is not None or spec.sees == "before" or _asks(host) or trained
+
+
+def _asks(host: Host) -> bool:
+    """Whether queries ask for the next token."""
+    return isinstance(host.model.encoder, RelativeEncoder)
 
 
 def generator_of(host: Host, folder: ModelFolder, by: By | None = None) -> TextGenerator:
@@ -53,24 +59,34 @@ def generator_of(host: Host, folder: ModelFolder, by: By | None = None) -> TextG
 
 
 _ADVICE = (
-    "take a folder that writes: a causal model (GPT, GPT-2), BART, or one by `bertsmith finetune "
-    "pairs.tsv --task write`"
+    "take a folder that writes: a causal model (GPT, GPT-2), XLNet, BART, or one by `bertsmith "
+    "finetune pairs.tsv --task write`"
 )
 
 
 def _form(host: Host, folder: ModelFolder, defaults: GenerationDefaults, by: By | None) -> Form:
     spec = host.model.spec
-    if by is not None and (spec.decoder is not None or spec.sees == "before"):
+    one_way = spec.decoder is not None or spec.sees == "before" or _asks(host)
+    if by is not None and one_way:
         raise ConfigError(
             f"by (--by) is {by!r}, and {folder.path} has a "
-            f"{'decoder' if spec.decoder else 'causal encoder'}, which writes in one way only; "
+            f"{_part(host)}, which writes in one way only; "
             "leave the option out"
         )
     if spec.decoder is not None:
         return CrossForm(spec.decoder.start if defaults.start is None else defaults.start)
+    if _asks(host):
+        return QueryForm()
     if spec.sees == "before":
         return CausalForm()
     return _prefix(host, folder, by)
+
+
+def _part(host: Host) -> str:
+    """The part of a model that writes."""
+    if host.model.spec.decoder is not None:
+        return "decoder"
+    return "query stream" if _asks(host) else "causal encoder"
 
 
 def _prefix(host: Host, folder: ModelFolder, by: By | None) -> PrefixForm:
