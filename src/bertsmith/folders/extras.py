@@ -172,12 +172,54 @@ def read_pair_task(folder: Folder) -> dict[str, Any] | None:
     return section
 
 
+CORRECTION_KEY = "correction"
+DETECTOR = "detector.safetensors"
+
+
+def correction_extras(section: Mapping[str, Any], detector: Mapping[str, Tensor]) -> Extras:
+    """A corrector as saved with its masked LM; `detector` is empty where there is none."""
+    return Extras(
+        json={CORRECTION_KEY: dict(section)}, tensors={DETECTOR: detector} if detector else {}
+    )
+
+
+def read_correction(folder: Folder) -> dict[str, Any] | None:
+    """Threshold, lengths and detector of a corrector; None if the folder is none."""
+    section = (folder.json_object(OWN) if folder.has(OWN) else {}).get(CORRECTION_KEY)
+    if section is None:
+        return None
+    if (
+        not isinstance(section, dict)
+        or not _is_number(section.get("threshold"))
+        or not 0 <= section["threshold"] <= 1
+        or type(section.get("max_length")) is not int
+        or section["max_length"] < 8
+        or not isinstance(section.get("detector"), dict)
+    ):
+        raise FolderError(
+            f"{folder.path / OWN}: {CORRECTION_KEY} must be a table with a threshold from 0 to 1, "
+            "max_length and a detector"
+        )
+    return section
+
+
+def read_detector(folder: Folder) -> dict[str, Tensor]:
+    """The tensors of a corrector's detector by name, float32; none if there is no such file."""
+    if not folder.has(DETECTOR):
+        return {}
+    with open_weights_file(folder, DETECTOR, source=OWN) as weights:
+        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
+
+
 def read_extras(folder: Folder) -> Extras:
     """The heads of pre-training and the task of fine-tuning, where a folder has them."""
     heads = objective_heads(read_objective_heads(folder))
     pairs = read_pair_task(folder)
     if pairs is not None:
         heads = heads | Extras(json={PAIRS_KEY: pairs})
+    correction = read_correction(folder)
+    if correction is not None:
+        heads = heads | correction_extras(correction, read_detector(folder))
     section = read_task(folder)
     if section is None:
         return heads

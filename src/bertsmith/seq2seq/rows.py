@@ -14,7 +14,7 @@ from bertsmith.labeled.split.splits import split_files
 from bertsmith.sentences.data import SentenceData, positive_label, read_sentences, split_dev
 
 SIDES = ("train", "dev", "test")
-_Reader = Callable[[Path, DataSpec], SentenceData]
+Reader = Callable[[Path, DataSpec], SentenceData]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +56,12 @@ def evenly(data: SentenceData, count: int) -> SentenceData:
 
 def read_written(files: PairFiles) -> PairSplits:
     """Sources and targets: the first text column and the second, or --text and --label."""
-    return _read(files, lambda path, spec: written_rows(path, spec, files.on_error))
+    return read_sides(files, lambda path, spec: written_rows(path, spec, files.on_error))
 
 
 def read_similar(files: PairFiles, *, positive: str | None = None) -> PairSplits:
     """Pairs that say the same: all rows of pairs, the positive ones where rows have labels."""
-    return _read(files, lambda path, spec: similar_rows(path, spec, files.on_error, positive))
+    return read_sides(files, lambda path, spec: similar_rows(path, spec, files.on_error, positive))
 
 
 def written_rows(path: Path, spec: DataSpec, on_error: OnError = "stop") -> SentenceData:
@@ -117,7 +117,8 @@ def _without_copies(path: Path, data: SentenceData) -> SentenceData:
     return replace(data.some(numbers), notes=(*data.notes, note))
 
 
-def _read(files: PairFiles, read: _Reader) -> PairSplits:
+def read_sides(files: PairFiles, read: Reader) -> PairSplits:
+    """The rows of each side as `read` reads a file; what has no file is split off."""
     unused: list[str] = []
     paths = {"train": files.data}
     if files.data.is_dir():

@@ -1,0 +1,1 @@
+"""Spelling correction: one character for one, by Soft-Masked BERT."""
