@@ -39,6 +39,7 @@ LAYERS = (
     ("training",),
     ("sentences", "prompts", "compress", "explain", "audit", "classic"),
     ("seq2seq",),
+    ("correction",),
     ("report",),
     ("api",),
     ("serve",),

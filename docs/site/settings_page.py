@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from bertsmith.correction.recipe import CorrectRecipe
 from bertsmith.sentences.train.recipe import SentenceRecipe
 from bertsmith.seq2seq.recipe import WriteRecipe
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -30,6 +31,7 @@ RECIPES = (
     ("Fine-tuning", FinetuneRecipe),
     ("Sentence vectors", SentenceRecipe),
     ("Writing", WriteRecipe),
+    ("Correction", CorrectRecipe),
 )
 
 

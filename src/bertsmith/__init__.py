@@ -9,6 +9,7 @@ from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import ablate as ablate
+    from bertsmith.api.correction import correct as correct
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
@@ -58,6 +59,7 @@ limit_spinning()  # here, because whatever loads torch for us imports this packa
 
 # Module -> public names. Imported at their first use: `import bertsmith` must not pay for torch.
 _MODULES = {
+    "bertsmith.api.correction": ("correct",),
     "bertsmith.api.evaluate": ("evaluate",),
     "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
@@ -125,6 +127,7 @@ __all__ = [
     "__version__",
     "ablate",
     "build_index",
+    "correct",
     "evaluate",
     "evaluate_sentences",
     "finetune",

@@ -7,8 +7,10 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
 
+from bertsmith.api.correction import evaluate_corrector
 from bertsmith.api.observer import Observer
 from bertsmith.api.writing import evaluate_writing
+from bertsmith.correction.folder import is_corrector
 from bertsmith.errors import InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_folder import make_folder
@@ -38,12 +40,18 @@ def evaluate(
 ) -> dict[str, Any]:
     """Metrics of a fine-tuned folder on labeled rows, with intervals, classes and worst errors.
 
-    A folder that was trained to write is evaluated on pairs of texts. `out` is a folder for
-    evaluation.json and predictions.jsonl (written.jsonl).
+    A folder that was trained to write or to correct is evaluated on pairs of texts. `out` is a
+    folder for evaluation.json and predictions.jsonl (written.jsonl, corrected.jsonl).
     """
     check_type("data", data, str, Path)
     check_type("spec", spec, DataSpec, NoneType)
     check_type("out", out, str, Path, NoneType)
+    if is_corrector(model):
+        place = None if out is None else Path(out)
+        given = spec or DataSpec()
+        return evaluate_corrector(
+            model, Path(data), given, on_error=on_error, out=place, device=device
+        )
     writing = WritingFolder.at(model, device=device)
     if writing is not None:
         place = None if out is None else Path(out)

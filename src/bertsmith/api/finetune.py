@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from bertsmith.api.ablation import check_ablation, compare_ablation, run_ablation
+from bertsmith.api.correction import run_correction
 from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
 from bertsmith.api.writing import run_writing
@@ -41,7 +42,7 @@ SPLIT = "split.json"
 CARD = "README.md"
 TRAININGS: Mapping[
     str, Callable[[FinetuneRequest, Observer | None, StopRequest | None], FinetunedModel]
-] = {"write": run_writing, "similar": run_writing}
+] = {"write": run_writing, "similar": run_writing, "correct": run_correction}
 """Tasks with a training of their own; all others learn from labeled rows."""
 LOW_HEAD_RATE = 1e-3  # a learning rate below which a head alone hardly learns
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertsmith.api.trained import TrainedModel
+from bertsmith.correction.recipe import CORRECT, CorrectRecipe, load_correct_recipe
 from bertsmith.labeled.example import PAIR_TASKS
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
@@ -47,8 +48,14 @@ class FinetuneRequest:
         """The same for tasks on pairs of texts, whose default recipe has the name of the task."""
         return load_write_recipe(self.recipe or str(self.spec.task), self.overrides)
 
+    def read_correct_recipe(self) -> CorrectRecipe:
+        """The same for spelling correction."""
+        return load_correct_recipe(self.recipe, self.overrides)
+
     def run_settings(self) -> RunSettings:
         """What the recipe says of processes, threads and seeds."""
+        if self.spec.task == CORRECT:
+            return self.read_correct_recipe().run
         if self.spec.task in PAIR_TASKS:
             return self.read_write_recipe().run
         return self.read_recipe(self.spec.task).run

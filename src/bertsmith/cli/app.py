@@ -70,6 +70,9 @@ COMMANDS = {
         "bertsmith.cli.commands.generation.similar:similar",
         "Write or find sentences that say the same.",
     ),
+    "correct": Entry(
+        "bertsmith.cli.commands.correct:correct", "Correct spelling mistakes in Chinese text."
+    ),
     "compare": Entry(
         "bertsmith.cli.commands.compare:compare",
         "Test whether one fine-tuned model is better than another.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from bertsmith.correction.confusions import Confusions
 from bertsmith.correction.corrector import Edit
@@ -23,7 +24,7 @@ class BigramCorrector:
         for text in texts:
             framed = [EDGE, *text, EDGE]
             self._ones.update(framed)
-            self._twos.update(zip(framed, framed[1:], strict=False))
+            self._twos.update(pairwise(framed))
         self._total = self._ones.total() + 1
         self._kinds = len(self._ones) + 1
 

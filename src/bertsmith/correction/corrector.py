@@ -150,8 +150,8 @@ def tuned_threshold(
     if not len(scores):
         return 0.5
     tried = np.unique(np.quantile(scores, np.linspace(0, 1, CANDIDATES), method="lower"))
-    figures = {}
-    for value in [*tried.tolist(), 1.0]:
+    figures: dict[float, dict[str, float]] = {}
+    for value in [*map(float, tried), 1.0]:
         said = [places_of(edits, value) for edits in proposals]
         figures[value] = CORRECTIONS.score(truth, said)
     if settings.goal == "f1":

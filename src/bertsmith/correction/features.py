@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -75,12 +75,13 @@ class CorrectionBatch:
 
     def to(self, device: torch.device | str) -> CorrectionBatch:
         """The same on a device."""
-        moved = (self.inside, self.at, self.wanted, self.wrong)
-        return CorrectionBatch(
-            self.inputs.to(device),
-            *(part.to(device, non_blocking=True) for part in moved),
-            self.texts,
-            self.places,
+        return replace(
+            self,
+            inputs=self.inputs.to(device),
+            inside=self.inside.to(device, non_blocking=True),
+            at=self.at.to(device, non_blocking=True),
+            wanted=self.wanted.to(device, non_blocking=True),
+            wrong=self.wrong.to(device, non_blocking=True),
         )
 
 
@@ -123,9 +124,7 @@ class CharacterTokens:
             if units:
                 numbers.append(number)
                 examples.append(
-                    Example(
-                        source="", line=number + 1, id=str(number), texts=(text,), units=units
-                    )
+                    Example(source="", line=number + 1, id=str(number), texts=(text,), units=units)
                 )
         found = []
         for one in tag_features(examples, self.tokenizer, self.lengths, {}) if examples else []:

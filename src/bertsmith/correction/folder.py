@@ -58,9 +58,7 @@ def load_corrector(path: str | Path, *, device: str = "cpu") -> Corrector:
     module = SoftMasked(loaded.model, settings, mask)
     if module.detector is not None:
         _fill(module.detector, read_detector(home), path)
-    tokens = CharacterTokens(
-        loaded.tokenizer, max_length=section["max_length"], where=str(path)
-    )
+    tokens = CharacterTokens(loaded.tokenizer, max_length=section["max_length"], where=str(path))
     return Corrector(module, tokens, threshold=section["threshold"], device=where)
 
 

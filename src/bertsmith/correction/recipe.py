@@ -28,7 +28,7 @@ CORRECT_RECIPES = RecipeShelf(
         ("plan", "steps", "budget"),
     ),
 )
-DEFAULT_CORRECT = "correct"
+CORRECT = "correct"  # the task, and its default recipe
 
 
 class AboutCorrection(Settings):
@@ -80,5 +80,5 @@ class CorrectRecipe(Settings):
 
 def load_correct_recipe(named: str | Path | None, overrides: Sequence[str] = ()) -> CorrectRecipe:
     """A recipe with settings given as "section.key=value" laid over it."""
-    tree, source = CORRECT_RECIPES.tree(named or DEFAULT_CORRECT, overrides)
+    tree, source = CORRECT_RECIPES.tree(named or CORRECT, overrides)
     return validated(CorrectRecipe, tree, source)

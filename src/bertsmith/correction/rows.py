@@ -25,9 +25,7 @@ from bertsmith.text.segment import is_chinese
 
 def read_corrections(files: PairFiles, errors: ErrorSettings) -> PairSplits:
     """The rows of training, dev and test."""
-    return read_sides(
-        files, lambda path, spec: correction_rows(path, spec, files.on_error, errors)
-    )
+    return read_sides(files, lambda path, spec: correction_rows(path, spec, files.on_error, errors))
 
 
 def correction_rows(

@@ -63,9 +63,7 @@ def _whole(broken: list[InputFileError]) -> None:
         raise broken[0]
 
 
-def _essays(
-    path: Path, lines: list[tuple[int, str]], broken: list[InputFileError]
-) -> SentenceData:
+def _essays(path: Path, lines: list[tuple[int, str]], broken: list[InputFileError]) -> SentenceData:
     """The passages; one on a line that cannot be decoded is left out with its mistakes."""
     texts: dict[str, tuple[int, str, str]] = {}  # id -> line, wrong, right
     at: tuple[int, str, int] | None = None

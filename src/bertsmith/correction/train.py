@@ -140,9 +140,7 @@ def _prepare(job: CorrectJob, execution: Execution) -> _Prepared:
     )
 
 
-def _features(
-    tokens: CharacterTokens, data: SentenceData
-) -> tuple[list[CorrectionFeature], int]:
+def _features(tokens: CharacterTokens, data: SentenceData) -> tuple[list[CorrectionFeature], int]:
     wrong, right = ([row[at] for row in data.rows] for at in (0, 1))
     features = tokens.features(wrong, right)
     return features, sum(int((one.wanted < 0).sum()) for one in features)

@@ -160,8 +160,8 @@ TARGETS: Mapping[str, TargetKind] = {
         TargetKind(name="choice", task="choose", type=ChoiceIndex, column="label", choices=True),
     )
 }
-PAIR_TASKS = ("write", "similar")
-"""Tasks on pairs of texts without a label; see `bertsmith.seq2seq`."""
+PAIR_TASKS = ("write", "similar", "correct")
+"""Tasks on pairs of texts without a label; see `bertsmith.seq2seq` and `bertsmith.correction`."""
 BY_TASK = {one.task: one for one in TARGETS.values()}
 BY_TYPE = {one.type: one for one in TARGETS.values()}
 

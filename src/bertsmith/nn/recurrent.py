@@ -19,6 +19,6 @@ class BiGru(nn.Module):
 
     def forward(self, rows: Tensor, layout: Layout) -> Tensor:
         """Rows of the texts of a layout, (T, D) -> (T, 2 width)."""
-        texts = rows.split(list(layout.lengths))
+        texts = torch.split(rows, list(layout.lengths))
         packed, _ = self.gru(pack_sequence(list(texts), enforce_sorted=False))
         return torch.cat(unpack_sequence(packed))

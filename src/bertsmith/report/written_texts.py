@@ -42,7 +42,7 @@ def writing_page(record: Mapping[str, Any], *, title: str) -> str:
     for name in ("test", "dev"):
         if record.get(name):
             sections += _side(name, record[name])
-    sections += _curves(record)
+    sections += training_curves(record)
     sections.append(paragraph("All numbers of this page are in proof.json.", "dim"))
     return page(f"{title}: report", sections)
 
@@ -75,7 +75,8 @@ def reading_line(side: Mapping[str, Any]) -> str:
     )
 
 
-def _curves(record: Mapping[str, Any]) -> list[Markup]:
+def training_curves(record: Mapping[str, Any]) -> list[Markup]:
+    """The losses of training and dev rows over the steps."""
     rows = as_dicts(record.get("curves"))
     train = [row for row in rows if row.get("kind") == "train"]
     held_out = [row for row in rows if row.get("kind") == "eval"]

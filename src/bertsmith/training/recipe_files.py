@@ -11,7 +11,11 @@ from bertsmith.config import Layer, Tree, merge_layers, overridden, tree_to_toml
 from bertsmith.errors import ConfigError, unknown
 
 RECIPES = Path(__file__).parents[1] / "recipes"
-COMMANDS = {"seq2seq": "finetune --task write", "sentences": "sentences train"}
+COMMANDS = {
+    "seq2seq": "finetune --task write",
+    "sentences": "sentences train",
+    "correct": "finetune --task correct",
+}
 DATA_SETS = "data_sets.toml"  # one small recipe per table
 
 

@@ -49,7 +49,7 @@ def evaluate(
 ) -> None:
     """Evaluate a fine-tuned model on labeled rows, or published answers on their questions.
 
-    A model that was trained to write is evaluated on pairs of texts.
+    A model that was trained to write or to correct is evaluated on pairs of texts.
 
     Examples:
 
@@ -66,11 +66,17 @@ def evaluate(
     if as_json:
         write_json(record)
     else:
+        from bertsmith.cli.views.corrected import corrected_side
         from bertsmith.cli.views.results import proof_lines
         from bertsmith.cli.views.written import side_lines
 
+        if "false_alarms" in record:
+            write_lines(corrected_side(record))
+            return
         lines = proof_lines(record, most=SHOWN_CLASSES)
-        write_lines([*lines, *side_lines(record)] if "wrong_source" in record else lines)
+        if "wrong_source" in record:
+            lines += side_lines(record)
+        write_lines(lines)
 
 
 def _published(
@@ -95,9 +101,11 @@ def _model(
     *,
     quiet: bool,
 ) -> dict[str, Any]:
+    from bertsmith.api.correction import evaluate_corrector
     from bertsmith.api.evaluate import labeled_rows, run_evaluate
     from bertsmith.api.writing import evaluate_writing
     from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.correction.folder import is_corrector
     from bertsmith.seq2seq.record import WritingFolder
 
     if len(what) != 2:
@@ -107,6 +115,10 @@ def _model(
         )
     folder, path = what[0], Path(what[1])
     observer = ConsoleObserver(quiet=quiet)
+    if is_corrector(folder):
+        return evaluate_corrector(
+            folder, path, spec, on_error=on_error, out=out, device=computing.device
+        )
     writing = WritingFolder.at(folder, device=computing.device)
     if writing is not None:
         return evaluate_writing(writing, path, spec, on_error=on_error, out=out, observer=observer)

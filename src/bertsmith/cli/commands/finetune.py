@@ -145,6 +145,7 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
     """Fine-tune, print what came out, and give the exit code."""
     from bertsmith.api.finetune import run_finetune
     from bertsmith.cli.shared.training_process import training_process
+    from bertsmith.cli.views.corrected import correction_lines
     from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.cli.views.progress import watch_training
     from bertsmith.cli.views.results import result_lines, stopped_line
@@ -157,6 +158,7 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
         result = run_finetune(request, observer, stop=stop)
     if result.record is not None and result.report is not None:
         lines = writing_lines if "losses" in result.record else result_lines
+        lines = correction_lines if "threshold" in result.record else lines
         write_lines(lines(result.folder, result.record, result.report))
     elif result.is_first:
         write_lines([stopped_line(result.outcome)])

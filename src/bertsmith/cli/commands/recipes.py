@@ -44,6 +44,7 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
 
 def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
     """The recipes of each kind: how they are used, where they are, how one is read."""
+    from bertsmith.correction.recipe import CORRECT_RECIPES, load_correct_recipe
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
     from bertsmith.seq2seq.recipe import WRITE_RECIPES, load_write_recipe
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
@@ -75,6 +76,11 @@ def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
             "Grids of variations: bertsmith ablate GRID --corpus SHARDS --probe FILE",
             ABLATIONS,
             load_grid,
+        ),
+        (
+            "Correction: bertsmith finetune PAIRS --task correct ... --recipe RECIPE",
+            CORRECT_RECIPES,
+            load_correct_recipe,
         ),
     ]
 

@@ -1,0 +1,191 @@
+"""The record of a corrector: figures with intervals, a baseline of bigrams, and texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertsmith import __version__
+from bertsmith.correction.bigrams import BigramCorrector
+from bertsmith.correction.confusions import Confusions, confusions_of_pairs
+from bertsmith.correction.corrector import Corrector, Edit, places_of, tuned_threshold
+from bertsmith.correction.folder import load_corrector
+from bertsmith.correction.recipe import ThresholdSettings
+from bertsmith.correction.rows import given_confusions, wrong_places
+from bertsmith.correction.train import CorrectJob, CorrectResult
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.strict_json import json_values, write_json
+from bertsmith.metrics.arrays import Floats, Ints
+from bertsmith.metrics.correction import CORRECTIONS
+from bertsmith.metrics.significance import bootstrap
+from bertsmith.sentences.data import SentenceData
+from bertsmith.training.finetune.record import RECORD, curves
+
+SAMPLES = 200  # draws of each interval
+EXAMPLES = 40  # texts that the report shows
+
+
+def write_correction_record(
+    job: CorrectJob, result: CorrectResult, *, device: str, threads: int, precision: str
+) -> dict[str, Any]:
+    """Evaluate the finished folder on dev and test rows; write proof.json and the texts.
+
+    The folder is read from the disk, so the figures are those its user gets.
+    """
+    corrector = load_corrector(job.out, device=device)
+    baseline = Baseline.of(job)
+    sides: dict[str, Any] = {"dev": None, "test": None}
+    for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):
+        if data is not None and len(data):
+            proposals = corrector.proposals([row[0] for row in data.rows])
+            write_corrections(job.out / f"corrected.{name}.jsonl", data, proposals, corrector)
+            sides[name] = {
+                **evaluated(data, proposals, corrector.threshold),
+                "baselines": {"bigrams": baseline.figures(data)},
+            }
+    record = dict(json_values({**_making(job, result, threads, precision), **sides}))
+    write_json(job.out / RECORD, record)
+    return record
+
+
+class Baseline:
+    """Character bigrams of the right training texts, its threshold tuned on the same dev rows.
+
+    The confusions are those that errors were planted with, else those of the training pairs.
+    """
+
+    def __init__(self, corrector: BigramCorrector, threshold: float) -> None:
+        self._corrector = corrector
+        self._threshold = threshold
+
+    @classmethod
+    def of(cls, job: CorrectJob) -> Baseline:
+        """The baseline of a training."""
+        rows = job.splits.train.rows
+        texts = [row[1] for row in rows]
+        corrector = BigramCorrector(texts, _confusions(job, texts))
+        truth = [wrong_places(*row[:2]) for row in job.splits.dev.rows]
+        proposals = corrector.proposals([row[0] for row in job.splits.dev.rows])
+        return cls(corrector, tuned_threshold(truth, proposals, job.recipe.threshold))
+
+    def figures(self, data: SentenceData) -> dict[str, float]:
+        """Its figures on some rows."""
+        proposals = self._corrector.proposals([row[0] for row in data.rows])
+        truth = [wrong_places(*row[:2]) for row in data.rows]
+        return CORRECTIONS.score(truth, [places_of(e, self._threshold) for e in proposals])
+
+
+def _confusions(job: CorrectJob, texts: Sequence[str]) -> Confusions:
+    named = job.recipe.errors.confusions
+    if named is not None:
+        return given_confusions(named, texts)
+    return confusions_of_pairs(job.splits.train.rows)
+
+
+def evaluated(
+    data: SentenceData, proposals: Sequence[Sequence[Edit]], threshold: float
+) -> dict[str, Any]:
+    """Figures of rows from a threshold on, and what other false alarm rates would cost."""
+    truth = [wrong_places(*row[:2]) for row in data.rows]
+    said = [places_of(edits, threshold) for edits in proposals]
+    table = CORRECTIONS.rows(truth, said, ())
+    figures = CORRECTIONS.figures(table, ())
+    shown = ("correction_f1", "detection_f1", "false_alarm_rate")
+    return {
+        "rows": len(data),
+        "wrong_rows": sum(bool(one) for one in truth),
+        "threshold": threshold,
+        "main": CORRECTIONS.main,
+        "figures": figures,
+        "intervals": {name: _interval(table, name) for name in shown},
+        "false_alarms": _trade(truth, proposals),
+        "examples": [
+            {"wrong": row[0], "corrected": _applied(row[0], one), "right": row[1]}
+            for row, one, want in zip(data.rows, said, truth, strict=True)
+            if one or want
+        ][:EXAMPLES],
+    }
+
+
+def _trade(
+    truth: Sequence[dict[int, str]], proposals: Sequence[Sequence[Edit]]
+) -> list[dict[str, float]]:
+    """F1 at thresholds that allow so many false alarms."""
+    rows = []
+    for allowed in (0.01, 0.02, 0.05, 0.1, 0.2):
+        settings = ThresholdSettings(goal="false_alarms", false_alarms=allowed)
+        threshold = tuned_threshold(truth, proposals, settings)
+        score = CORRECTIONS.score(truth, [places_of(edits, threshold) for edits in proposals])
+        rows.append(
+            {
+                "allowed": allowed,
+                "threshold": threshold,
+                "false_alarm_rate": score["false_alarm_rate"],
+                "correction_f1": score["correction_f1"],
+            }
+        )
+    return rows
+
+
+def _applied(text: str, places: dict[int, str]) -> str:
+    return "".join(places.get(place, one) for place, one in enumerate(text))
+
+
+def _interval(table: Floats, name: str) -> dict[str, float]:
+    found = bootstrap(partial(_drawn, table, name), len(table), samples=SAMPLES)
+    return {"low": found.low, "high": found.high}
+
+
+def _drawn(table: Floats, name: str, rows: Ints) -> float:
+    return CORRECTIONS.figures(table[np.asarray(rows)], ())[name]
+
+
+def write_corrections(
+    path: Path, data: SentenceData, proposals: Sequence[Sequence[Edit]], corrector: Corrector
+) -> None:
+    """Wrong, corrected and right text of each row, with the edits, as JSON lines."""
+    lines = []
+    for line, row, edits in zip(data.lines, data.rows, proposals, strict=True):
+        made = [edit for edit in edits if edit.score >= corrector.threshold]
+        value = {
+            "line": line,
+            "wrong": row[0],
+            "corrected": _applied(row[0], places_of(made, 0.0)),
+            "right": row[1],
+            "edits": [edit.to_json() for edit in made],
+        }
+        lines.append(json.dumps(value, ensure_ascii=False))
+    write_staged(path, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
+
+
+def _making(job: CorrectJob, result: CorrectResult, threads: int, precision: str) -> dict[str, Any]:
+    outcome = json.loads((job.out / "result.json").read_bytes())
+    data = job.splits
+    return {
+        "bertsmith": __version__,
+        "task": "correct",
+        "model": job.model,
+        "data": {
+            "files": {"train": data.train.source, "dev": data.dev.source},
+            "rows": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test or ())},
+            "notes": [*data.train.notes, *data.notes, *result.notes],
+        },
+        "recipe": job.recipe.model_dump(mode="json"),
+        "threshold": result.threshold,
+        "training": {
+            "steps": outcome.get("step"),
+            "seconds": outcome.get("seconds"),
+            "tokens": outcome.get("tokens"),
+            "rate": outcome.get("rate"),
+            "precision": precision,
+            "threads": threads,
+            "best_step": (outcome.get("best") or {}).get("step"),
+            "seed": job.recipe.run.seed,
+        },
+        "curves": curves(job.out / "log.jsonl"),
+    }
