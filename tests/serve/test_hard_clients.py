@@ -148,8 +148,9 @@ def test_a_greedy_client_does_not_starve_another(service: ServiceProcess) -> Non
             ended.set()
             for thread in threads:
                 thread.join()
-    # One batch of this model is some milliseconds; the machine of the tests may be busy.
-    assert statistics.median(together) < 3 * alone[-2] + 0.5
+    # A batch of the greedy client takes some milliseconds; a busy machine makes both slower.
+    batch = 2 * max(alone)
+    assert together[int(0.95 * len(together))] < 3 * alone[int(0.95 * len(alone))] + batch + 0.25
 
 
 def test_streams_end_with_an_event_and_those_of_clients_that_left_end_too(
@@ -203,6 +204,9 @@ def test_logs_answers_metrics_and_ps_have_no_text_key_path_or_traceback(
         ("/embed", {"inputs": SECRET, SECRET: 1}),
         ("/embed", {"inputs": SECRET, "prompt_name": SECRET}),
         ("/fill", {"text": SECRET}),
+        ("/generate", {"text": "the bird", "model": "tiny"}),
+        ("/generate", {"text": "the bird", "model": "writer", "answers": 3}),
+        ("/attention", {"text": "the bird", "layer": 99}),
         ("/v1/embeddings", {"input": SECRET, "model": SECRET}),
         (f"/{SECRET}%0d%0a%1b[31m", {}),
         (f"/models/{SECRET}/embed", {"inputs": SECRET}),
@@ -217,7 +221,7 @@ def test_logs_answers_metrics_and_ps_have_no_text_key_path_or_traceback(
     for hidden in (KEY, OTHER, "Traceback", "\x1b"):
         assert hidden not in texts
     assert SECRET not in texts
-    assert folder not in service.stdout + client.get("/models").text
+    assert folder not in service.stdout + texts
     for line in service.stdout.splitlines():
         assert json.loads(line)["route"]
 

@@ -60,6 +60,8 @@ def test_more_than_the_service_can_do_is_refused_fast_and_nothing_else_fails(
     report = generate_load(plan)
     assert set(report.statuses) == {"200", "429"}
     assert report.statuses["429"] > report.statuses["200"] / 10
+    refused, answered = (report.to_json()[f"{name}_ms"] for name in ("refusal", "latency"))
+    assert refused["p50"] < 20 or refused["p50"] < answered["p50"] / 2, "refused without waiting"
     # Whole again at once: the queue does not stay full.
     again = generate_load(LoadPlan(url=service.url, key=KEY, clients=1, requests=5))
     assert again.statuses == {"200": 5}

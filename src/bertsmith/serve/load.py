@@ -56,25 +56,28 @@ class LoadPlan:
 
 @dataclass(slots=True)
 class LoadReport:
-    """What came back; `latencies` are seconds of requests that were answered with 200."""
+    """What came back; `latencies` are seconds of requests that were answered with 200.
+
+    `refusals` are those of requests that were refused with 429.
+    """
 
     plan: LoadPlan
     statuses: Counter[str] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)
+    refusals: list[float] = field(default_factory=list)
     seconds: float = 0.0
     own_cpu: float = 0.0  # seconds of CPU time of the generator
 
     def to_json(self) -> dict[str, Any]:
         """The figures: rates per second, latency in milliseconds."""
         good = self.statuses["200"]
-        shown = (50, 95, 99) if self.latencies else ()
-        spent = np.array(self.latencies)
         return {
             "requests": sum(self.statuses.values()),
             "seconds": round(self.seconds, 3),
             "requests_per_second": round(good / self.seconds, 2),
             "texts_per_second": round(good * self.plan.texts_per_request / self.seconds, 2),
-            "latency_ms": {f"p{p}": round(1e3 * float(np.percentile(spent, p)), 2) for p in shown},
+            "latency_ms": _percentiles(self.latencies),
+            "refusal_ms": _percentiles(self.refusals),
             "statuses": dict(sorted(self.statuses.items())),
             "own_cpu_share": round(self.own_cpu / self.seconds, 3),
         }
@@ -173,8 +176,9 @@ class _Generator:
             self.report.statuses[NO_ANSWER] += 1  # time-outs are OSErrors, too
             return False
         self.report.statuses[status] += 1
-        if status == "200":
-            self.report.latencies.append(time.perf_counter() - start)
+        if status in ("200", "429"):
+            times = self.report.latencies if status == "200" else self.report.refusals
+            times.append(time.perf_counter() - start)
         return True
 
     async def _answered(self, request: bytes) -> str:
@@ -198,6 +202,14 @@ class _Generator:
         else:
             self._idle.append((reader, writer))
         return status
+
+
+def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """In milliseconds; none of no seconds."""
+    if not seconds:
+        return {}
+    values = np.percentile(np.array(seconds), (50, 95, 99))
+    return {f"p{p}": round(1e3 * float(v), 2) for p, v in zip((50, 95, 99), values, strict=True)}
 
 
 def _cpu() -> float:

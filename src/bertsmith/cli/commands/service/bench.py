@@ -103,6 +103,7 @@ def _texts(path: Path) -> list[str]:
 def _lines(report: LoadReport) -> list[str]:
     found = report.to_json()
     spent = ", ".join(f"{name} {value:g}" for name, value in found["latency_ms"].items())
+    refused = ", ".join(f"{name} {value:g}" for name, value in found["refusal_ms"].items())
     plan = report.plan
     loop = f"{plan.clients} clients" if plan.rate is None else f"{plan.rate:g} requests per second"
     statuses = ", ".join(f"{status}: {number:,}" for status, number in found["statuses"].items())
@@ -111,6 +112,7 @@ def _lines(report: LoadReport) -> list[str]:
         f"throughput  {found['requests_per_second']:g} requests per second, "
         f"{found['texts_per_second']:g} texts per second",
         f"latency     {spent or 'no answer'} (ms)",
+        *([f"refusals    {refused} (ms)"] if refused else []),
         f"statuses    {statuses}",
         f"generator   {100 * found['own_cpu_share']:.0f} % of a core",
     ]
