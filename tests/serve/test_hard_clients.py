@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import statistics
 import subprocess
 import threading
 import time
