@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tiny_correction import untrained_corrector
 from tiny_finetuning import rows, tiny_folder, tiny_writer
 from toy_corpus import documents, toy_corpus
 
@@ -45,6 +46,7 @@ class Material:
     fine_tuned: InputFolder
     pretrained: InputFolder
     writer: InputFolder
+    corrector: InputFolder
     corpus: InputFolder
     vocabulary: InputFolder
     index: InputFolder
@@ -92,6 +94,7 @@ def make_material(place: Path, ask: Ask) -> Material:
         fine_tuned=InputFolder(place / "fine-tuned"),
         pretrained=InputFolder(place / "pretrained"),
         writer=InputFolder(tiny_writer(place / "writer")),
+        corrector=InputFolder(untrained_corrector(place / "corrector")),
         corpus=InputFolder(corpus),
         vocabulary=InputFolder(corpus / "tokenizer"),
         index=InputFolder(place / "index"),
@@ -162,6 +165,15 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
         [
             *("sentences", "train", m.texts, "--model", m.model, "--out", to("t"), "--steps", "2"),
             *EXACT,
+        ],
+    )
+    yield 2, ["lm", "train", m.texts, "--kind", "nnlm", "--set", "plan.steps=2", "--out", to("lm")]
+    yield 2, ["correct", m.corrector, m.texts, "--out", to("c.jsonl")]
+    yield (
+        1,
+        [
+            *("ablate", "bert", "--corpus", m.corpus, "--size", "tiny", "--vary", "mask.rate=0.3"),
+            *("--steps", "2", "--out", to("a"), "--estimate", *EXACT),
         ],
     )
     yield 4, ["tokenize", m.model, "the bird"]

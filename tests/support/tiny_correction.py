@@ -9,6 +9,10 @@ from pathlib import Path
 import torch
 from tiny_models import randomized, shrunk
 
+from bertsmith.correction.folder import corrector_extras
+from bertsmith.correction.model import SoftMasked
+from bertsmith.correction.recipe import DetectorSettings
+from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.text.tokenizer import Tokenizer
@@ -35,6 +39,15 @@ def corrector_source(path: Path, *, hidden: int = 64, drawn: bool = False) -> st
     spec = replace(spec, dropout=0.0)
     model = build("bert", spec, heads=["masked_lm"], generator=torch.Generator().manual_seed(1))
     save_model(randomized(model, seed=3) if drawn else model, tokenizer, path)
+    return str(path)
+
+
+def untrained_corrector(path: Path) -> str:
+    """The folder of a corrector as it is before training."""
+    loaded = load_model(corrector_source(path.with_name(f"{path.name}-source"), hidden=16))
+    module = SoftMasked(loaded.model, DetectorSettings(width=4), SPECIALS.index("[MASK]"))
+    extras = corrector_extras(module, threshold=0.5, max_length=32)
+    save_model(loaded.model, loaded.tokenizer, path, extras=extras)
     return str(path)
 
 

@@ -198,9 +198,11 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 
 def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.cli.commands.recipes import recipes
+    from bertsmith.correction.recipe import CORRECT_RECIPES
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES
     from bertsmith.seq2seq.recipe import WRITE_RECIPES
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
+    from bertsmith.training.studies.ablation.variations import ABLATIONS
 
     recipes()
     lines = capsys.readouterr().out.splitlines()
@@ -210,6 +212,8 @@ def test_the_command_lists_and_prints(capsys) -> None:
         "Fine-tuning: bertsmith finetune ": FINETUNE_RECIPES,
         "Sentence vectors: bertsmith sentences train ": SENTENCE_RECIPES,
         "Writing: bertsmith finetune PAIRS --task ": WRITE_RECIPES,
+        "Grids of variations: bertsmith ablate ": ABLATIONS,
+        "Correction: bertsmith finetune PAIRS --task correct ": CORRECT_RECIPES,
     }
     for kind, (title, shelf) in zip(kinds, shelves.items(), strict=True):
         first, *rest = kind.splitlines()
