@@ -41,11 +41,15 @@ class WaitingText:
         return not self.future.done()
 
 
+SHARED_PART = 4  # of the budget: what a batch holds at least, once every client had its turn
+
+
 class FairQueue:
     """Waiting pieces; `put` refuses what would wait too long, `take` makes the next batch.
 
     Clients are served in turn, one piece each, so that neither a long text nor a greedy client
-    delays another by more than a batch. For one event loop.
+    delays another by more than a batch; a batch that several clients share is not filled up by
+    the one with the most texts. For one event loop.
     """
 
     def __init__(
@@ -64,9 +68,8 @@ class FairQueue:
         """Waiting pieces."""
         return sum(map(len, self._clients.values()))
 
-    def put(self, pieces: Sequence[WaitingText]) -> None:
-        """Add the pieces of a request, all or none."""
-        tokens = sum(piece.tokens for piece in pieces)
+    def check_room(self, tokens: int = 1) -> None:
+        """Refuse tokens that do not fit; whoever asks first need not tokenize in vain."""
         if self.waiting and self.waiting + tokens > self.limit:
             seconds = max(1, math.ceil(self.waiting / self.speed))
             raise RequestError(
@@ -74,6 +77,11 @@ class FairQueue:
                 f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
                 retry_after=seconds,
             )
+
+    def put(self, pieces: Sequence[WaitingText]) -> None:
+        """Add the pieces of a request, all or none."""
+        tokens = sum(piece.tokens for piece in pieces)
+        self.check_room(tokens)
         now = self._clock()
         for piece in pieces:
             piece.entered = now
@@ -112,9 +120,14 @@ class FairQueue:
     def _batch(self, budget: int) -> list[WaitingText]:
         batch: list[WaitingText] = []
         passed: list[str] = []  # whose next piece did not fit: they are first in the next batch
+        served: set[str] = set()
+        enough = budget - budget // SHARED_PART
         now = self._clock()
         while self._turn:
-            client = self._turn.popleft()
+            client = self._turn[0]
+            if client in served and len(served) > 1 and budget <= enough:
+                break  # everybody had a turn
+            self._turn.popleft()
             queue = self._clients[client]
             self._drop(queue, now)
             if not queue:
@@ -129,6 +142,7 @@ class FairQueue:
             budget -= piece.tokens
             piece.taken = now
             batch.append(piece)
+            served.add(client)
             if queue:
                 self._turn.append(client)
             else:

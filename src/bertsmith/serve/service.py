@@ -127,7 +127,7 @@ class Service:
 
         async def works(model: ServedModel) -> bool:
             try:
-                tokens, skipped = model.tokenize([READY_TEXT])
+                tokens, skipped = await model.tokenize([READY_TEXT], probe)
                 options = {"normalize": None, **({"skipped": skipped} if skipped else {})}
                 return len(await model.vectors(tokens, options, probe)) == 1
             except RequestError as error:

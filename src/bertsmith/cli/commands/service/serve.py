@@ -85,6 +85,9 @@ class LimitOptions:
     text_tokens: Annotated[
         int | None, _limit("text-tokens", "Tokens per text; those of the model if unset.")
     ] = None
+    document_tokens: Annotated[
+        int, _limit("document-tokens", "Tokens of a text that is read in windows (tags, answers).")
+    ] = 4_096
     json_depth: Annotated[int, _limit("json-depth", "Levels of nested JSON.")] = 32
     batch_tokens: Annotated[int, _limit("batch-tokens", "Tokens per batch.")] = 2_048
     queue_tokens: Annotated[
