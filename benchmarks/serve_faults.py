@@ -97,6 +97,12 @@ class Asker:
             return 0, None, time.perf_counter() - start
         return status, json.loads(content), time.perf_counter() - start
 
+    def info(self) -> dict[str, Any]:
+        """The model and its limits."""
+        self._connection.request("GET", "/info", headers=self._headers)
+        found: dict[str, Any] = json.loads(self._connection.getresponse().read())
+        return found
+
 
 def percentile(times: list[float], share: float) -> float:
     return sorted(times)[min(len(times) - 1, int(share * len(times)))]
@@ -199,20 +205,31 @@ def fairness(seconds: float) -> dict[str, Any]:
             ended.set()
             for thread in threads:
                 thread.join()
+            largest = small.info()["max_batch_tokens"]  # at the speed of this machine
     finally:
         keys.unlink()
     tokens = 32 * 256  # of a greedy request, as many as the model reads of each text
     good = [spent for status, spent in answered if status == 200]
-    batch = statistics.median(good) / len(threads) * 2_048 / tokens
+    batch = statistics.median(good) / len(threads) * largest / tokens
     return {
         "greedy_statuses": {str(s): sum(o[0] == s for o in answered) for s, _ in answered},
         "alone_p95_ms": round(1e3 * percentile(alone, 0.95), 1),
         "together_p50_ms": round(1e3 * statistics.median(together), 1),
         "together_p95_ms": round(1e3 * percentile(together, 0.95), 1),
+        "batch_tokens": largest,
         "one_batch_ms": round(1e3 * batch, 1),
         "allowed_ms": round(1e3 * (3 * percentile(alone, 0.95) + batch), 1),
         "requests": len(together),
     }
+
+
+def times_during(asker: Asker, seconds: float) -> list[float]:
+    """How long requests of one short text take, one after another."""
+    end = time.perf_counter() + seconds
+    found = []
+    while time.perf_counter() < end:
+        found.append(asker.ask(SHORT)[2])
+    return found
 
 
 def trickle(seconds: float) -> dict[str, Any]:
@@ -223,7 +240,7 @@ def trickle(seconds: float) -> dict[str, Any]:
         asker = Asker(side.url)
         for _ in range(20):
             asker.ask(SHORT)
-        before = [asker.ask(SHORT)[2] for _ in range(200)]
+        before = times_during(asker, 9.0)
         host, port = side.url.removeprefix("http://").split(":")
         slow = []
         for number in range(200):
@@ -241,9 +258,7 @@ def trickle(seconds: float) -> dict[str, Any]:
 
         thread = threading.Thread(target=drip)
         thread.start()
-        during = []
-        while time.perf_counter() - opened < 9.0:
-            during.append(asker.ask(SHORT)[2])
+        during = times_during(asker, 9.0)
         gone = []
         for one in slow:
             one.settimeout(max(0.1, 20 - (time.perf_counter() - opened)))
@@ -253,11 +268,14 @@ def trickle(seconds: float) -> dict[str, Any]:
             gone.append(time.perf_counter() - opened)
         stop.set()
         thread.join()
-    return {
-        "gone_after_s": round(max(gone), 2),
-        "p95_before_ms": round(1e3 * percentile(before, 0.95), 2),
-        "p95_during_ms": round(1e3 * percentile(during, 0.95), 2),
+        after = times_during(asker, 9.0)
+    found = {
+        f"p95_{name}_ms": round(1e3 * percentile(times, 0.95), 2)
+        for name, times in (("before", before), ("during", during), ("after", after))
     }
+    alone = (found["p95_before_ms"] + found["p95_after_ms"]) / 2
+    rise = found["p95_during_ms"] / alone - 1
+    return {"gone_after_s": round(max(gone), 2), **found, "rise": round(rise, 3)}
 
 
 def kill(seconds: float) -> dict[str, Any]:

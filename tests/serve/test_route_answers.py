@@ -284,12 +284,12 @@ def test_every_call_of_the_client_answers_as_the_python_api(
         assert alike(answer, expected[path][1](first, second)), path
 
 
-def test_what_is_cut_is_told_in_the_answer_and_its_header(
+def test_what_is_cut_is_counted_in_the_answer_and_its_header(
     running: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = {"authorization": f"Bearer {KEY}"}
     long = "red bird " * 150  # 300 tokens for models of 160
-    told = {
+    cases = {
         "/search": ({"query": long}, "tokens_cut"),
         "/choose": ({"context": "red", "choices": [long, "bird"]}, "tokens_cut"),
         "/v1/embeddings": ({"input": long, "model": "masked"}, "usage"),
@@ -297,7 +297,7 @@ def test_what_is_cut_is_told_in_the_answer_and_its_header(
         "/embed": ({"inputs": long}, None),
     }
     with httpx.Client(base_url=running.address, headers=headers, timeout=60) as client:
-        for path, (body, field) in told.items():
+        for path, (body, field) in cases.items():
             answer = client.post(path, json=body)
             assert answer.status_code == 200, (path, answer.text)
             cut = int(answer.headers["x-cut-tokens"])
@@ -318,7 +318,7 @@ def test_what_is_cut_is_told_in_the_answer_and_its_header(
             found = answer.json() if path == "/answer" else answer.json()[0]
             assert found["tokens_cut"] == int(answer.headers["x-cut-tokens"]) >= 6_000 - 4_096
         monkeypatch.setattr(running.service, "strict", True)
-        for path, (body, _) in told.items():
+        for path, (body, _) in cases.items():
             assert client.post(path, json=body).status_code == 413, path
         for path, text in (("/fill", f"{document} [MASK]"), ("/attention", document)):
             assert client.post(path, json={"text": text}).status_code == 413, path

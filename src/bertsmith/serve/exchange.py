@@ -61,17 +61,17 @@ class Exchange:
         self.texts += len(rows)
 
     def _check_row(self, ids: Sequence[int], place: str, name: str) -> None:
+        if len(ids) > MOST_IDS:
+            raise RequestError(
+                FailureKind.TOO_LARGE,
+                f"{place} has {len(ids):,} token ids; at most {MOST_IDS:,} are read",
+                field=name,
+            )
         vocabulary = self.served.tokenizer.vocab_size
         if not ids or min(ids) < 0 or max(ids) >= vocabulary:
             raise RequestError(
                 FailureKind.TOKENS,
                 f"{place} must hold token ids from 0 to {vocabulary - 1}",
-                field=name,
-            )
-        if len(ids) > MOST_IDS:
-            raise RequestError(
-                FailureKind.TOO_LARGE,
-                f"{place} has {len(ids):,} token ids; at most {MOST_IDS:,} are read",
                 field=name,
             )
 
@@ -136,7 +136,7 @@ class Exchange:
         truncate: bool | None = None,
         readings: int = 1,
     ) -> list[dict[str, Any]]:
-        """Results of rows of texts; a result tells `tokens_cut` where a text lost its end.
+        """Results of rows of texts; a result has `tokens_cut` where a text lost its end.
 
         The first text of a row is read `readings` times.
         """

@@ -25,7 +25,7 @@ class Limits(Settings):
     text_tokens: Count | None = None  # per text; None: as many as the model has positions
     document_tokens: Count = 4_096  # per text that is read in windows (tags, answers)
     json_depth: Count = 32
-    batch_tokens: Count = 2_048
+    batch_tokens: Count = 2_048  # fewer where so many would take long
     queue_tokens: Count | None = None  # that may wait; None: `deadline` of the measured speed
     connections: Count = 1_024
     deadline: Seconds = 30.0  # of a request, from its first byte to its answer
@@ -67,7 +67,7 @@ class Limits(Settings):
             if self.text_tokens
             else f"the model's; {self.document_tokens:,} where it reads in windows",
             "JSON depth": f"{self.json_depth}",
-            "tokens per batch": f"{self.batch_tokens:,}",
+            "tokens per batch": f"at most {self.batch_tokens:,}",
             "waiting tokens": f"{self.queue_tokens:,}"
             if self.queue_tokens
             else f"{self.deadline:g} s of the measured speed",

@@ -26,6 +26,8 @@ from bertsmith.serve.worker_process import WorkerSettings
 MOST_STREAMS = 64  # answers outside of batches; the worker computes four of them at a time
 AHEAD = 2  # batches at the worker: one it computes, one it finds when it is done
 AHEAD_SECONDS = 0.01  # before the first of them should be done, the other one is made
+BATCH_SECONDS = 0.2  # a batch takes no longer, so that who comes next does not wait long
+LEAST_BATCH = 512  # tokens, however slow the model is
 SMOOTHING = 0.1  # of the measured speed
 
 
@@ -94,6 +96,12 @@ class ServedModel:
         """Tokens per text: the model's, or the limit of the service."""
         limits = (self.limits.text_tokens, self.description["max_length"])
         return min((one for one in limits if one is not None), default=None)
+
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens per batch at the speed that was measured."""
+        quick = int(BATCH_SECONDS * self.queue.speed)
+        return min(self.limits.batch_tokens, max(LEAST_BATCH, quick))
 
     @property
     def queue(self) -> FairQueue:
@@ -236,7 +244,7 @@ class ServedModel:
         while True:
             await self._slots.acquire()
             await self._almost_done()
-            batch = await queue.take(self.limits.batch_tokens)
+            batch = await queue.take(self.batch_tokens)
             task = asyncio.create_task(self._compute(batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -295,7 +303,7 @@ class ServedModel:
         A batch counts by its size: what a short one takes is not the time of its tokens.
         """
         queue = self.queue
-        weight = SMOOTHING * min(1.0, tokens / self.limits.batch_tokens)
+        weight = SMOOTHING * min(1.0, tokens / self.batch_tokens)
         queue.speed += weight * (tokens / max(seconds, 1e-6) - queue.speed)
         queue.limit = self._limit(queue.speed)
 

@@ -157,7 +157,7 @@ class Service:
             "model_type": kind,
             "max_concurrent_requests": self.limits.connections,
             "max_input_length": model.longest,
-            "max_batch_tokens": self.limits.batch_tokens,
+            "max_batch_tokens": model.batch_tokens,
             "max_batch_requests": None,
             "max_client_batch_size": self.limits.texts,
             "auto_truncate": not self.strict,

@@ -161,7 +161,7 @@ def serve(
         return
     service = Service(settings, access_log=_logged if serving.log else _unlogged)
     if not quiet:
-        for line in limits.lines():
+        for line in _limits(settings):
             note(line)
     run(
         service,
@@ -209,11 +209,19 @@ def _plan(settings: ServiceSettings) -> list[str]:
     """The models and the limits, a line each."""
     from bertsmith.folders.describe import describe
 
-    lines = []
-    for name, folder in settings.models.items():
-        found = describe(folder)
-        lines.append(f"model {name}: {found.variant}, {folder}")
-    return [*lines, *settings.limits.lines()]
+    lines = [
+        f"model {name}: {describe(folder).variant}, {folder}"
+        for name, folder in settings.models.items()
+    ]
+    if settings.index is not None:
+        lines.append(f"index of {next(iter(settings.models))}: {settings.index}")
+    return [*lines, *_limits(settings)]
+
+
+def _limits(settings: ServiceSettings) -> list[str]:
+    """The limits, and what happens to texts beyond them."""
+    long = "refused (413)" if settings.strict else "truncated, counted in x-cut-tokens"
+    return [f"texts that are too long: {long}", *settings.limits.lines()]
 
 
 def _logged(record: Mapping[str, Any]) -> None:
