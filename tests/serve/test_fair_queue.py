@@ -68,6 +68,24 @@ def test_a_batch_of_short_texts_has_several_turns_of_each_client() -> None:
     run(check)
 
 
+def test_clients_with_little_work_need_not_wait_for_the_texts_of_a_greedy_one() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        queue.put(pieces("greedy", [100] * 6))
+        queue.put(pieces("one", [5]))
+        queue.put(pieces("two", [5]))
+        assert works(await queue.take(200)) == [("one", 0), ("two", 0)]
+        queue.put(pieces("one", [5]))
+        # Every other batch is for all: however many small ones come, the greedy one has its turn.
+        assert works(await queue.take(200)) == [("greedy", 0), ("one", 0)]
+        queue.put(pieces("one", [5]))
+        assert works(await queue.take(200)) == [("one", 0)]
+        assert works(await queue.take(200)) == [("greedy", 1), ("greedy", 2)]
+        assert queue.waiting == 300
+
+    run(check)
+
+
 def test_a_full_queue_is_known_before_texts_are_tokenized() -> None:
     async def check(clock: Clock) -> None:
         queue = FairQueue(limit=100, speed=20.0, clock=clock)
@@ -86,7 +104,7 @@ def test_a_text_that_does_not_fit_is_first_in_the_next_batch() -> None:
         queue.put(pieces("short", [10, 10]))
         queue.put(pieces("long", [500]))
         assert works(await queue.take(100)) == [("short", 0), ("short", 1)]
-        queue.put(pieces("short", [10]))
+        queue.put(pieces("short", [20]))
         assert works(await queue.take(100)) == [("long", 0)]  # larger than a batch: alone
         assert works(await queue.take(100)) == [("short", 0)]
 

@@ -41,6 +41,7 @@ class WaitingText:
         return not self.future.done()
 
 
+LIGHT_PART = 8  # of the budget: with more waiting tokens a client has much work
 SHARED_PART = 4  # of the budget: what a batch holds at least, once every client had its turn
 
 
@@ -48,8 +49,9 @@ class FairQueue:
     """Waiting pieces; `put` refuses what would wait too long, `take` makes the next batch.
 
     Clients are served in turn, one piece each, so that neither a long text nor a greedy client
-    delays another by more than a batch; a batch that several clients share is not filled up by
-    the one with the most texts. For one event loop.
+    delays another by more than a batch: a batch that several clients share is not filled up by
+    the one with the most texts, and those with little work share one without it. For one event
+    loop.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class FairQueue:
         self.speed = speed
         self.waiting = 0  # tokens
         self._clients: dict[str, deque[WaitingText]] = {}
+        self._tokens: dict[str, int] = {}  # that wait, by client
+        self._light_last = False  # whether the last batch was of clients with little work
         self._turn: deque[str] = deque()
         self._filled = asyncio.Event()
         self._clock = clock or asyncio.get_running_loop().time
@@ -87,8 +91,10 @@ class FairQueue:
             piece.entered = now
             if piece.client not in self._clients:
                 self._clients[piece.client] = deque()
+                self._tokens[piece.client] = 0
                 self._turn.append(piece.client)
             self._clients[piece.client].append(piece)
+            self._tokens[piece.client] += piece.tokens
         self.waiting += tokens
         if pieces:
             self._filled.set()
@@ -113,11 +119,23 @@ class FairQueue:
                 if piece.is_wanted:
                     piece.future.set_exception(failure)
         self._clients.clear()
+        self._tokens.clear()
         self._turn.clear()
         self._filled.clear()
         self.waiting = 0
 
     def _batch(self, budget: int) -> list[WaitingText]:
+        light = self._light(budget)
+        self._light_last = bool(light) and not self._light_last
+        return self._filled_batch(budget, light if self._light_last else None)
+
+    def _light(self, budget: int) -> set[str]:
+        """Clients with little work, where others have more; every other batch is theirs alone."""
+        most = budget // LIGHT_PART
+        light = {client for client, tokens in self._tokens.items() if tokens <= most}
+        return light if len(light) < len(self._clients) else set()
+
+    def _filled_batch(self, budget: int, only: set[str] | None) -> list[WaitingText]:
         batch: list[WaitingText] = []
         passed: list[str] = []  # whose next piece did not fit: they are first in the next batch
         served: set[str] = set()
@@ -129,16 +147,16 @@ class FairQueue:
                 break  # everybody had a turn
             self._turn.popleft()
             queue = self._clients[client]
-            self._drop(queue, now)
+            self._drop(client, queue, now)
             if not queue:
-                del self._clients[client]
+                self._forget(client)
                 continue
             piece = queue[0]
-            if batch and (piece.kind != batch[0].kind or piece.tokens > budget):
+            fits = not batch or (piece.kind == batch[0].kind and piece.tokens <= budget)
+            if not fits or (only is not None and client not in only):
                 passed.append(client)
                 continue
-            queue.popleft()
-            self.waiting -= piece.tokens
+            self._pop(client, queue)
             budget -= piece.tokens
             piece.taken = now
             batch.append(piece)
@@ -146,19 +164,26 @@ class FairQueue:
             if queue:
                 self._turn.append(client)
             else:
-                del self._clients[client]
+                self._forget(client)
             if budget <= 0:
                 break
         self._turn.extendleft(reversed(passed))
         return batch
 
-    def _drop(self, queue: deque[WaitingText], now: float) -> None:
+    def _pop(self, client: str, queue: deque[WaitingText]) -> None:
+        tokens = queue.popleft().tokens
+        self.waiting -= tokens
+        self._tokens[client] -= tokens
+
+    def _forget(self, client: str) -> None:
+        del self._clients[client], self._tokens[client]
+
+    def _drop(self, client: str, queue: deque[WaitingText], now: float) -> None:
         while queue:
             piece = queue[0]
             if piece.is_wanted and piece.deadline > now:
                 return
-            queue.popleft()
-            self.waiting -= piece.tokens
+            self._pop(client, queue)
             if piece.is_wanted:
                 late = now - piece.entered
                 piece.future.set_exception(

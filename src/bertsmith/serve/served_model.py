@@ -26,7 +26,7 @@ from bertsmith.serve.worker_process import WorkerSettings
 MOST_STREAMS = 64  # answers outside of batches; the worker computes four of them at a time
 AHEAD = 2  # batches at the worker: one it computes, one it finds when it is done
 AHEAD_SECONDS = 0.01  # before the first of them should be done, the other one is made
-BATCH_SECONDS = 0.2  # a batch takes no longer, so that who comes next does not wait long
+BATCH_SECONDS = 0.1  # a batch takes no longer, so that who comes next does not wait long
 LEAST_BATCH = 512  # tokens, however slow the model is
 SMOOTHING = 0.1  # of the measured speed
 
