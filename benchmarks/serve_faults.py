@@ -13,99 +13,22 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from machine import machine_facts
 from material import cut_texts
 from serve import tree
+from serve_side import CORES, MODEL, SHORT, Asker, Side, ours, percentile, started, times_during
 
-MODEL = "all-MiniLM-L6-v2"
-CORES = len(os.sched_getaffinity(0))
-READY = re.compile(r"ready on (http://\S+)")
-SHORT = "a short text"
 LONG_TEXTS = ["one word after another makes a long text of many tokens " * 60] * 32
-
-
-@dataclass
-class Side:
-    """A running service."""
-
-    url: str
-    process: subprocess.Popen[str]
-
-
-def ours() -> list[str]:
-    command = [sys.executable, "-m", "bertsmith", "serve", f"m={MODEL}", "--port", "0"]
-    return [*command, "--precision", "fp32", "--threads", str(CORES)]
-
-
-@contextlib.contextmanager
-def started(command: list[str]) -> Iterator[Side]:
-    """A service from its command until the end of the block."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    url, lines = "", []
-    for line in process.stderr:
-        lines.append(line)
-        if found := READY.search(line):
-            url = found[1]
-            break
-    if not url:
-        sys.exit(f"{command} did not start:\n{''.join(lines)[-2000:]}")
-    threading.Thread(target=process.stderr.read, daemon=True).start()  # the pipe must not fill
-    try:
-        yield Side(url, process)
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-class Asker:
-    """One client with a connection of its own."""
-
-    def __init__(self, url: str, key: str | None = None) -> None:
-        self._host = url.removeprefix("http://")
-        self._connection = http.client.HTTPConnection(self._host, timeout=90)
-        self._headers = {"content-type": "application/json"}
-        if key is not None:
-            self._headers["authorization"] = f"Bearer {key}"
-
-    def ask(self, inputs: str | list[str], path: str = "/embed") -> tuple[int, Any, float]:
-        """Status, answer and seconds."""
-        start = time.perf_counter()
-        body = json.dumps({"inputs": inputs})
-        try:
-            self._connection.request("POST", path, body, self._headers)
-            answer = self._connection.getresponse()
-            status, content = answer.status, answer.read()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()
-            return 0, None, time.perf_counter() - start
-        return status, json.loads(content), time.perf_counter() - start
-
-    def info(self) -> dict[str, Any]:
-        """The model and its limits."""
-        self._connection.request("GET", "/info", headers=self._headers)
-        found: dict[str, Any] = json.loads(self._connection.getresponse().read())
-        return found
-
-
-def percentile(times: list[float], share: float) -> float:
-    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
 def answers(seconds: float) -> dict[str, Any]:
@@ -221,15 +144,6 @@ def fairness(seconds: float) -> dict[str, Any]:
         "allowed_ms": round(1e3 * (3 * percentile(alone, 0.95) + batch), 1),
         "requests": len(together),
     }
-
-
-def times_during(asker: Asker, seconds: float) -> list[float]:
-    """How long requests of one short text take, one after another."""
-    end = time.perf_counter() + seconds
-    found = []
-    while time.perf_counter() < end:
-        found.append(asker.ask(SHORT)[2])
-    return found
 
 
 def trickle(seconds: float) -> dict[str, Any]:
@@ -369,7 +283,10 @@ def soak(seconds: float) -> dict[str, Any]:
         peak = load(side, clients=32, seconds=15, texts=texts)
         rate = 0.7 * peak["requests_per_second"]
         rounds = max(4, int(seconds // 30))
-        memory, p99, statuses = [], [], {}
+        memory: list[float] = []
+        p99: list[float] = []
+        descriptors: list[int] = []
+        statuses: dict[str, int] = {}
         for _ in range(rounds):
             found = load(side, rate=rate, seconds=30, texts=texts)
             pages = (
@@ -378,6 +295,7 @@ def soak(seconds: float) -> dict[str, Any]:
             )
             memory.append(sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6)
             p99.append(found["latency_ms"]["p99"])
+            descriptors.append(len(list(Path(f"/proc/{side.process.pid}/fd").iterdir())))
             for status, count in found["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + count
         settled = memory[min(4, len(memory) - 2) :]
@@ -388,6 +306,7 @@ def soak(seconds: float) -> dict[str, Any]:
         "memory_mb": [round(one, 1) for one in memory],
         "slope_mb_per_minute": round(slope, 2),
         "p99_ms": p99,
+        "descriptors": descriptors,
         "statuses": statuses,
     }
 
