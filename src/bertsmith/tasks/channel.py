@@ -86,6 +86,11 @@ class Channel:
         )
 
     @property
+    def source(self) -> str:
+        """The rows themselves, or a model that must be the trained one."""
+        return ""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns of tags; none where a model tags."""
         return channel_columns(self.reading.column) if self.tagger is None else ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import Column, column_of, extra_name
 from bertsmith.labeled.triples import read_triples
@@ -33,6 +34,12 @@ def recipe_enrichment(
         check_enriched(task, "--knowledge (section knowledge)")
         settings = BranchSettings(branches=graph.branches, match_case=graph.match_case)
         facts = read_triples(Path(graph.file), match_case=graph.match_case)
+        if not any(facts.entities(text) for row in rows for text in row.texts):
+            raise ConfigError(
+                f"--knowledge {graph.file}: none of its {facts.subjects:,} subjects is in a "
+                "training text, so nothing can be learned from it; give a graph of these texts "
+                "(subjects are whole words; upper case matters with knowledge.match_case=true)"
+            )
         return Knowledge(graph=facts, settings=settings)
     if channel is None:
         return None
