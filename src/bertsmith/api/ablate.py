@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from bertsmith.report.ablation import ablation_markdown, ablation_page
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.recipe import load_finetune_recipe
 from bertsmith.training.studies.ablation.cost import measured_speed
+from bertsmith.training.studies.ablation.equal_tokens import equal_tokens
 from bertsmith.training.studies.ablation.runs import (
     Ablation,
     ProbeRows,
@@ -124,8 +125,7 @@ def read_ablation(request: AblationRequest, observer: Observer | None = None) ->
         probes=tuple(_probes(request, observer)),
         probing=WAYS[request.probing],
     )
-    check_ablation(study)
-    return study
+    return replace(study, rows=equal_tokens(study.rows, check_ablation(study)))
 
 
 def _chosen(rows: Sequence[GridRow], only: Sequence[str]) -> list[GridRow]:

@@ -71,12 +71,16 @@ class AblationGrid(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variation:
-    """A row: the recipe of pre-training, and settings of the fine-tuning of its probes."""
+    """A row: the recipe of pre-training, and settings of the fine-tuning of its probes.
+
+    `note` says why the row cannot differ from the base in this run.
+    """
 
     name: str
     given: tuple[str, ...]
     recipe: PretrainRecipe
     probe: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def slug(self) -> str:
