@@ -96,6 +96,11 @@ class Ablation:
             found[row.name] = same[0] if same else row
         return found
 
+    def probed(self, row: Variation) -> Variation:
+        """The row whose probes are those of this one: itself, or the owner if it has the same."""
+        own = self.owners()[row.name]
+        return own if own.probe == row.probe else row
+
 
 def _same(one: PretrainRecipe, other: PretrainRecipe) -> bool:
     return one.model_dump(exclude={"about"}) == other.model_dump(exclude={"about"})
@@ -127,6 +132,8 @@ def ablation_trials(study: Ablation, execution: Execution) -> list[Trial]:
             own = owners[row.name]
             if own is row:
                 trials.append(_pretrain_trial(study, row, seed, corpus, execution))
+            if study.probed(row) is not row:
+                continue
             for probe, how in study.cases():
                 trials.append(_probe_trial(study, row, seed, (probe, how), corpus, execution))
     return trials
@@ -265,7 +272,7 @@ def _figures(
         if loss is not None:
             values[MASKED_LOSS][seed] = loss
         for probe, how in study.cases():
-            done = results[f"{row.slug}-{seed}.{probe.name}.{how}"]
+            done = results[f"{study.probed(row).slug}-{seed}.{probe.name}.{how}"]
             value = done.figures.get(probe.metric)
             if value is not None and value == value:
                 values.setdefault(study.metric(probe, how), {})[seed] = value
