@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bertsmith.config import changed
 from bertsmith.corpus.shards import Corpus
+from bertsmith.files.faults import counted
 from bertsmith.training.pretrain.workload import PretrainWorkload
 from bertsmith.training.studies.ablation.variations import Variation
 
@@ -25,14 +26,17 @@ def equal_tokens(rows: Sequence[Variation], corpus: Corpus) -> tuple[Variation, 
     for row in rows:
         work = PretrainWorkload(row.recipe, corpus)
         count = max(1, round(tokens / work.step_tokens()))
-        changes: dict[str, int | None] = {} if count == steps else {"schedule.steps": count}
+        changes: dict[str, int | None] = {}
+        if count != row.recipe.schedule.steps:
+            changes["schedule.steps"] = count
         note = ""
         draws = [row.recipe.program.draw_of(epoch) for epoch in range(work.epochs(count))]
         if row is not rows[0] and _static(row) and len(set(draws)) == len(draws):
             changes["program.mask.copies"] = None  # the same masks, so the same run
             note = (
-                f"the run begins {len(draws)} epochs of the corpus, so static masking with "
-                f"{_static(row)} copies repeats no mask"
+                f"the run begins {counted(len(draws), 'epoch')} of the corpus, so static masking "
+                f"with {counted(_static(row) or 0, 'mask')} per text repeats none: no difference "
+                "is possible"
             )
         recipe = changed(row.recipe, changes) if changes else row.recipe
         found.append(replace(row, recipe=recipe, note=note))
