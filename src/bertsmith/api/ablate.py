@@ -16,7 +16,7 @@ from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.faults import counted
 from bertsmith.files.strict_json import write_json
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.split.splits import load_splits
+from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.report.ablation import ablation_markdown, ablation_page
 from bertsmith.report.elements.values import duration
@@ -161,7 +161,7 @@ def _probes(request: AblationRequest, observer: Observer) -> list[ProbeRows]:
             raise ConfigError(f"two probes are called {name!r}; rename the file or folder {path}")
         names.append(name)
         make_folder(request.out)
-        splits = load_splits(path, DataSpec(), saved=request.out / f"{name}.split.json")
+        splits = _splits(path, request.out / f"{name}.split.json")
         spec = splits.specs["train"]
         if spec.task is None or any(row.target is None for row in splits.train):
             raise InputFileError(
@@ -182,6 +182,19 @@ def _probes(request: AblationRequest, observer: Observer) -> list[ProbeRows]:
         )
         probes.append(probe)
     return probes
+
+
+def _splits(path: Path, saved: Path) -> Splits:
+    """Rows of a probe; columns are detected, since options of one file would not fit the others."""
+    try:
+        return load_splits(path, DataSpec(), saved=saved)
+    except InputFileError as fault:
+        if "--" not in str(fault):
+            raise
+        raise InputFileError(
+            f"{fault}; for a probe, write that into the file: columns called text (or text_a and "
+            "text_b) and label are detected"
+        ) from fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

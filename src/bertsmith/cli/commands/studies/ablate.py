@@ -122,7 +122,7 @@ def ablate(
 ) -> None:
     """Measure what settings of a recipe are worth: each changed alone, over several seeds.
 
-    Every row is pre-trained on the same corpus, in the same order, for equally many steps, with
+    Every row is pre-trained on the same corpus, in the same order, on equally many tokens, with
     the same seeds, and compared with the base by its paired differences: held-out masked loss under
     the base's masks, and the metrics of probes (fine-tuning on labeled rows). The cost is printed
     first; the same command resumes, and finished runs are not repeated.

@@ -22,7 +22,7 @@ from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_rec
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain.pretrain import Job, facts, pretrain
-from bertsmith.training.pretrain.recipe import PretrainRecipe
+from bertsmith.training.pretrain.recipe import PretrainRecipe, spec_of
 from bertsmith.training.studies.ablation.cost import (
     ProbeSize,
     Speed,
@@ -121,13 +121,16 @@ def check_ablation(study: Ablation) -> Corpus:
     corpus = open_corpus(study.corpus)
     for row in study.rows:
         try:
+            spec_of(row.recipe.model, corpus.tokenizer())
             split(row.recipe, corpus)
             row.recipe.program.make(corpus.tokenizer())
             held_out = PretrainWorkload(row.recipe, corpus)
             if not held_out.micro_batches(0, 0.0):
                 raise ConfigError("there are no examples in it")
         except ConfigError as fault:
-            raise ConfigError(f"{row.name}: {study.corpus} does not fit: {fault}") from fault
+            raise ConfigError(
+                f"{row.name}: it cannot be trained on {study.corpus}: {fault}"
+            ) from fault
     return corpus
 
 
@@ -315,10 +318,14 @@ def comparisons(study: Ablation) -> int:
 
 def ablation_table(study: Ablation, results: Sequence[TrialResult]) -> AblationTable:
     """The table of finished runs."""
+    return make_table(row_figures(study, results), study.seeds)
+
+
+def row_figures(study: Ablation, results: Sequence[TrialResult]) -> list[RowFigures]:
+    """What finished runs gave, row by row."""
     by_name = {one.name: one for one in results}
     owners = study.owners()
-    rows = [_figures(study, row, owners[row.name], by_name) for row in study.rows]
-    return make_table(rows, study.seeds)
+    return [_figures(study, row, owners[row.name], by_name) for row in study.rows]
 
 
 def _figures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bertsmith.files.strict_json import json_values
@@ -27,6 +27,7 @@ class AblationCell:
     """
 
     value: Spread | None
+    by_seed: Mapping[int, float] = field(default_factory=dict)
     dash: str = ""  # why there is no value
     difference: Difference | None = None
     agree: bool = False  # the difference has the same sign with every seed
@@ -218,12 +219,12 @@ class _Pairs:
 
 
 def _cell(row: RowFigures, metric: str, compared: tuple[_Pairs, float] | None) -> AblationCell:
-    values = list(row.values.get(metric, {}).values())
+    values = row.values.get(metric, {})
     if not values:
         return AblationCell(value=None, dash=row.dashes.get(metric, "nothing was measured"))
-    spread = over_seeds(values)
+    spread = over_seeds(list(values.values()))
     if compared is None:
-        return AblationCell(value=spread)
+        return AblationCell(value=spread, by_seed=values)
     pairs, p = compared
     lower = lower_is_better(metric)
     verdict: Verdict = "no difference shown"
@@ -233,6 +234,7 @@ def _cell(row: RowFigures, metric: str, compared: tuple[_Pairs, float] | None) -
         verdict = "better" if (pairs.difference.value < 0) == lower else "worse"
     return AblationCell(
         value=spread,
+        by_seed=values,
         difference=pairs.difference,
         agree=pairs.agree,
         lower=lower,
@@ -246,6 +248,7 @@ def _cell_json(cell: AblationCell) -> dict[str, Any]:
         return {"value": None, "reason": cell.dash}
     record: dict[str, Any] = {
         "value": cell.value.mean,
+        "by_seed": {str(seed): value for seed, value in cell.by_seed.items()},
         "deviation": cell.value.deviation,
         "low": cell.value.low,
         "high": cell.value.high,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,12 @@ from bertsmith.config import Settings, differences, read_toml, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
 from bertsmith.training.finetune.recipe import load_finetune_recipe
-from bertsmith.training.pretrain.recipe import About, PretrainRecipe, load_recipe
+from bertsmith.training.pretrain.recipe import (
+    PRETRAIN_RECIPES,
+    About,
+    PretrainRecipe,
+    load_recipe,
+)
 from bertsmith.training.recipe_files import RecipeShelf
 
 ABLATIONS = RecipeShelf("ablate")
@@ -102,6 +108,9 @@ def find_grid(named: str) -> AblationGrid | None:
     elif path.is_file() and "vary" in (tree := read_toml(path)):
         place = str(path)
     else:
+        recipes = PRETRAIN_RECIPES.shipped()
+        if named not in recipes and not path.exists() and get_close_matches(named, shipped):
+            raise unknown("recipe or grid of variations", named, {**shipped, **recipes})
         return None
     return validated(AblationGrid, tree, place)
 
