@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from typing import cast
 
@@ -91,6 +92,24 @@ class PretrainWorkload(Workload):
             for epoch, numbers in self._numbers(step, stage)
         ]
         return f"{' and '.join(parts)} (rank {self._rank})"
+
+    def step_tokens(self) -> float:
+        """The tokens of a step of all ranks, by the mean length of the texts of an epoch."""
+        starts = [0.0, *(stage.after for stage in self.recipe.stages), 1.0]
+        tokens = 0.0
+        for number, inputs in enumerate(self._stages):
+            lengths = inputs.lengths(0, np.arange(inputs.count(0)))
+            texts = self.recipe.batch.texts(self.recipe.inputs[number].max_length)
+            tokens += (starts[number + 1] - starts[number]) * texts * float(lengths.mean())
+        return tokens
+
+    def epochs(self, steps: int) -> int:
+        """How many epochs the first so many steps begin, in the stage that begins the most."""
+        sizes = [
+            self.recipe.batch.texts(inputs.max_length) / examples.count(0)
+            for inputs, examples in zip(self.recipe.inputs, self._stages, strict=True)
+        ]
+        return math.ceil(steps * max(sizes))
 
     def held_out(self) -> Iterator[ProgramBatch]:
         """This rank's share of the held-out examples, hidden as at the end of training."""
