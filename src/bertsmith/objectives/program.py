@@ -123,9 +123,12 @@ class ProgramSettings(Settings):
         return {"": texts}
 
     @property
-    def starts(self) -> tuple[float, ...]:
-        """Shares of training after which something new is learned; evaluation comes first."""
-        return ()
+    def stages(self) -> Mapping[float, str]:
+        """The share of training at which each stage ends, and what is learned in it.
+
+        Each stage ends with an evaluation. Empty where all of training is one stage.
+        """
+        return {}
 
     @property
     def files(self) -> tuple[Path, ...]:

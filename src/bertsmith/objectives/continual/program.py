@@ -201,9 +201,14 @@ class ContinualSettings(ProgramSettings):
         return self.objectives.distance is not None
 
     @property
-    def starts(self) -> tuple[float, ...]:
-        """The shares of training at which tasks begin after the first."""
-        return tuple(sorted({task.after for task in self.objectives.chosen} - {0.0}))
+    def stages(self) -> Mapping[float, str]:
+        """The tasks that are learned between one beginning and the next."""
+        starts = sorted({task.after for task in self.objectives.chosen})
+        ends = [*starts[1:], 1.0]
+        return {
+            end: ", ".join(task.name for task in self.active(start))
+            for start, end in zip(starts, ends, strict=True)
+        }
 
     @property
     def files(self) -> tuple[Path, ...]:
