@@ -43,8 +43,8 @@ def read_markers(named: str) -> MarkerList:
     for number, line in enumerate(text_lines(path), start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        marker, tab, relation = (part.strip() for part in line.partition("\t"))
-        if not (marker and tab and relation) or "\t" in relation:
+        marker, _, relation = (part.strip() for part in line.partition("\t"))
+        if not (marker and relation) or "\t" in relation:
             raise InputFileError(
                 f"{path}, line {number}: expected `marker TAB relation`, not {line[:60]!r}"
             )

@@ -87,6 +87,8 @@ def pretrain(
 def check_shares(recipe: PretrainRecipe, world: int) -> None:
     """Refuse a batch that cannot be shared out before hours have gone into an earlier stage."""
     fewest = min(recipe.batch.texts(inputs.max_length) for inputs in recipe.inputs)
+    for start in (0.0, *recipe.program.stages):
+        recipe.program.allotted(fewest, start)
     if recipe.run.sharding == "fsdp" and fewest < world:
         raise ConfigError(
             f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "
