@@ -73,7 +73,7 @@ def test_embedding_reads_texts_with_the_task_of_the_folder(
         save_model(named, plain.tokenizer, tmp_path / f"task-{task}")
         loaded = bertsmith.load(tmp_path / f"task-{task}", precision=precision)
         vectors[task] = loaded.encode(TEXTS)
-    assert float(np.abs(vectors[0] - vectors[3]).max()) > 0.2
+    assert float(np.abs(vectors[0] - vectors[3]).max()) > 0.1
     ids = plain.tokenizer.encode(TEXTS[0]).ids
     channels = {"tasks": np.full(len(ids), 3)}
     with torch.inference_mode():

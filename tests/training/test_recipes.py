@@ -27,7 +27,7 @@ from bertsmith.training.pretrain.recipe import (
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
 NAMES = [
-    "albert", "bart", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "fast", "gpt",
+    "albert", "bart", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "ernie2", "fast", "gpt",
     "macbert", "mass", "nezha", "roberta", "spanbert", "unilm", "xlnet",
 ]  # fmt: skip
 
