@@ -182,8 +182,9 @@ def _tables(encoder: Encoder) -> list[Tensor | None]:
     parts = encoder.embeddings
     segments = parts.segments.weight if parts.segments is not None else None
     positions = parts.positions.weight if parts.positions is not None else None
-    for name, table in parts.channels.items():
-        positions = positions + table.weight[parts.absent.get(name, 0)]
+    if positions is not None:  # `why_not` refuses models without
+        for name, table in parts.channels.items():
+            positions = positions + table.get_parameter("weight")[parts.absent.get(name, 0)]
     return [
         *(parts.tokens.weight, positions, segments),
         *_weight_and_bias(parts.norm),
