@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch
 from continual_text import CHINESE, ENGLISH, continual_corpus, short_ernie
 from rank_client import RankServer
 from safetensors.numpy import load_file
+from stop_after import StopAfter
 from torch.nn import functional as F
 
 from bertsmith.config import to_toml
@@ -134,18 +134,6 @@ def test_losses_are_those_of_plain_sums(corpus: Corpus) -> None:
         assert int(scores[name].correct) == int((logits.argmax(-1) == targets.of).sum())
         seen.add(name)
     assert seen == set(BEGIN)
-
-
-@dataclass
-class StopAfter:
-    """Asks the run to stop once it was asked so many times."""
-
-    looks: int
-
-    @property
-    def received(self) -> str | None:
-        self.looks -= 1
-        return "SIGTERM" if self.looks < 0 else None
 
 
 def assert_same_result(one: Job, other: Job) -> None:

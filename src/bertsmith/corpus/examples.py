@@ -179,6 +179,26 @@ class ExampleSource(Protocol):
         """The examples of these numbers, 0 to count - 1, one after another."""
 
 
+class ChangedExamples:
+    """Examples of another source, changed without moving a row."""
+
+    def __init__(self, source: ExampleSource, change: Callable[[RowsBatch], RowsBatch]) -> None:
+        self._source = source
+        self._change = change
+
+    def count(self, epoch: int) -> int:
+        """How many examples an epoch has."""
+        return self._source.count(epoch)
+
+    def lengths(self, epoch: int, numbers: NDArray[np.integer]) -> Longs:
+        """(B,) the length of each example in rows, special tokens included."""
+        return self._source.lengths(epoch, numbers)
+
+    def examples(self, epoch: int, numbers: NDArray[np.integer]) -> RowsBatch:
+        """The examples of these numbers, changed."""
+        return self._change(self._source.examples(epoch, numbers))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenDocuments:
     """What examples are made from: documents of a corpus, those trained on or those held out.

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bertsmith.corpus.examples import ExampleSource
+from bertsmith.corpus.examples import ChangedExamples, ExampleSource
 from bertsmith.corpus.rows import Longs, RowsBatch
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
@@ -22,25 +21,9 @@ LEAST_CASED = 0.2  # of the words; Chinese with some Latin names has less
 Labeler = Callable[[RowsBatch], Longs]
 
 
-class TokenLabeledExamples:
-    """Examples of another source whose rows carry labels."""
-
-    def __init__(self, source: ExampleSource, labeler: Labeler) -> None:
-        self._source = source
-        self._labeler = labeler
-
-    def count(self, epoch: int) -> int:
-        """How many examples an epoch has."""
-        return self._source.count(epoch)
-
-    def lengths(self, epoch: int, numbers: NDArray[np.integer]) -> Longs:
-        """(B,) the length of each example in rows, special tokens included."""
-        return self._source.lengths(epoch, numbers)
-
-    def examples(self, epoch: int, numbers: NDArray[np.integer]) -> RowsBatch:
-        """The examples of these numbers, with `token_labels`."""
-        rows = self._source.examples(epoch, numbers)
-        return replace(rows, token_labels=self._labeler(rows))
+def with_labels(source: ExampleSource, labeler: Labeler) -> ExampleSource:
+    """The same examples, whose rows carry `token_labels`."""
+    return ChangedExamples(source, lambda rows: replace(rows, token_labels=labeler(rows)))
 
 
 def capital_labels(corpus: Corpus) -> Labeler:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import nn
 
 from bertsmith.config import Settings
-from bertsmith.corpus.examples import ChosenDocuments, ExampleSource
-from bertsmith.corpus.rows import Longs, RowsBatch
+from bertsmith.corpus.examples import ChangedExamples, ChosenDocuments, ExampleSource
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.nn.inputs import TASKS
 from bertsmith.nn.loss import Score, cross_entropy
@@ -253,24 +253,5 @@ class ContinualSettings(ProgramSettings):
                     raise
                 log.warning("nothing is held out for %s: %s", task.name, fault)
                 continue
-            found[task.name] = NamedExamples(source, task.name)
+            found[task.name] = ChangedExamples(source, partial(replace, source=task.name))
         return found
-
-
-class NamedExamples:
-    """Examples of a source whose rows carry a name."""
-
-    def __init__(self, source: ExampleSource, name: str) -> None:
-        self._source, self._name = source, name
-
-    def count(self, epoch: int) -> int:
-        """How many examples an epoch has."""
-        return self._source.count(epoch)
-
-    def lengths(self, epoch: int, numbers: NDArray[np.integer]) -> Longs:
-        """(B,) the length of each example in rows, special tokens included."""
-        return self._source.lengths(epoch, numbers)
-
-    def examples(self, epoch: int, numbers: NDArray[np.integer]) -> RowsBatch:
-        """The examples of these numbers, with `source`."""
-        return replace(self._source.examples(epoch, numbers), source=self._name)

@@ -24,7 +24,7 @@ from bertsmith.corpus.sentence_plans import (
     parts_of_documents,
     reordered,
 )
-from bertsmith.corpus.token_labels import TokenLabeledExamples, capital_labels, elsewhere_labels
+from bertsmith.corpus.token_labels import capital_labels, elsewhere_labels, with_labels
 from bertsmith.corpus.view import CorpusView
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.continual.discourse import MarkerFinder, MarkerList, read_markers
@@ -101,7 +101,7 @@ class CapitalTask(ContinualTask):
     def source(self, chosen: ChosenDocuments) -> ExampleSource:
         """The examples of the masked task, unmasked."""
         examples = CorpusExamples(chosen.corpus, chosen.documents, chosen.inputs, seed=chosen.seed)
-        return TokenLabeledExamples(examples, capital_labels(chosen.corpus))
+        return with_labels(examples, capital_labels(chosen.corpus))
 
 
 class ElsewhereTask(ContinualTask):
@@ -125,7 +125,7 @@ class ElsewhereTask(ContinualTask):
             self.name,
             "every document fits one example, so no token can be elsewhere",
         )
-        return TokenLabeledExamples(examples, elsewhere_labels(chosen.corpus))
+        return with_labels(examples, elsewhere_labels(chosen.corpus))
 
 
 class ReorderTask(ContinualTask):
