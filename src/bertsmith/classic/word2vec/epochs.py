@@ -1,4 +1,4 @@
-"""One epoch: threads take chunks of text in turn; Ctrl-C ends them within a fraction of a second."""
+"""One epoch: threads take chunks of text in turn; Ctrl-C ends them in a fraction of a second."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_epoch(
                 own = chunk_seed(seed, epoch, number)
                 found = engine.run(int(chunks[number]), int(chunks[number + 1]), own)
                 results.append(found)
-        except BaseException as fault:  # noqa: BLE001 - raised in the caller's thread
+        except BaseException as fault:
             faults.append(fault)
             stop.set()
 
