@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
     from bertsmith.api.vectors import whiten_vectors as whiten_vectors
+    from bertsmith.api.word_vectors import evaluate_word_vectors as evaluate_word_vectors
+    from bertsmith.api.word_vectors import load_word_vectors as load_word_vectors
+    from bertsmith.api.word_vectors import train_word_vectors as train_word_vectors
+    from bertsmith.classic.vectors.word_vectors import WordVectors as WordVectors
+    from bertsmith.classic.word2vec.settings import Word2VecSettings as Word2VecSettings
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
@@ -86,6 +91,13 @@ _MODULES = {
         "tune_vectors",
         "whiten_vectors",
     ),
+    "bertsmith.api.word_vectors": (
+        "evaluate_word_vectors",
+        "load_word_vectors",
+        "train_word_vectors",
+    ),
+    "bertsmith.classic.vectors.word_vectors": ("WordVectors",),
+    "bertsmith.classic.word2vec.settings": ("Word2VecSettings",),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
@@ -124,16 +136,20 @@ __all__ = [
     "TextTagger",
     "Tokenizer",
     "TrainedSentences",
+    "Word2VecSettings",
+    "WordVectors",
     "__version__",
     "ablate",
     "build_index",
     "correct",
     "evaluate",
     "evaluate_sentences",
+    "evaluate_word_vectors",
     "finetune",
     "flow_vectors",
     "load",
     "load_model",
+    "load_word_vectors",
     "map_texts",
     "nearest",
     "predict",
@@ -143,6 +159,7 @@ __all__ = [
     "similar_sentences",
     "static_vectors",
     "train_sentences",
+    "train_word_vectors",
     "tune_vectors",
     "whiten_vectors",
 ]
