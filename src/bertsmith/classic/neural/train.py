@@ -7,15 +7,16 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from bertsmith.classic.neural.folder import save_neural
-from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import IndexedWords, WordLines
 from bertsmith.classic.neural.scoring import NeuralLm
-from bertsmith.classic.neural.settings import NeuralSettings
+from bertsmith.classic.neural.settings import LineSettings, NeuralSettings
 from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
 from bertsmith.classic.words.splitting import SplitRule
 from bertsmith.classic.words.stream import WordStream
@@ -30,6 +31,7 @@ from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, eva
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.loop.workload import Workload
 
 # The loop records these itself, under the same names; `save` changes nothing that is learned.
 LEFT_OUT = ("optimizer", "averaging", "save", "seed")
@@ -66,6 +68,22 @@ class NeuralJob:
     accept: Collection[str] = ()
 
 
+class LineJob(Protocol):
+    """What is read of a job to train a language model of lines."""
+
+    @property
+    def stream(self) -> IndexedWords:
+        """The words to train on."""
+
+    @property
+    def out(self) -> Path | None:
+        """The folder of the result."""
+
+    @property
+    def accept(self) -> Collection[str]:
+        """Settings whose change since the last checkpoint is wanted."""
+
+
 def train_neural(
     job: NeuralJob, *, execution: Execution | None = None, watch: Watcher | None = None
 ) -> NeuralResult:
@@ -79,7 +97,17 @@ def train_neural(
     model = settings.build(counts)
     workload = NeuralWorkload(settings, lines, held_out, noise_table(settings, counts))
     execution.prepare(model)
-    outcome = train(_run(job, model, workload, held_out, execution, watch))
+    run = line_run(
+        job,
+        settings,
+        model,
+        workload,
+        held_out,
+        epoch=workload.steps_of_epoch,
+        execution=execution,
+        watch=watch,
+    )
+    outcome = train(run)
     if outcome.status != "finished":
         return NeuralResult(outcome=outcome)
     network = model.eval().to("cpu")
@@ -157,16 +185,19 @@ def _first_held_out(lines: WordLines, share: float) -> int:
     return int(inside[np.abs(inside - wanted).argmin()])
 
 
-def _run(
-    job: NeuralJob,
-    model: NeuralNetwork,
-    workload: NeuralWorkload,
+def line_run(
+    job: LineJob,
+    settings: LineSettings,
+    model: nn.Module,
+    workload: Workload,
     held_out: WordLines,
+    *,
+    epoch: float,
     execution: Execution,
     watch: Watcher | None,
 ) -> Run:
-    settings = job.settings
-    schedule = settings.plan.schedule(workload.steps_of_epoch)
+    """The run of a job, by held-out perplexity; `epoch` steps read every line once."""
+    schedule = settings.plan.schedule(epoch)
 
     def evaluate() -> Evaluation:
         losses = evaluate_losses(model, workload, execution)
@@ -184,7 +215,7 @@ def _run(
         evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
         averaging=settings.averaging,
         seed=settings.seed,
-        facts=facts(job, held_out, execution),
+        facts=facts(job, settings, held_out, execution),
         accept=frozenset(job.accept),
         execution=execution,
         watch=watch,
@@ -194,12 +225,14 @@ def _run(
     )
 
 
-def facts(job: NeuralJob, held_out: WordLines, execution: Execution) -> dict[str, Fact]:
+def facts(
+    job: LineJob, settings: LineSettings, held_out: WordLines, execution: Execution
+) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.settings.model_dump(mode="json")
+    tree = settings.model_dump(mode="json")
     return {
         **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
-        "kind": job.settings.kind,
+        "kind": settings.kind,
         "data.words": json_digest(list(job.stream.words)),
         "data.train": lines_digest(WordLines.of_stream(job.stream)),
         "data.held_out": lines_digest(held_out),
