@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
+    from bertsmith.api.language_models import LmRequest as LmRequest
+    from bertsmith.api.language_models import MixtureScore as MixtureScore
+    from bertsmith.api.language_models import (
+        generate_with_language_model as generate_with_language_model,
+    )
+    from bertsmith.api.language_models import score_language_model as score_language_model
+    from bertsmith.api.language_models import score_mixture as score_mixture
+    from bertsmith.api.language_models import train_language_model as train_language_model
     from bertsmith.api.map import MapOptions as MapOptions
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
@@ -33,6 +41,8 @@ if TYPE_CHECKING:
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
     from bertsmith.api.vectors import whiten_vectors as whiten_vectors
+    from bertsmith.classic.kinds import open_lm as open_lm
+    from bertsmith.classic.language_model import LmScore as LmScore
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
@@ -64,6 +74,14 @@ _MODULES = {
     "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.finetune_request": ("FinetunedModel",),
+    "bertsmith.api.language_models": (
+        "LmRequest",
+        "MixtureScore",
+        "generate_with_language_model",
+        "score_language_model",
+        "score_mixture",
+        "train_language_model",
+    ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
     "bertsmith.api.search": (
@@ -86,6 +104,8 @@ _MODULES = {
         "tune_vectors",
         "whiten_vectors",
     ),
+    "bertsmith.classic.kinds": ("open_lm",),
+    "bertsmith.classic.language_model": ("LmScore",),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
@@ -113,8 +133,11 @@ __all__ = [
     "Hit",
     "Index",
     "IndexOptions",
+    "LmRequest",
+    "LmScore",
     "LoadedModel",
     "MapOptions",
+    "MixtureScore",
     "PretrainedModel",
     "SentenceEvaluation",
     "SimilarText",
@@ -132,16 +155,21 @@ __all__ = [
     "evaluate_sentences",
     "finetune",
     "flow_vectors",
+    "generate_with_language_model",
     "load",
     "load_model",
     "map_texts",
     "nearest",
+    "open_lm",
     "predict",
     "pretrain",
+    "score_language_model",
+    "score_mixture",
     "search",
     "similar_pairs",
     "similar_sentences",
     "static_vectors",
+    "train_language_model",
     "train_sentences",
     "tune_vectors",
     "whiten_vectors",

@@ -137,8 +137,8 @@ def test_a_tokenizer_without_an_end_and_foreign_words_are_refused() -> None:
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({"model": {"sees": "all"}}, "left to right"),
-        ({"model": {"sees": "before", "positions": 64}, "plan": {"steps": 1, "window": 65}}, "64"),
+        ({"model": {"sees": "all"}}, "sees"),
+        ({"model": {"positions": 64}, "plan": {"steps": 1, "window": 65}}, "64"),
         ({"plan": {"steps": 1, "lanes": 3}}, "lanes"),
         ({"plan": {"steps": 3, "epochs": 1.0}}, "exactly one"),
     ],

@@ -71,11 +71,10 @@ def tiny_gpt(**changes: Any) -> GptSettings:
     """Settings of a causal model of a few numbers."""
     tree: dict[str, Any] = {
         "model": {
-            "sees": "before",
             "layers": 2,
             "hidden": 16,
             "heads": 2,
-            "dropout": 0.0,
+            "init": "random",
             "positions": 8,
         },
         "plan": {"steps": 12, "lines": 6, "window": 8, "evaluations": 3},

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from bertsmith.classic.neural.settings import LinePlan, LineSettings
+from bertsmith.classic.neural.settings import Count, LinePlan, LineSettings
 from bertsmith.training.optimizers.optimizers import MuonSettings, OptimizerSettings
-from bertsmith.training.pretrain.recipe import ModelSettings
+from bertsmith.training.pretrain.recipe import ModelSettings, Rate
 
-FEWEST = 4  # tokens of a window
+
+class GptModelSettings(ModelSettings):
+    """The model, which reads from left to right."""
+
+    sees: Literal["before"] = "before"
+    dropout: Rate | None = 0.0
+    positions: Annotated[int, Field(ge=8)] = 128
+    init: Literal["random", "local_attention"] = "local_attention"
+    decoder_layers: None = None
+
+
+class GptPlan(LinePlan):
+    """How long, in what portions; a window counts the tokens around a line, too."""
+
+    lines: Count = 128
+    window: Annotated[int, Field(ge=4)] = 128
 
 
 class GptSettings(LineSettings):
-    """Every token is predicted from those before it in its line (Radford et al. 2018).
-
-    `plan.window` counts tokens, those that begin and end a line among them.
-    """
+    """Every token is predicted from those before it in its line (Radford et al. 2018)."""
 
     kind: ClassVar[str] = "gpt"
 
-    model: ModelSettings = ModelSettings(
-        size="mini", sees="before", dropout=0.0, init="local_attention", positions=128
-    )
-    plan: LinePlan = LinePlan(epochs=5.0, lines=128, window=128)
+    model: GptModelSettings = GptModelSettings()
+    plan: GptPlan = GptPlan(epochs=5.0)
     optimizer: OptimizerSettings = MuonSettings(lr=4e-3, rest_lr=4e-3)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.model.sees != "before":
-            raise ValueError('model.sees must be "before": the model reads from left to right')
-        if not FEWEST <= self.plan.window <= self.model.positions:
+        if self.plan.window > self.model.positions:
             raise ValueError(
-                f"plan.window={self.plan.window} must be {FEWEST} to model.positions, which is "
-                f"{self.model.positions}"
+                f"plan.window={self.plan.window} is more than model.positions="
+                f"{self.model.positions}; raise that, or take a smaller window"
             )
-        if self.model.decoder_layers is not None:
-            raise ValueError("model.decoder_layers is for models with a decoder; leave it out")
         return self

@@ -63,9 +63,9 @@ class WordOptions:
 class KindOptions:
     """Which kind of model, and its settings."""
 
-    kind: Annotated[str, option(MODEL, "--kind", "ngram, nnlm, lstm or gru.", metavar="KIND")] = (
-        "ngram"
-    )
+    kind: Annotated[
+        str, option(MODEL, "--kind", "ngram, nnlm, lstm, gru, elmo or gpt.", metavar="KIND")
+    ] = "ngram"
     order: Annotated[
         int | None, option(MODEL, "--order", "Longest n-gram: the same as --set order=N.", min=1)
     ] = None
@@ -105,6 +105,8 @@ def train(
         bertsmith lm train books.txt --kind ngram --set "prune=[0, 0, 1]" --out pruned
 
         bertsmith lm train reviews.csv.gz --text review --kind lstm --most 10000 --out lstm
+
+        bertsmith lm train books.txt --form sentences --kind gpt --pieces my-bert --out gpt
     """
     from bertsmith.api.language_models import LmRequest, train_language_model
     from bertsmith.classic.words.account import account_lines
