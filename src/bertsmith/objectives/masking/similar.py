@@ -13,6 +13,7 @@ from bertsmith.corpus.rows import Ints, Longs
 from bertsmith.errors import InputFileError
 from bertsmith.files.lines import text_lines
 from bertsmith.files.not_text import check_regular
+from bertsmith.files.word_vectors.reading import read_word_vectors
 from bertsmith.objectives.masking.lexicon import Trie, forms
 from bertsmith.random_keys import Floats
 from bertsmith.text.tokenizer import Tokenizer
@@ -100,8 +101,13 @@ def _json_synonyms(path: Path) -> dict[str, list[str]]:
 
 
 def read_neighbors(path: Path, *, words: int, neighbors: int) -> dict[str, list[str]]:
-    """The nearest neighbors among the first `words` vectors of a file, one word per line."""
-    names, matrix = _vectors(path, words)
+    """The nearest neighbors among the first `words` vectors of a file.
+
+    A file of any form that `read_word_vectors` takes, or a folder of `bertsmith words train`.
+    """
+    names, matrix = read_word_vectors(path, most=words)
+    if len(names) < 2:
+        raise InputFileError(f"{path} holds fewer than two word vectors")
     matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
     wanted = min(neighbors, len(names) - 1)
     found: dict[str, list[str]] = {}
@@ -114,35 +120,3 @@ def read_neighbors(path: Path, *, words: int, neighbors: int) -> dict[str, list[
         for row, near in enumerate(np.take_along_axis(best, order, axis=1).tolist()):
             found[names[start + row]] = [names[i] for i in near]
     return found
-
-
-def _vectors(
-    path: Path, most: int
-) -> tuple[list[str], np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
-    """Words and their vectors from word2vec's text format, with or without its first line."""
-    names: dict[str, None] = {}
-    rows: list[np.ndarray[tuple[int], np.dtype[np.float32]]] = []
-    width = 0
-    for number, line in enumerate(text_lines(path), start=1):
-        fields = line.split(" ")
-        fields = [field for field in fields if field]
-        if number == 1 and len(fields) == 2:
-            continue
-        if not fields or fields[0] in names:
-            continue
-        try:
-            row = np.array(fields[1:], dtype=np.float32)
-        except ValueError as error:
-            raise InputFileError(f"{path}, line {number}: {error}; expected numbers") from error
-        width = width or len(row)
-        if len(row) != width or not width:
-            raise InputFileError(
-                f"{path}, line {number}: {len(row)} numbers, but the first vector has {width}"
-            )
-        names[fields[0]] = None
-        rows.append(row)
-        if len(rows) == most:
-            break
-    if len(rows) < 2:
-        raise InputFileError(f"{path} holds fewer than two word vectors")
-    return list(names), np.stack(rows)

@@ -69,7 +69,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class WordVectors:
+class OccurrenceVectors:
     """Vectors (m, D) of the spans that the model reads, by their numbers; how many it does not."""
 
     read: list[int]
@@ -85,7 +85,7 @@ def word_vectors(
     *,
     layer: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
-) -> WordVectors:
+) -> OccurrenceVectors:
     """The hidden state of a word in each text: the mean over the tokens that share its characters.
 
     A span is where the word stands, start to end. Equal texts are computed once. `layer` counts
@@ -116,7 +116,7 @@ def word_vectors(
             read.append(at)
             progress(len(read))
     read.sort()
-    return WordVectors(read, vectors[read], len(texts) - len(read))
+    return OccurrenceVectors(read, vectors[read], len(texts) - len(read))
 
 
 def _covering(encoding: Encoding, span: Span) -> list[int]:
