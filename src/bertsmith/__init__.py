@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bertsmith.api.map import map_texts as map_texts
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
+    from bertsmith.api.road import road as road
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
@@ -84,6 +85,7 @@ _MODULES = {
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
+    "bertsmith.api.road": ("road",),
     "bertsmith.api.search": (
         "IndexOptions",
         "build_index",
@@ -163,6 +165,7 @@ __all__ = [
     "open_lm",
     "predict",
     "pretrain",
+    "road",
     "score_language_model",
     "score_mixture",
     "search",

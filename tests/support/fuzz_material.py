@@ -13,9 +13,12 @@ from typing import Any
 
 from tiny_correction import untrained_corrector
 from tiny_finetuning import rows, tiny_folder, tiny_writer
+from tiny_road import SETTINGS
 from toy_corpus import documents, toy_corpus
 
 from bertsmith.labeled.example import Label
+
+TINY_ROAD = [part for one in SETTINGS for part in ("--set", one)]
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -174,6 +177,13 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
         [
             *("ablate", "bert", "--corpus", m.corpus, "--size", "tiny", "--vary", "mask.rate=0.3"),
             *("--steps", "2", "--out", to("a"), "--estimate", *EXACT),
+        ],
+    )
+    yield (
+        1,
+        [
+            *("road", m.texts, "--steps", "1", "--vocab-size", "120", "--out", to("road")),
+            *("--form", "documents", *TINY_ROAD),
         ],
     )
     yield 4, ["tokenize", m.model, "the bird"]

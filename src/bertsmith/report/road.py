@@ -6,7 +6,15 @@ from markupsafe import Markup
 
 from bertsmith.classic.road.table import COLUMNS, RANKED, RoadRow, RoadTable
 from bertsmith.report.elements.charts import COLORS, ChartFrame
-from bertsmith.report.elements.page import element, facts, heading, page, paragraph, table
+from bertsmith.report.elements.page import (
+    element,
+    facts,
+    heading,
+    page,
+    paragraph,
+    table,
+    texts_table,
+)
 
 BAR = 34  # pixels per model
 WIDTH = 720
@@ -43,7 +51,7 @@ def road_page(result: RoadTable, *, title: str) -> str:
         heading("What was compared, and what may not be"),
         *(paragraph(note) for note in result.notes()),
         heading("Why there is a dash"),
-        facts(result.dashes()),
+        texts_table(["dash", "reason"], result.dashes()),
     ]
     return page(title, sections)
 
@@ -58,6 +66,9 @@ def _part(result: RoadTable, columns: tuple[str, ...] | list[str], rows: list[Ro
         return paragraph("No model has such a figure.")
     places = [list(COLUMNS).index(column) + 1 for column in columns]
     body = [[row.title, *(result.texts(row)[place] for place in places)] for row in rows]
+    bag = result.bag_texts()
+    if bag and "probe" in columns:
+        body.append([bag[0], *(bag[place] for place in places)])
     return table(["model", *(COLUMNS[column] for column in columns)], body)
 
 
@@ -67,7 +78,7 @@ def picture(ranking: list[RoadRow]) -> Markup:
     if not bits:
         return Markup("")
     frame = ChartFrame(
-        (0.0, max(value for _, value in bits) * 1.02),
+        (0.0, max(value for _, value in bits) * 1.12),
         (0.0, float(len(bits))),
         size=(WIDTH, 52 + BAR * len(bits)),
         margins=(72, 64),

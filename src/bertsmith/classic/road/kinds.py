@@ -95,8 +95,7 @@ class RoadKind:
     """One model of a road; `share` is that of the time, in percent.
 
     `train` answers how training went, or its seconds where there is no loop. `lacks` are the
-    columns that this kind cannot have, each with its reason. `bidirectional` is what BERT and ELMo
-    have in the place of a left-to-right perplexity.
+    columns that this kind cannot have, each with its reason.
     """
 
     title: str
@@ -248,7 +247,7 @@ UNRANKED = ("perplexity_piece", "perplexity_word", "bits_per_character", "rank")
 ROAD_KINDS: dict[str, RoadKind] = {
     "ngram": RoadKind(
         title="n-gram",
-        about="interpolated modified Kneser-Ney, order 5",
+        about="interpolated modified Kneser-Ney",
         share=1.0,
         train=_train_ngram,
         open=_open_ngram,

@@ -37,6 +37,7 @@ TESTING = 0.25  # of a model's time is for its tests
 SPARE = 0.03  # of all time, for the table and the page
 LEAST = 1.0  # second of training
 WAYS = ("contexts", "inputs")
+OF_TRAINING = ("log.jsonl", "result.json", "recipe.toml", "lock")  # files of a folder
 
 
 class RoadClock:
@@ -60,8 +61,8 @@ class RoadClock:
         planned: dict[str, float] = self._plan["planned"]
         parts = [f"{ROAD_KINDS[name].title} {time:.0f} s" for name, time in planned.items()]
         return [
-            f"preparation took {self._plan['preparation']:.0f} s of {self.budget:.0f} s; each model "
-            f"has, its tests included: {', '.join(parts)}"
+            f"preparation took {self._plan['preparation']:.0f} s of {self.budget:.0f} s; every "
+            f"model has, its tests included: {', '.join(parts)}"
         ]
 
     def training_seconds(self, name: str) -> float | None:
@@ -256,4 +257,4 @@ def _size(folder: Path) -> int:
     """Bytes of a model, without what only training needs."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     inside = [path for path in files if CHECKPOINTS not in path.relative_to(folder).parts]
-    return sum(path.stat().st_size for path in inside if path.suffix not in (".jsonl", ".lock"))
+    return sum(path.stat().st_size for path in inside if path.name not in OF_TRAINING)

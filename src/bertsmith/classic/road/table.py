@@ -110,10 +110,17 @@ class RoadTable:
         if column.startswith(("perplexity", "pseudo")):
             return f"{value:.1f}"
         if column == "probe":
-            return f"{value:.3f} ({cell['low']:.3f}-{cell['high']:.3f})"
+            return _interval(cell)
         if column == "senses":
             return f"{value:.3f} ({cell['passed']} of {len(cell['words'])} passed)"
-        return f"{value:.3f}"
+        return f"{value + 0.0:.3f}".replace("-0.000", "0.000")
+
+    def bag_texts(self) -> list[str]:
+        """A row of its own for the bag of words, which has a probe only; none without a probe."""
+        if self.bag_of_words is None:
+            return []
+        cells = [_interval(self.bag_of_words) if name == "probe" else "" for name in COLUMNS]
+        return ["bag of words", *cells, "", "", ""]
 
     def dashes(self) -> list[tuple[str, str]]:
         """The models and columns of each dash, and its reason; equal ones together."""
@@ -147,6 +154,10 @@ class RoadTable:
         ]
         record = {"rows": rows, "bag_of_words": self.bag_of_words, "notes": self.notes()}
         return dict(json_values(record))
+
+
+def _interval(cell: Mapping[str, Any]) -> str:
+    return f"{cell['value']:.3f} ({cell['low']:.3f}-{cell['high']:.3f})"
 
 
 def _many(count: int | None) -> str:

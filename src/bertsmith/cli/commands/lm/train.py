@@ -95,14 +95,11 @@ def train(
 ) -> None:
     """Train a language model on files of text; the same command resumes.
 
-    All kinds are trained on the same stream of words, so their perplexities can be compared when
-    --split, --pieces, --min-count and --most are the same.
+    Perplexities can be compared when --split, --pieces, --min-count and --most are the same.
 
     Examples:
 
         bertsmith lm train books.txt --kind ngram --order 5 --out kn5
-
-        bertsmith lm train books.txt --kind ngram --set "prune=[0, 0, 1]" --out pruned
 
         bertsmith lm train reviews.csv.gz --text review --kind lstm --most 10000 --out lstm
 

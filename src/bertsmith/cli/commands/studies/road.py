@@ -72,6 +72,7 @@ class RoadTestFiles:
     ] = None
 
 
+PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
 RoadFolder = Annotated[
     Path, option(OUTPUT, "--out", "Folder of the road; it resumes from there.", metavar="DIR")
 ]
@@ -170,10 +171,11 @@ def _lines(table: RoadTable, out: Path) -> list[str]:
 
     heads = table.heads()
     rows = [table.texts(row) for row in table.rows]
-    parts = [
-        table_lines([heads[0], *heads[first:last]], [[row[0], *row[first:last]] for row in rows])
-        for first, last in ((1, 7), (7, 13), (13, 16))
-    ]
+    parts = []
+    for first, last in PARTS:
+        also = [table.bag_texts()] if first == PARTS[1][0] and table.bag_texts() else []
+        body = [[row[0], *row[first:last]] for row in [*rows, *also]]
+        parts.append(table_lines([heads[0], *heads[first:last]], body))
     lines = [line for part in parts for line in [*part, ""]]
     lines += table.notes()
     lines += [f"- {where}: {why}" for where, why in table.dashes()]
