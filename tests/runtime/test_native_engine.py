@@ -184,7 +184,7 @@ def test_a_library_that_others_could_write_is_not_loaded(machine, tmp_path, monk
 def library_name():
     from bertsmith.runtime.engines.native import build
 
-    return build._place("avx512").name
+    return build.encoder_kernel("avx512").place.name
 
 
 def test_the_probe_reports_error_and_speed(machine):

@@ -1,0 +1,1 @@
+"""word2vec: skip-gram and CBoW with negative sampling, NCE or hierarchical softmax."""

@@ -1,0 +1,135 @@
+"""The probe of the kernel, run in a child process: builds it, compares its steps with torch."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from bertsmith.classic.word2vec.native import LANES, NativeWordEngine, word2vec_kernel
+from bertsmith.classic.word2vec.settings import Word2VecSettings
+from bertsmith.classic.word2vec.tables import Tables, Weights
+from bertsmith.classic.word2vec.torch_engine import StepRows, TorchWordEngine, train_step
+from bertsmith.classic.word2vec.windows import TracedWindow, traced_windows
+from bertsmith.classic.words.folder import WordStream
+from bertsmith.hardware.probes import Measurement, ProbeJob
+
+_WORDS, _LINES, _LENGTH = 2_000, 1_500, 20
+_WINDOWS = 1 << 14  # numbers of a trace
+_ROUNDS = 3
+
+
+def measure(job: ProbeJob) -> Measurement:
+    """Error against the same steps in float64, and the rate next to the torch engine."""
+    torch.set_num_threads(1)
+    start = time.monotonic()
+    word2vec_kernel(job.option).library()
+    built = time.monotonic() - start
+    stream = _random_text()
+    modes = [
+        Word2VecSettings(model=model, loss=loss, dim=100, sample=0.0)
+        for model in ("skipgram", "cbow")
+        for loss in ("negative", "hierarchical", "nce")
+    ]
+    error = max(_error(stream, settings, job.option) for settings in modes)
+    settings = modes[0]
+    tables = Tables.of(stream, settings)
+    pieces = len(tables.pieces) - 1
+    weights = Weights.start(tables.words, settings, LANES[job.option])
+    native = NativeWordEngine(tables, weights, settings, tier=job.option)
+    plain = TorchWordEngine(tables, Weights.start(tables.words, settings, 1), settings)
+    best = [float("inf"), float("inf")]
+    for turn in range(_ROUNDS):
+        for which, run in enumerate((native.run, plain.run)):
+            before = time.perf_counter()
+            _, pairs = run(0, pieces, turn)
+            best[which] = min(best[which], time.perf_counter() - before)
+    flops = pairs * 6 * settings.dim * (settings.noise_words + 1)
+    return Measurement(
+        gflops={"skipgram": flops / best[0] / 1e9},
+        fp32_gflops={"skipgram": flops / best[1] / 1e9},
+        error=error,
+        detail=f"{_LINES * _LENGTH / best[0]:,.0f} words per second and thread",
+        facts={"build_seconds": round(built, 1)},
+    )
+
+
+def _random_text() -> WordStream:
+    """A text whose words are distributed as those of a language."""
+    draw = np.random.Generator(np.random.PCG64(1))
+    drawn = np.minimum(draw.zipf(1.3, _LINES * _LENGTH), _WORDS).astype(np.int32)
+    _, drawn, counts = np.unique(drawn, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return WordStream(
+        ids=(rank[drawn] + 1).astype(np.int32),
+        starts=np.arange(_LINES + 1, dtype=np.int64) * _LENGTH,
+        documents=np.array([0, _LINES], dtype=np.int64),
+        words=("<unk>", *(str(number) for number in range(len(order)))),
+        counts=np.append(0, counts[order]).astype(np.int64),
+    )
+
+
+def _error(stream: WordStream, settings: Word2VecSettings, tier: str) -> float:
+    """The largest difference of a weight after some windows, relative to the largest change."""
+    tables = Tables.of(stream, settings)
+    weights = Weights.start(tables.words, settings, LANES[tier])
+    inputs = torch.from_numpy(weights.inputs.copy()).double()
+    outputs = torch.from_numpy(weights.outputs.copy()).double()
+    first = inputs.clone()
+    engine = NativeWordEngine(tables, weights, settings, tier=tier)
+    trace = np.zeros(_WINDOWS, dtype=np.int32)
+    _, length = engine.traced(0, 8, 3, trace)
+    shift = None if tables.shift is None else torch.from_numpy(tables.shift).double()
+    for window in traced_windows(trace[:length]):
+        for rows in _steps(window, settings):
+            train_step(inputs, outputs, rows, window.rate, shift)
+    largest = float((inputs - first).abs().max())
+    off = max(
+        float((torch.from_numpy(mine).double() - true).abs().max())
+        for mine, true in ((weights.inputs, inputs), (weights.outputs, outputs))
+    )
+    return off / largest
+
+
+def _steps(window: TracedWindow, settings: Word2VecSettings) -> list[StepRows]:
+    """The steps of a window: one, or one for every two neighbors with hierarchical softmax."""
+    count = len(window.neighbors)
+    if settings.model == "cbow":
+        weights = torch.from_numpy(window.weights.astype(np.float64))
+        owners = torch.zeros(count, dtype=torch.int64)
+        return [_rows(window, slice(None), owners, weights / weights.sum(), weights, 1)]
+    size = 2 if settings.loss == "hierarchical" else count
+    steps = []
+    for at in range(0, count, size):
+        part = slice(at, at + size)
+        weights = torch.from_numpy(window.weights[part].astype(np.float64))
+        ones = torch.ones_like(weights)
+        steps.append(_rows(window, part, torch.arange(len(ones)), ones, ones, weights))
+    return steps
+
+
+def _rows(
+    window: TracedWindow,
+    part: slice,
+    owners: torch.Tensor,
+    shares: torch.Tensor,
+    backs: torch.Tensor,
+    times: torch.Tensor | int,
+) -> StepRows:
+    count = int(owners.max()) + 1
+    sizes = torch.from_numpy(window.sizes.astype(np.float64)).expand(count, -1)
+    if isinstance(times, torch.Tensor):
+        sizes = sizes * times[:, None]
+    outputs = torch.from_numpy(window.outputs.astype(np.int64))
+    return StepRows(
+        members=torch.from_numpy(window.neighbors[part].astype(np.int64)),
+        owners=owners,
+        shares=shares,
+        backs=backs,
+        targets=outputs.expand(count, -1),
+        signs=torch.from_numpy(window.signs.astype(np.float64)).expand(count, -1),
+        sizes=sizes,
+    )

@@ -1,0 +1,209 @@
+"""word2vec in torch, where no C++ compiler is at hand: many windows per step, shared noise words.
+
+All gradients of a step are taken at the values before it. Every prediction of a step is measured
+against the same noise words, each with the weight k / (their number).
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from bertsmith.classic.word2vec.settings import Word2VecSettings
+from bertsmith.classic.word2vec.tables import Schedule, Tables, Weights
+
+CENTERS = 256  # windows per step
+CENTERS_OF_TREE = 16  # the root of the tree is part of every prediction
+NOISE = 32  # noise words per step
+_KEEP_ALL = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRows:
+    """One step of Q predictions: who predicts, and what.
+
+    `members` (K,) are rows of the inputs, `owners` (K,) the prediction each belongs to, `shares`
+    (K,) its factor in the prediction's vector and `backs` (K,) the factor of the error it takes.
+    `targets` (Q, N) are rows of the outputs, `signs` 1 or -1, `sizes` the weights, 0 for padding.
+    `common` (C,) are outputs that all predictions share, with `common_sizes` (Q, C), all wrong.
+    """
+
+    members: Tensor
+    owners: Tensor
+    shares: Tensor
+    backs: Tensor
+    targets: Tensor
+    signs: Tensor
+    sizes: Tensor
+    common: Tensor | None = None
+    common_sizes: Tensor | None = None
+
+
+def train_step(
+    inputs: Tensor, outputs: Tensor, rows: StepRows, rate: float, shift: Tensor | None
+) -> float:
+    """Change inputs (V, S) and outputs in place; the sum of the losses before the step."""
+    count = len(rows.targets)
+    members = inputs[rows.members] * rows.shares[:, None]  # (K, S)
+    alone = len(members) == count
+    vectors = members if alone else inputs.new_zeros(count, inputs.shape[1])
+    if not alone:
+        vectors.index_add_(0, rows.owners, members)  # (Q, S)
+    own = outputs[rows.targets]  # (Q, N, S)
+    scores = torch.einsum("qs,qns->qn", vectors, own)
+    if shift is not None:
+        scores = scores + shift[rows.targets]
+    scores = scores * rows.signs
+    loss = -(logsigmoid(scores) * rows.sizes).sum(dtype=torch.float64)
+    steps = torch.sigmoid(-scores) * rows.signs * rows.sizes * rate  # (Q, N)
+    errors = torch.einsum("qn,qns->qs", steps, own)
+    change = (steps[:, :, None] * vectors[:, None]).flatten(0, 1)  # (Q N, S)
+    if rows.common is not None and rows.common_sizes is not None:
+        shared = outputs[rows.common]  # (C, S)
+        scores = vectors @ shared.T  # (Q, C)
+        if shift is not None:
+            scores = scores + shift[rows.common]
+        loss -= (logsigmoid(-scores) * rows.common_sizes).sum(dtype=torch.float64)
+        steps = torch.sigmoid(scores) * rows.common_sizes * -rate
+        errors += steps @ shared
+        outputs.index_add_(0, rows.common, steps.T @ vectors)
+    outputs.index_add_(0, rows.targets.flatten(), change)
+    inputs.index_add_(0, rows.members, errors[rows.owners] * rows.backs[:, None])
+    return float(loss)
+
+
+class TorchWordEngine:
+    """Trains weights on chunks of text; any number of threads may call `run` at once."""
+
+    def __init__(self, tables: Tables, weights: Weights, settings: Word2VecSettings) -> None:
+        self.name = "torch"
+        self.seen = np.zeros(1, dtype=np.int64)
+        self._tables = tables
+        self._settings = settings
+        self._schedule = Schedule.of(settings, tables.known)
+        self._inputs = torch.from_numpy(weights.inputs)
+        self._outputs = torch.from_numpy(weights.outputs)
+        self._shift = None if tables.shift is None else torch.from_numpy(tables.shift)
+        self._lock = threading.Lock()
+        self._hierarchical = settings.loss == "hierarchical"
+
+    def run(self, first: int, last: int, seed: int) -> tuple[float, float]:
+        """Train on pieces first to last; the sum of losses and the number of predictions."""
+        draw = np.random.Generator(np.random.PCG64(seed))
+        words, piece, known = self._text(first, last, draw)
+        reach = draw.integers(1, self._settings.window + 1, len(words))
+        loss = pairs = 0.0
+        together = CENTERS_OF_TREE if self._hierarchical else CENTERS
+        counted = 0
+        for at in range(0, len(words), together):
+            end = min(at + together, len(words))
+            rows = self._rows(words, piece, reach, (at, end), draw)
+            with self._lock:
+                rate = self._schedule.rate(int(self.seen[0]))
+                done = round(known * end / len(words)) - counted
+                self.seen[0] += done
+            counted += done
+            if rows is not None:
+                loss += train_step(self._inputs, self._outputs, rows, rate, self._shift)
+                pairs += len(rows.targets)
+        with self._lock:
+            self.seen[0] += known - counted
+        return loss, pairs
+
+    def _text(
+        self, first: int, last: int, draw: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Rows of the words that are not dropped, the piece of each, and how many were known."""
+        borders = self._tables.pieces[first : last + 1]
+        ids = np.asarray(self._tables.ids[borders[0] : borders[-1]])
+        piece = np.repeat(np.arange(last - first), np.diff(borders))
+        known = ids > 0
+        words, piece = ids[known].astype(np.int64) - 1, piece[known]
+        keep = self._tables.keep[words]
+        stays = (keep == _KEEP_ALL) | (draw.integers(0, 1 << 32, len(words)) <= keep)
+        return words[stays], piece[stays], int(known.sum())
+
+    def _rows(
+        self,
+        words: NDArray[np.int64],
+        piece: NDArray[np.int64],
+        reach: NDArray[np.int64],
+        part: tuple[int, int],
+        draw: np.random.Generator,
+    ) -> StepRows | None:
+        """The predictions of some windows; None if no word has a neighbor."""
+        window = self._settings.window
+        steps = np.concatenate([np.arange(-window, 0), np.arange(1, window + 1)])
+        centers = np.arange(*part)
+        places = centers[:, None] + steps  # (B, 2 window)
+        there = np.clip(places, 0, len(words) - 1)
+        valid = (places == there) & (np.abs(steps) <= reach[centers, None])
+        valid &= piece[there] == piece[centers, None]
+        owners, columns = np.nonzero(valid)
+        if not len(owners):
+            return None
+        members = torch.from_numpy(words[there[owners, columns]])
+        if self._settings.model == "skipgram":
+            targets = words[centers[owners]]
+            ones = torch.ones(len(owners))
+            grouped = (members, torch.arange(len(owners)), ones, ones)
+        else:
+            filled, owners = np.unique(owners, return_inverse=True)
+            targets = words[centers[filled]]
+            shares = torch.from_numpy((1.0 / np.bincount(owners))[owners]).float()
+            ones = torch.ones(len(owners))
+            factors = (ones, shares) if self._settings.combine == "sum" else (shares, ones)
+            grouped = (members, torch.from_numpy(owners), *factors)
+        if self._hierarchical:
+            return self._paths(grouped, targets)
+        return self._noise(grouped, targets, draw)
+
+    def _noise(
+        self,
+        grouped: tuple[Tensor, Tensor, Tensor, Tensor],
+        targets: NDArray[np.int64],
+        draw: np.random.Generator,
+    ) -> StepRows:
+        table = self._tables.noise
+        drawn = draw.integers(0, len(table), NOISE)
+        stays = draw.integers(0, 1 << 32, NOISE) < table[drawn, 0]
+        noise, counts = np.unique(np.where(stays, drawn, table[drawn, 1]), return_counts=True)
+        sizes = counts * (self._settings.noise_words / NOISE) * (noise != targets[:, None])
+        members, owners, shares, backs = grouped
+        ones = torch.ones(len(targets), 1)
+        return StepRows(
+            members=members,
+            owners=owners,
+            shares=shares,
+            backs=backs,
+            targets=torch.from_numpy(targets)[:, None],
+            signs=ones,
+            sizes=ones,
+            common=torch.from_numpy(noise.astype(np.int64)),
+            common_sizes=torch.from_numpy(sizes).float(),
+        )
+
+    def _paths(
+        self, grouped: tuple[Tensor, Tensor, Tensor, Tensor], targets: NDArray[np.int64]
+    ) -> StepRows:
+        tree = self._tables.tree
+        lengths = tree.starts[targets + 1] - tree.starts[targets]
+        columns = np.arange(int(lengths.max()))
+        there = columns < lengths[:, None]  # (Q, L)
+        places = np.where(there, tree.starts[targets][:, None] + columns, 0)
+        members, owners, shares, backs = grouped
+        return StepRows(
+            members=members,
+            owners=owners,
+            shares=shares,
+            backs=backs,
+            targets=torch.from_numpy(tree.nodes[places].astype(np.int64)),
+            signs=torch.from_numpy(1.0 - 2.0 * tree.codes[places]).float(),
+            sizes=torch.from_numpy(there.astype(np.float32)),
+        )
