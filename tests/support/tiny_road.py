@@ -10,6 +10,8 @@ from bertsmith.classic.road.request import RoadRequest
 
 SETTINGS = (
     "ngram.order=3",
+    "word2vec.dim=8",
+    "word2vec.epochs=2",
     "nnlm.width=8",
     "nnlm.hidden=16",
     "lstm.width=8",

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bertsmith.classic.elmo.folder import open_elmo
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.train import ElmoJob, train_elmo
@@ -30,7 +32,11 @@ from bertsmith.classic.road.readers import (
     PieceReader,
     PieceRows,
     WordPieces,
+    WordTable,
 )
+from bertsmith.classic.vectors.word_vectors import WordVectors
+from bertsmith.classic.word2vec.settings import Word2VecSettings
+from bertsmith.classic.word2vec.train import train_word2vec
 from bertsmith.config import Settings, overridden, validated
 from bertsmith.folders.read import load_model
 from bertsmith.models.build import Model
@@ -43,6 +49,8 @@ from bertsmith.training.pretrain.recipe import load_recipe
 COUNTED = "it counts n-grams and has no vectors"
 ONE_VECTOR = "it has one vector per word, whatever the sentence"
 NOT_LEFT_TO_RIGHT = "it does not predict text from left to right"
+WORDS_PER_SECOND = 400_000  # of word2vec on one thread, about
+MOST_EPOCHS = 5
 WINDOW = 128  # tokens that GPT and BERT read together
 
 
@@ -119,6 +127,31 @@ def _open_ngram(path: Path, material: RoadMaterial) -> RoadModel:
     model = open_ngram(path)
     numbers = [len(one.keys) * (1 if one.backoffs is None else 2) for one in model.orders]
     return RoadModel(parameters=sum(numbers), language_model=model)
+
+
+def _train_word2vec(job: RoadTraining) -> float:
+    """By the clock as many epochs as fit, by steps all of them on one thread, which repeats."""
+    stream = job.material.words
+    tree: dict[str, Any] = {"seed": job.material.request.seed}
+    if job.seconds is not None:
+        fitting = job.seconds * WORDS_PER_SECOND / max(1, len(stream.ids))
+        tree["epochs"] = min(MOST_EPOCHS, max(1, round(fitting)))
+    settings = validated(Word2VecSettings, overridden(tree, job.settings), "settings of the road")
+    began = time.monotonic()
+    by_clock = job.seconds is not None
+    train_word2vec(
+        stream,
+        settings,
+        job.out,
+        threads=torch.get_num_threads() if by_clock else 1,
+        engine="auto" if by_clock else "torch",
+    )
+    return time.monotonic() - began
+
+
+def _open_word2vec(path: Path, material: RoadMaterial) -> RoadModel:
+    vectors = WordVectors.read(path)
+    return RoadModel(parameters=2 * vectors.matrix.size, inputs=WordTable(vectors))
 
 
 def _neural(settings: type[NeuralSettings]) -> Callable[[RoadTraining], Outcome]:
@@ -264,6 +297,18 @@ ROAD_KINDS: dict[str, RoadKind] = {
                 ),
                 COUNTED,
             ),
+        },
+    ),
+    "word2vec": RoadKind(
+        title="word2vec",
+        about="skip-gram with negative sampling",
+        share=4.0,
+        train=_train_word2vec,
+        open=_open_word2vec,
+        lacks={
+            **LEFT_TO_RIGHT,
+            **STATIC,
+            **dict.fromkeys(UNRANKED, "it predicts neighbors of words, not text"),
         },
     ),
     "nnlm": RoadKind(

@@ -32,11 +32,11 @@ class RoadSizes:
         """For a time in seconds, or None for runs by steps."""
         share = BY_STEPS if budget is None else min(1.0, budget / WHOLE)
         return cls(
-            scored_words=max(400, round(40_000 * share)),
+            scored_words=max(400, round(30_000 * share)),
             validation_words=max(200, round(10_000 * share)),
-            pseudo_words=max(60, round(3_000 * share)),
-            sentences=max(60, round(4_000 * share)),
-            rows=max(40, round(1_000 * share)),
+            pseudo_words=max(60, round(2_000 * share)),
+            sentences=max(60, round(2_500 * share)),
+            rows=max(40, round(600 * share)),
         )
 
 

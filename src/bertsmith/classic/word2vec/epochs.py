@@ -41,7 +41,7 @@ def run_epoch(
                 own = chunk_seed(seed, epoch, number)
                 found = engine.run(int(chunks[number]), int(chunks[number + 1]), own)
                 results.append(found)
-        except BaseException as fault:  # noqa: BLE001 - raised in the caller's thread
+        except BaseException as fault:
             faults.append(fault)
             stop.set()
 

@@ -76,18 +76,23 @@ PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a termi
 RoadFolder = Annotated[
     Path, option(OUTPUT, "--out", "Folder of the road; it resumes from there.", metavar="DIR")
 ]
-Cased = Annotated[bool, option(DATA, "--cased", "Keep upper case.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoadReading(TextReading):
+    """How the documents are read and written."""
+
+    segmenter: CorpusSegmenter = "auto"
+    cased: Annotated[bool, option(DATA, "--cased", "Keep upper case.")] = False
 
 
 @spread
 def road(
     files: Files,
     out: RoadFolder,
-    reading: TextReading,
+    reading: RoadReading,
     length: RoadLength,
     tests: RoadTestFiles,
-    segmenter: CorpusSegmenter = "auto",
-    cased: Cased = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -110,7 +115,7 @@ def road(
     from bertsmith.cli.shared.console import note, write_json, write_lines
     from bertsmith.cli.shared.studies import studying
 
-    request = _request(files, out, reading, length, tests, segmenter, cased)
+    request = _request(files, out, reading, length, tests)
     run = RUN.model_copy(update={"threads": length.threads})
     with studying(run, out, device=None, quiet=quiet) as running:
         study = read_road(request, notice=lambda line: note(line, quiet=quiet))
@@ -126,11 +131,9 @@ def road(
 def _request(
     files: list[str],
     out: Path,
-    reading: TextReading,
+    reading: RoadReading,
     length: RoadLength,
     tests: RoadTestFiles,
-    segmenter: Literal["auto", "character", "jieba"],
-    cased: bool,
 ) -> RoadRequest:
     """What was given, as the library takes it."""
     from bertsmith.classic.road.request import RoadRequest
@@ -151,9 +154,9 @@ def _request(
             form=reading.form,
             reading=reading.spec(),
             on_error=reading.on_error,
-            segmenter=segmenter,
+            segmenter=reading.segmenter,
         ),
-        lower=not cased,
+        lower=not reading.cased,
         vocab_size=length.vocab_size,
         size=length.size,
         labels=tests.labels,
