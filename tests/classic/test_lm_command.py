@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,46 @@ def test_a_causal_model_continues_lines_from_the_command_line(
 ) -> None:
     assert run("lm", "generate", str(two_models / "gpt"), "w1 w2", "--most", "4") == 0
     assert capsys.readouterr().out.startswith("w1 w2")
+
+
+EMPTY, ONE_LINE, ONE_WORD, TWO_WORDS = "\n\n", "the cat sat on the mat\n", "cat\n", "a a a\n" * 9
+SMALL = {
+    "ngram": [],
+    "nnlm": ["plan.steps=1"],
+    "elmo": ["plan.steps=1"],
+    "gpt": ["plan.steps=1", "model.layers=1", "model.hidden=16"],
+}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (EMPTY, "there is no word in text.txt"),
+        (ONE_LINE, "one line, so none can be held out|discounts cannot be computed"),
+        (ONE_WORD, "2 words, the unknown one included"),
+        (TWO_WORDS, "2 words, the unknown one included"),
+    ],
+    ids=["empty", "one line", "one word", "two words"],
+)
+def test_text_that_teaches_nothing_is_refused_by_every_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, text: str, message: str
+) -> None:
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    options = [part for one in SMALL[kind] for part in ("--set", one)]
+    options += ["--form", "sentences", "--kind", kind]
+    given = ["lm", "train", str(tmp_path / "text.txt"), *options]
+    assert run(*given, "--out", str(tmp_path / "model")) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "model").exists()
+
+
+def test_text_cannot_forge_the_ends_of_lines(
+    two_models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "forged.txt").write_text("w1 <s> w2 </s> w1 <unk>\n", encoding="utf-8")
+    for name in ("kn", "gpt"):
+        forged = [str(two_models / name), str(tmp_path / "forged.txt"), "--form", "sentences"]
+        assert run("lm", "score", *forged, "--json") == 0
+        scored = json.loads(capsys.readouterr().out)
+        assert (scored["words"], scored["lines"], scored["unknown"]) == (6, 1, 3)

@@ -215,11 +215,13 @@ def test_bad_requests_are_refused_before_anything_is_written(
 
 
 def test_too_few_documents_and_foreign_labels_are_refused(tmp_path: Path) -> None:
-    write_documents(tmp_path, documents=5)
-    with pytest.raises(InputFileError, match="5 documents; a road splits by document"):
+    write_documents(tmp_path, documents=4)
+    with pytest.raises(InputFileError, match="4 documents; a road splits by document"):
         read_road(tiny_request(tmp_path, tmp_path / "few"))
     write_documents(tmp_path)
-    (tmp_path / "labels.tsv").write_text("text\tlabel\n" + "a b\tx\n" * 30, encoding="utf-8")
+    (tmp_path / "labels.tsv").write_text(
+        "text\tlabel\n" + "".join(f"a b {n}\tx\n" for n in range(30)), encoding="utf-8"
+    )
     with pytest.raises(InputFileError, match="too few for a probe"):
         read_road(tiny_request(tmp_path, tmp_path / "one-label"))
 
@@ -243,6 +245,10 @@ def test_the_command_prints_the_finished_table_again(
     shown = capsys.readouterr().out
     assert "perplexity per piece" in shown
     assert "it counts n-grams and has no vectors" in shown
+
+
+def test_late_preparation_is_said(tmp_path: Path) -> None:
+    assert "little left to train" in RoadClock(tmp_path / "plan.json", 100.0, 60.0).lines()[-1]
 
 
 def test_python_needs_a_list_of_files_and_a_time(tmp_path: Path) -> None:

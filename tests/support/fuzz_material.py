@@ -13,12 +13,9 @@ from typing import Any
 
 from tiny_correction import untrained_corrector
 from tiny_finetuning import rows, tiny_folder, tiny_writer
-from tiny_road import SETTINGS
 from toy_corpus import documents, toy_corpus
 
 from bertsmith.labeled.example import Label
-
-TINY_ROAD = [part for one in SETTINGS for part in ("--set", one)]
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -183,7 +180,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
         1,
         [
             *("road", m.texts, "--steps", "1", "--vocab-size", "120", "--out", to("road")),
-            *("--form", "documents", *TINY_ROAD),
+            *("--form", "documents", "--estimate"),
         ],
     )
     yield 4, ["tokenize", m.model, "the bird"]

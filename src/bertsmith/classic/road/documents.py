@@ -23,7 +23,7 @@ from bertsmith.random_keys import hashes, key_of
 TRAIN, VALIDATION, HELD_OUT = "train.txt", "validation.txt", "held-out.txt"
 COUNTS = "documents.json"
 HELD_OUT_SHARE = 0.1  # of the documents
-FEWEST = 10  # documents
+FEWEST = 5  # documents
 CHARACTERS = 6  # of a word and the space after it, about
 
 

@@ -40,6 +40,12 @@ WAYS = ("contexts", "inputs")
 OF_TRAINING = ("log.jsonl", "result.json", "recipe.toml", "lock")  # files of a folder
 
 
+LATE = (
+    "preparation took more than half of the time, so there is little left to train: give a longer "
+    "budget, or less text"
+)
+
+
 class RoadClock:
     """How long each model may take; the plan is on disk, so that a resumed road keeps to it."""
 
@@ -59,10 +65,12 @@ class RoadClock:
         if self.budget is None:
             return []
         planned: dict[str, float] = self._plan["planned"]
+        late = self._plan["preparation"] > self.budget / 2
         parts = [f"{ROAD_KINDS[name].title} {time:.0f} s" for name, time in planned.items()]
         return [
             f"preparation took {self._plan['preparation']:.0f} s of {self.budget:.0f} s; every "
-            f"model has, its tests included: {', '.join(parts)}"
+            f"model has, its tests included: {', '.join(parts)}",
+            *([LATE] if late else []),
         ]
 
     def training_seconds(self, name: str) -> float | None:
@@ -180,7 +188,7 @@ class RoadStudy:
             )
         return RoadTable(
             rows=tuple(rows),
-            facts=(*self._facts(), *coverage),
+            facts=(*self.facts(), *coverage),
             bag_of_words=self.bag_of_words,
         )
 
@@ -189,7 +197,8 @@ class RoadStudy:
         paths = {way: place / f"{name}-{way}.bin" for way in WAYS}
         return {way: WordVectors.read(path) for way, path in paths.items() if path.exists()}
 
-    def _facts(self) -> list[str]:
+    def facts(self) -> list[str]:
+        """What the road is trained and tested on, as sentences."""
         material, counts = self.material, self.material.counts
         scored = material.scored
         pieces = sum(map(len, scored.pieces))

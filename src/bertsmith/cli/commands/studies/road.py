@@ -47,11 +47,14 @@ class RoadLength:
         option(MODEL, "--size", "Size of GPT and BERT."),
     ] = "tiny"
     vocab_size: Annotated[
-        int, option(MODEL, "--vocab-size", "Pieces of the tokenizer.", min=100)
+        int, option(MODEL, "--vocab-size", "Pieces of the tokenizer.", min=20)
     ] = 8_192
     seed: Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)] = 0
     set: Set = None
     threads: Threads = None
+    estimate: Annotated[
+        bool, option(TRAINING, "--estimate", "Prepare and print the plan; train nothing.")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +122,9 @@ def road(
     run = RUN.model_copy(update={"threads": length.threads})
     with studying(run, out, device=None, quiet=quiet) as running:
         study = read_road(request, notice=lambda line: note(line, quiet=quiet))
-        running.observer.lines(study.clock.lines())
+        running.observer.lines([*study.facts(), *study.clock.lines()])
+        if length.estimate:
+            return
         done = running.run(study.trials(running.execution), keep_going=True)
     table = write_road(study, done)
     if as_json:
