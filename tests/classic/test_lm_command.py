@@ -129,7 +129,7 @@ def test_a_causal_model_continues_lines_from_the_command_line(
 
 EMPTY, ONE_LINE, ONE_WORD, TWO_WORDS = "\n\n", "the cat sat on the mat\n", "cat\n", "a a a\n" * 9
 SMALL = {
-    "ngram": [],
+    "ngram": ["order=2"],
     "nnlm": ["plan.steps=1"],
     "elmo": ["plan.steps=1"],
     "gpt": ["plan.steps=1", "model.layers=1", "model.hidden=16"],
@@ -141,7 +141,7 @@ SMALL = {
     ("text", "message"),
     [
         (EMPTY, "there is no word in text.txt"),
-        (ONE_LINE, "one line, so none can be held out|discounts cannot be computed"),
+        (ONE_LINE, "none can be held out|discounts cannot be computed"),
         (ONE_WORD, "2 words, the unknown one included"),
         (TWO_WORDS, "2 words, the unknown one included"),
     ],
