@@ -42,8 +42,13 @@ if TYPE_CHECKING:
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
     from bertsmith.api.vectors import whiten_vectors as whiten_vectors
+    from bertsmith.api.word_vectors import evaluate_word_vectors as evaluate_word_vectors
+    from bertsmith.api.word_vectors import load_word_vectors as load_word_vectors
+    from bertsmith.api.word_vectors import train_word_vectors as train_word_vectors
     from bertsmith.classic.kinds import open_lm as open_lm
     from bertsmith.classic.language_model import LmScore as LmScore
+    from bertsmith.classic.vectors.word_vectors import WordVectors as WordVectors
+    from bertsmith.classic.word2vec.settings import Word2VecSettings as Word2VecSettings
     from bertsmith.errors import BertsmithError as BertsmithError
     from bertsmith.estimator import TextClassifier as TextClassifier
     from bertsmith.estimator import TextRegressor as TextRegressor
@@ -108,6 +113,13 @@ _MODULES = {
     ),
     "bertsmith.classic.kinds": ("open_lm",),
     "bertsmith.classic.language_model": ("LmScore",),
+    "bertsmith.api.word_vectors": (
+        "evaluate_word_vectors",
+        "load_word_vectors",
+        "train_word_vectors",
+    ),
+    "bertsmith.classic.vectors.word_vectors": ("WordVectors",),
+    "bertsmith.classic.word2vec.settings": ("Word2VecSettings",),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
@@ -149,17 +161,21 @@ __all__ = [
     "TextTagger",
     "Tokenizer",
     "TrainedSentences",
+    "Word2VecSettings",
+    "WordVectors",
     "__version__",
     "ablate",
     "build_index",
     "correct",
     "evaluate",
     "evaluate_sentences",
+    "evaluate_word_vectors",
     "finetune",
     "flow_vectors",
     "generate_with_language_model",
     "load",
     "load_model",
+    "load_word_vectors",
     "map_texts",
     "nearest",
     "open_lm",
@@ -174,6 +190,7 @@ __all__ = [
     "static_vectors",
     "train_language_model",
     "train_sentences",
+    "train_word_vectors",
     "tune_vectors",
     "whiten_vectors",
 ]

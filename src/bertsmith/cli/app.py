@@ -112,6 +112,10 @@ COMMANDS = {
         "bertsmith.cli.commands.lm.app:app",
         "Language models of words: n-gram, NNLM, LSTM, GRU, GPT.",
     ),
+    "words": Entry(
+        "bertsmith.cli.commands.words.app:app",
+        "Word vectors: train word2vec, look up, evaluate, convert.",
+    ),
     "info": Entry("bertsmith.cli.commands.info:info", "Describe a model folder."),
     "convert": Entry(
         "bertsmith.cli.commands.convert:convert",

@@ -1,4 +1,4 @@
-"""One epoch: threads take chunks of text in turn; Ctrl-C ends them within a fraction of a second."""
+"""One epoch: threads take chunks of text in turn; Ctrl-C ends them in a fraction of a second."""
 
 from __future__ import annotations
 

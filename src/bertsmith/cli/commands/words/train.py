@@ -1,0 +1,201 @@
+"""`bertsmith words train`: text in, a folder of word vectors out; resumes after an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bertsmith.cli.commands.corpus import Files, TextReading
+from bertsmith.cli.commands.lm.train import WordOptions
+from bertsmith.cli.shared.console import write_json, write_lines, write_remarks
+from bertsmith.cli.shared.options import (
+    COMPUTE,
+    DATA,
+    MODEL,
+    TRAINING,
+    Json,
+    Quiet,
+    RunFolder,
+    Threads,
+    option,
+    spread,
+)
+
+if TYPE_CHECKING:
+    from bertsmith.classic.word2vec.folder import TrainedWords
+    from bertsmith.classic.word2vec.train import WordProgress, WordWatcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorWordOptions(WordOptions):
+    """What a word is, and which get a vector."""
+
+    min_count: Annotated[
+        int, option(DATA, "--min-count", "Rarer words are left out of the text.", min=1)
+    ] = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word2VecOptions:
+    """What is learned, and how."""
+
+    model: Annotated[
+        Literal["skipgram", "cbow"],
+        option(
+            MODEL,
+            "--model",
+            "skipgram: each neighbor predicts the middle word, better for rare words; cbow: the "
+            "mean of the neighbors does, faster.",
+        ),
+    ] = "skipgram"
+    loss: Annotated[
+        Literal["negative", "hierarchical", "nce"],
+        option(
+            MODEL,
+            "--loss",
+            "negative: against random words; hierarchical: along a Huffman tree; nce: negative "
+            "with scores that estimate probabilities.",
+        ),
+    ] = "negative"
+    dim: Annotated[int, option(MODEL, "--dim", "Numbers per vector.", min=1)] = 100
+    window: Annotated[
+        int, option(TRAINING, "--window", "Neighbors on each side, at most.", min=1)
+    ] = 5
+    negatives: Annotated[
+        int | None,
+        option(TRAINING, "--negatives", "Random words per window; 5 if unset.", min=1),
+    ] = None
+    epochs: Annotated[int, option(TRAINING, "--epochs", "Passes over the text.", min=1)] = 5
+    rate: Annotated[
+        float | None,
+        option(TRAINING, "--lr", "Learning rate; 0.025 for skipgram, 0.05 for cbow if unset."),
+    ] = None
+    sample: Annotated[
+        float,
+        option(TRAINING, "--sample", "Drop words with a larger share at random; 0: none.", min=0),
+    ] = 1e-3
+    combine: Annotated[
+        Literal["mean", "sum"] | None,
+        option(TRAINING, "--combine", "How cbow joins its neighbors; mean if unset."),
+    ] = None
+    seed: Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)] = 1
+
+
+Engine = Annotated[
+    Literal["auto", "avx512", "avx2", "torch"],
+    option(
+        COMPUTE,
+        "--engine",
+        "auto: the fastest kernel proven on this machine, torch without a C++ compiler.",
+    ),
+]
+
+
+@spread
+def train(
+    files: Files,
+    out: RunFolder,
+    reading: TextReading,
+    word: VectorWordOptions,
+    settings: Word2VecOptions,
+    threads: Threads = None,
+    engine: Engine = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train word2vec on files of text; the same command resumes after the last whole epoch.
+
+    The folder holds vectors.bin, which gensim and other programs read. With --threads 1 a run
+    repeats bit for bit; several threads share the vectors without locks and never do.
+
+    Examples:
+
+        bertsmith words train reviews.txt --lower --out vectors
+
+        bertsmith words train books/ --model cbow --loss hierarchical --dim 300 --out vectors
+
+        bertsmith words train news.jsonl --text body --segmenter jieba --out vectors
+    """
+    from dataclasses import asdict
+
+    from bertsmith.api.word_vectors import WordChoice, train_word_vectors
+    from bertsmith.classic.word2vec.settings import Word2VecSettings
+    from bertsmith.classic.words.stream import WordReading
+    from bertsmith.cli.views.progress import meter
+    from bertsmith.config import validated
+    from bertsmith.folders.read import load_tokenizer
+
+    given = {name: value for name, value in asdict(settings).items() if value is not None}
+    silent = quiet or as_json
+    with meter("words", quiet=silent) as shown, _watching(quiet=silent) as watch:
+        trained = train_word_vectors(
+            files,
+            out,
+            settings=validated(Word2VecSettings, given, "options"),
+            options=WordChoice(
+                reading=WordReading(
+                    form=reading.form,
+                    reading=reading.spec(),
+                    on_error=reading.on_error,
+                    segmenter=word.segmenter,
+                    split=word.split,
+                ),
+                min_count=word.min_count,
+                most=word.most,
+                lower=word.lower,
+                tokenizer=None if word.pieces is None else load_tokenizer(word.pieces),
+                words=word.words,
+            ),
+            threads=threads,
+            engine=engine,
+            progress=shown,
+            watch=watch,
+        )
+    if as_json:
+        write_json({"out": str(out), "losses": trained.losses, **trained.facts})
+        return
+    _show(trained, out, quiet=quiet)
+
+
+@contextmanager
+def _watching(*, quiet: bool) -> Iterator[WordWatcher | None]:
+    """Epoch, words per second and time left; the loss of every epoch stays."""
+    from bertsmith.cli.views.progress import display
+    from bertsmith.report.elements.values import duration
+
+    with display(quiet=quiet) as view:
+        if view is None:
+            yield None
+            return
+        shown: list[float] = []
+
+        def watch(look: WordProgress) -> None:
+            if look.loss is not None and look.loss not in shown:
+                shown.append(look.loss)
+                view.write([f"epoch {look.epoch} of {look.epochs}: loss {look.loss:.4f}"])
+            details = f"{look.words_per_second:,.0f} words/s"
+            if look.left < float("inf"):
+                details += f", {duration(look.left)} left"
+            view.show(f"epoch {look.epoch} of {look.epochs}", look.share, details)
+
+        yield watch
+
+
+def _show(trained: TrainedWords, out: Path, *, quiet: bool) -> None:
+    vectors = trained.vectors
+    facts = trained.facts
+    if not quiet and facts.get("cut_lines"):
+        write_remarks(
+            [f"{facts['cut_lines']:,} lines of more than 1,000 words were cut into pieces"]
+        )
+    losses = ", ".join(f"{loss:.4f}" for loss in trained.losses)
+    write_lines(
+        [
+            f"loss per prediction, by epoch: {losses}",
+            f"{out}: {len(vectors):,} words, {vectors.dimension} numbers each; next: bertsmith "
+            f"words near {out} {vectors.words[min(20, len(vectors) - 1)]}",
+        ]
+    )
