@@ -48,6 +48,7 @@ $(DOCS): $(SETUP)
 	@touch $@
 
 $(BENCH): $(SETUP)
+	$(INSTALL) cmake  # builds kenlm, which comes as source
 	$(INSTALL) --no-build-isolation --editable '.[test,check,bench]'
 	@touch $@
 
