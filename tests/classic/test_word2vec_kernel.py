@@ -175,8 +175,8 @@ def test_the_torch_step_equals_plain_loops(model: str, loss: str) -> None:
     tables = Tables.of(text_stream(), settings)
     engine = TorchWordEngine(tables, Weights.start(tables.words, settings, 1), settings)
     draw = np.random.default_rng(3)
-    words, piece, _ = engine._text(0, 4, draw)
-    rows = engine._rows(words, piece, np.full(len(words), 2), (0, len(words)), draw)
+    words, piece, _ = engine._text(0, 3, draw)
+    rows = engine._rows(words, piece, np.full(len(words), 2), (0, 12), draw)  # none is damped
     assert rows is not None
     vectors = draw.normal(0, 0.5, (tables.words, 12))
     nodes = draw.normal(0, 0.5, (tables.words, 12))
@@ -192,8 +192,13 @@ def test_the_torch_step_equals_plain_loops(model: str, loss: str) -> None:
     found = train_step(inputs, outputs, type(rows)(**double), 0.05, shift)
     wanted_inputs, wanted_outputs, total = vectors.copy(), nodes.copy(), 0.0
     for query in range(len(rows.targets)):
-        mine = [k for k in range(len(rows.owners)) if int(rows.owners[k]) == query]
-        h = sum(float(rows.shares[k]) * vectors[int(rows.members[k])] for k in mine)
+        owners = range(len(rows.members)) if rows.owners is None else rows.owners.tolist()
+        mine = [k for k, owner in enumerate(owners) if owner == query]
+        share, back = (
+            (lambda k, of=of: 1.0 if of is None else float(of[k]))
+            for of in (rows.shares, rows.backs)
+        )
+        h = sum(share(k) * vectors[int(rows.members[k])] for k in mine)
         pairs = [
             (int(t), float(s), float(w))
             for t, s, w in zip(
@@ -212,7 +217,7 @@ def test_the_torch_step_equals_plain_loops(model: str, loss: str) -> None:
             error += step * nodes[target]
             wanted_outputs[target] += step * h
         for k in mine:
-            wanted_inputs[int(rows.members[k])] += float(rows.backs[k]) * error
+            wanted_inputs[int(rows.members[k])] += back(k) * error
     assert np.abs(inputs.numpy() - wanted_inputs).max() < 1e-6
     assert np.abs(outputs.numpy() - wanted_outputs).max() < 1e-6
     assert found == pytest.approx(total, rel=1e-6)

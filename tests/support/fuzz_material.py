@@ -168,6 +168,8 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
         ],
     )
     yield 2, ["lm", "train", m.texts, "--kind", "nnlm", "--set", "plan.steps=2", "--out", to("lm")]
+    words = ["words", "train", m.texts, "--dim", "4", "--epochs", "1", "--engine", "torch"]
+    yield 2, [*words, "--min-count", "1", "--out", to("w")]
     yield 2, ["correct", m.corrector, m.texts, "--out", to("c.jsonl")]
     yield (
         1,

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Schedule, Tables, Weights
@@ -21,26 +20,33 @@ from bertsmith.classic.word2vec.tables import Schedule, Tables, Weights
 CENTERS = 256  # windows per step
 CENTERS_OF_TREE = 16  # the root of the tree is part of every prediction
 NOISE = 32  # noise words per step
+MOST_TIMES = 64.0  # that a word or a node counts in full in one step
+MOST_NOISE = 256.0  # the same for a noise word, whose gradients are small
+_SURE = 1.0 - 1e-7
 _KEEP_ALL = (1 << 32) - 1
+
+
+_Members = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRows:
     """One step of Q predictions: who predicts, and what.
 
-    `members` (K,) are rows of the inputs, `owners` (K,) the prediction each belongs to, `shares`
-    (K,) its factor in the prediction's vector and `backs` (K,) the factor of the error it takes.
-    `targets` (Q, N) are rows of the outputs, `signs` 1 or -1, `sizes` the weights, 0 for padding.
-    `common` (C,) are outputs that all predictions share, with `common_sizes` (Q, C), all wrong.
+    `members` (K,) are rows of the inputs. `owners` (K,) is the prediction each belongs to,
+    `shares` (K,) its factor in the prediction's vector and `backs` (K,) the factor of the error it
+    takes; without owners, each is a prediction of its own. `targets` (Q, N) are rows of the
+    outputs, `signs` 1 or -1, `sizes` the weights, 0 for padding. `common` (C,) are outputs that
+    all predictions share, with `common_sizes` (Q, C); all of them are wrong.
     """
 
     members: Tensor
-    owners: Tensor
-    shares: Tensor
-    backs: Tensor
     targets: Tensor
     signs: Tensor
     sizes: Tensor
+    owners: Tensor | None = None
+    shares: Tensor | None = None
+    backs: Tensor | None = None
     common: Tensor | None = None
     common_sizes: Tensor | None = None
 
@@ -48,34 +54,56 @@ class StepRows:
 def train_step(
     inputs: Tensor, outputs: Tensor, rows: StepRows, rate: float, shift: Tensor | None
 ) -> float:
-    """Change inputs (V, S) and outputs in place; the sum of the losses before the step."""
-    count = len(rows.targets)
-    members = inputs[rows.members] * rows.shares[:, None]  # (K, S)
-    alone = len(members) == count
-    vectors = members if alone else inputs.new_zeros(count, inputs.shape[1])
-    if not alone:
+    """Change inputs (V, S) and outputs in place; the sum of the losses before the step.
+
+    A row that takes part very often is moved less than the sum of its gradients says, because all
+    of them were taken at its old value: see `_damping`.
+    """
+    vectors = inputs[rows.members]  # (K, S)
+    if rows.owners is not None and rows.shares is not None:
+        members = vectors * rows.shares[:, None]
+        vectors = inputs.new_zeros(len(rows.targets), inputs.shape[1])
         vectors.index_add_(0, rows.owners, members)  # (Q, S)
-    own = outputs[rows.targets]  # (Q, N, S)
-    scores = torch.einsum("qs,qns->qn", vectors, own)
+    single = rows.targets.shape[1] == 1
+    own = outputs[rows.targets[:, 0] if single else rows.targets]  # (Q, S) or (Q, N, S)
+    if single:
+        scores = torch.linalg.vecdot(own, vectors)[:, None]  # (Q, 1)
+    else:
+        scores = torch.bmm(own, vectors[:, :, None]).squeeze(2)  # (Q, N)
     if shift is not None:
-        scores = scores + shift[rows.targets]
-    scores = scores * rows.signs
-    loss = -(logsigmoid(scores) * rows.sizes).sum(dtype=torch.float64)
-    steps = torch.sigmoid(-scores) * rows.signs * rows.sizes * rate  # (Q, N)
-    errors = torch.einsum("qn,qns->qs", steps, own)
-    change = (steps[:, :, None] * vectors[:, None]).flatten(0, 1)  # (Q N, S)
+        scores += shift[rows.targets]
+    wrong = torch.sigmoid_(-scores * rows.signs)  # (Q, N)
+    loss = -(torch.log1p(-wrong.clamp(max=_SURE)) * rows.sizes).sum(dtype=torch.float64)
+    steps = wrong * rows.signs * rows.sizes * rate
+    errors = own.mul_(steps) if single else torch.bmm(steps[:, None], own).squeeze(1)  # (Q, S)
     if rows.common is not None and rows.common_sizes is not None:
         shared = outputs[rows.common]  # (C, S)
         scores = vectors @ shared.T  # (Q, C)
         if shift is not None:
-            scores = scores + shift[rows.common]
-        loss -= (logsigmoid(-scores) * rows.common_sizes).sum(dtype=torch.float64)
-        steps = torch.sigmoid(scores) * rows.common_sizes * -rate
-        errors += steps @ shared
-        outputs.index_add_(0, rows.common, steps.T @ vectors)
-    outputs.index_add_(0, rows.targets.flatten(), change)
-    inputs.index_add_(0, rows.members, errors[rows.owners] * rows.backs[:, None])
+            scores += shift[rows.common]
+        wrong = torch.sigmoid_(scores)
+        loss -= (torch.log1p(-wrong.clamp(max=_SURE)) * rows.common_sizes).sum(dtype=torch.float64)
+        common = wrong * rows.common_sizes * -rate
+        errors.addmm_(common, shared)
+        most = MOST_NOISE if shift is None else MOST_TIMES
+        less = (most / rows.common_sizes.sum(0)).clamp(max=1.0)
+        outputs.index_add_(0, rows.common, (common.T @ vectors) * less[:, None])
+    flat = rows.targets.flatten()
+    steps = steps.flatten() * _damping(flat, rows.sizes.flatten(), len(outputs))
+    places = vectors if single else vectors.repeat_interleave(rows.targets.shape[1], dim=0)
+    outputs.index_add_(0, flat, places * steps[:, None])
+    if rows.owners is not None and rows.backs is not None:
+        errors = errors[rows.owners] * rows.backs[:, None]
+    ones = errors.new_ones(len(errors))
+    errors *= _damping(rows.members, ones, len(inputs))[:, None]
+    inputs.index_add_(0, rows.members, errors)
     return float(loss)
+
+
+def _damping(rows: Tensor, sizes: Tensor, height: int) -> Tensor:
+    """A factor per place (K,): 1 for rows of a matrix that take part at most `MOST_TIMES`."""
+    times = sizes.new_zeros(height).index_add_(0, rows, sizes)
+    return (MOST_TIMES / times[rows].clamp(min=1.0)).clamp(max=1.0)
 
 
 class TorchWordEngine:
@@ -149,10 +177,10 @@ class TorchWordEngine:
         if not len(owners):
             return None
         members = torch.from_numpy(words[there[owners, columns]])
+        grouped: _Members
         if self._settings.model == "skipgram":
             targets = words[centers[owners]]
-            ones = torch.ones(len(owners))
-            grouped = (members, torch.arange(len(owners)), ones, ones)
+            grouped = (members, None, None, None)
         else:
             filled, owners = np.unique(owners, return_inverse=True)
             targets = words[centers[filled]]
@@ -166,7 +194,7 @@ class TorchWordEngine:
 
     def _noise(
         self,
-        grouped: tuple[Tensor, Tensor, Tensor, Tensor],
+        grouped: _Members,
         targets: NDArray[np.int64],
         draw: np.random.Generator,
     ) -> StepRows:
@@ -189,9 +217,7 @@ class TorchWordEngine:
             common_sizes=torch.from_numpy(sizes).float(),
         )
 
-    def _paths(
-        self, grouped: tuple[Tensor, Tensor, Tensor, Tensor], targets: NDArray[np.int64]
-    ) -> StepRows:
+    def _paths(self, grouped: _Members, targets: NDArray[np.int64]) -> StepRows:
         tree = self._tables.tree
         lengths = tree.starts[targets + 1] - tree.starts[targets]
         columns = np.arange(int(lengths.max()))

@@ -12,6 +12,7 @@ from bertsmith.cli.shared.console import table_lines, write_json, write_lines
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, option
 
 if TYPE_CHECKING:
+    from bertsmith.api.word_vectors import WordEvaluation
     from bertsmith.classic.vectors.evaluation import AnalogyResult
     from bertsmith.classic.vectors.word_vectors import NearWord
 
@@ -90,46 +91,9 @@ def evaluate(
 
     found = evaluate_word_vectors(vectors, files, most=most)
     if as_json:
-        write_json(
-            {
-                "similarity": [
-                    {**asdict(one), "coverage": one.coverage} for one in found.similarity
-                ],
-                "analogies": {
-                    total.name: {
-                        **_analogy_record(total),
-                        "sections": [_analogy_record(one) for one in found.analogies[total.name]],
-                    }
-                    for total in found.totals()
-                },
-            }
-        )
+        write_json(_evaluation_record(found))
         return
-    lines: list[str] = []
-    if found.similarity:
-        rows = [
-            [
-                one.name,
-                f"{one.spearman:.4f}",
-                f"{one.known:,} of {one.pairs:,}",
-                _share(one.coverage),
-            ]
-            for one in found.similarity
-        ]
-        lines += table_lines(["rated pairs", "Spearman", "pairs", "coverage"], rows)
-    for total in found.totals():
-        parts = [*found.analogies[total.name], total]
-        rows = [
-            [
-                f"all of {one.name}" if one is total else one.name,
-                "" if one.known == 0 else f"{one.accuracy:.4f}",
-                f"{one.known:,} of {one.questions:,}",
-                _share(one.coverage),
-            ]
-            for one in parts
-        ]
-        lines += ["", *table_lines(["analogies", "accuracy", "questions", "coverage"], rows)]
-    write_lines(lines[1:] if lines and not lines[0] else lines)
+    write_lines(_evaluation_lines(found))
 
 
 def convert(
@@ -173,6 +137,46 @@ def _show_words(found: list[NearWord], as_json: bool) -> None:
         write_json([{"word": word, "similarity": similarity} for word, similarity in found])
         return
     write_lines([f"{similarity:.4f}  {word}" for word, similarity in found])
+
+
+def _evaluation_record(found: WordEvaluation) -> dict[str, object]:
+    similarity = [{**asdict(one), "coverage": one.coverage} for one in found.similarity]
+    analogies = {
+        total.name: {
+            **_analogy_record(total),
+            "sections": [_analogy_record(one) for one in found.analogies[total.name]],
+        }
+        for total in found.totals()
+    }
+    return {"similarity": similarity, "analogies": analogies}
+
+
+def _evaluation_lines(found: WordEvaluation) -> list[str]:
+    """A table of rated pairs, and one per file of analogies."""
+    tables: list[list[str]] = []
+    if found.similarity:
+        rows = [
+            [
+                one.name,
+                f"{one.spearman:.4f}",
+                f"{one.known:,} of {one.pairs:,}",
+                _share(one.coverage),
+            ]
+            for one in found.similarity
+        ]
+        tables.append(table_lines(["rated pairs", "Spearman", "pairs", "coverage"], rows))
+    for total in found.totals():
+        rows = [
+            [
+                f"all of {one.name}" if one is total else one.name,
+                "" if one.known == 0 else f"{one.accuracy:.4f}",
+                f"{one.known:,} of {one.questions:,}",
+                _share(one.coverage),
+            ]
+            for one in (*found.analogies[total.name], total)
+        ]
+        tables.append(table_lines(["analogies", "accuracy", "questions", "coverage"], rows))
+    return [line for number, table in enumerate(tables) for line in ["", *table][number == 0 :]]
 
 
 def _analogy_record(one: AnalogyResult) -> dict[str, object]:
