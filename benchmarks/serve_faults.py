@@ -13,93 +13,22 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from machine import machine_facts
 from material import cut_texts
 from serve import tree
+from serve_side import CORES, MODEL, SHORT, Asker, Side, ours, percentile, started, times_during
 
-MODEL = "all-MiniLM-L6-v2"
-CORES = len(os.sched_getaffinity(0))
-READY = re.compile(r"ready on (http://\S+)")
-SHORT = "a short text"
 LONG_TEXTS = ["one word after another makes a long text of many tokens " * 60] * 32
-
-
-@dataclass
-class Side:
-    """A running service."""
-
-    url: str
-    process: subprocess.Popen[str]
-
-
-def ours() -> list[str]:
-    command = [sys.executable, "-m", "bertsmith", "serve", f"m={MODEL}", "--port", "0"]
-    return [*command, "--precision", "fp32", "--threads", str(CORES)]
-
-
-@contextlib.contextmanager
-def started(command: list[str]) -> Iterator[Side]:
-    """A service from its command until the end of the block."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    url, lines = "", []
-    for line in process.stderr:
-        lines.append(line)
-        if found := READY.search(line):
-            url = found[1]
-            break
-    if not url:
-        sys.exit(f"{command} did not start:\n{''.join(lines)[-2000:]}")
-    threading.Thread(target=process.stderr.read, daemon=True).start()  # the pipe must not fill
-    try:
-        yield Side(url, process)
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-class Asker:
-    """One client with a connection of its own."""
-
-    def __init__(self, url: str, key: str | None = None) -> None:
-        self._host = url.removeprefix("http://")
-        self._connection = http.client.HTTPConnection(self._host, timeout=90)
-        self._headers = {"content-type": "application/json"}
-        if key is not None:
-            self._headers["authorization"] = f"Bearer {key}"
-
-    def ask(self, inputs: str | list[str], path: str = "/embed") -> tuple[int, Any, float]:
-        """Status, answer and seconds."""
-        start = time.perf_counter()
-        body = json.dumps({"inputs": inputs})
-        try:
-            self._connection.request("POST", path, body, self._headers)
-            answer = self._connection.getresponse()
-            status, content = answer.status, answer.read()
-        except (OSError, http.client.HTTPException):
-            self._connection.close()
-            return 0, None, time.perf_counter() - start
-        return status, json.loads(content), time.perf_counter() - start
-
-
-def percentile(times: list[float], share: float) -> float:
-    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
 def answers(seconds: float) -> dict[str, Any]:
@@ -180,12 +109,13 @@ def fairness(seconds: float) -> dict[str, Any]:
                 small.ask(SHORT)
             alone = [small.ask(SHORT)[2] for _ in range(100)]
             ended = threading.Event()
-            batches: list[float] = []
+            answered: list[tuple[int, float]] = []
 
             def greedy() -> None:
                 one = Asker(side.url, "greedy-key-0123456789abcdef")
                 while not ended.is_set():
-                    batches.append(one.ask(LONG_TEXTS)[2])
+                    status, _, spent = one.ask(LONG_TEXTS)
+                    answered.append((status, spent))
 
             threads = [threading.Thread(target=greedy) for _ in range(4)]
             for thread in threads:
@@ -198,14 +128,18 @@ def fairness(seconds: float) -> dict[str, Any]:
             ended.set()
             for thread in threads:
                 thread.join()
+            largest = small.info()["max_batch_tokens"]  # at the speed of this machine
     finally:
         keys.unlink()
     tokens = 32 * 256  # of a greedy request, as many as the model reads of each text
-    batch = statistics.median(batches) / len(threads) * 2_048 / tokens
+    good = [spent for status, spent in answered if status == 200]
+    batch = statistics.median(good) / len(threads) * largest / tokens
     return {
+        "greedy_statuses": {str(s): sum(o[0] == s for o in answered) for s, _ in answered},
         "alone_p95_ms": round(1e3 * percentile(alone, 0.95), 1),
         "together_p50_ms": round(1e3 * statistics.median(together), 1),
         "together_p95_ms": round(1e3 * percentile(together, 0.95), 1),
+        "batch_tokens": largest,
         "one_batch_ms": round(1e3 * batch, 1),
         "allowed_ms": round(1e3 * (3 * percentile(alone, 0.95) + batch), 1),
         "requests": len(together),
@@ -220,7 +154,7 @@ def trickle(seconds: float) -> dict[str, Any]:
         asker = Asker(side.url)
         for _ in range(20):
             asker.ask(SHORT)
-        before = [asker.ask(SHORT)[2] for _ in range(200)]
+        before = times_during(asker, 9.0)
         host, port = side.url.removeprefix("http://").split(":")
         slow = []
         for number in range(200):
@@ -238,9 +172,7 @@ def trickle(seconds: float) -> dict[str, Any]:
 
         thread = threading.Thread(target=drip)
         thread.start()
-        during = []
-        while time.perf_counter() - opened < 9.0:
-            during.append(asker.ask(SHORT)[2])
+        during = times_during(asker, 9.0)
         gone = []
         for one in slow:
             one.settimeout(max(0.1, 20 - (time.perf_counter() - opened)))
@@ -250,11 +182,14 @@ def trickle(seconds: float) -> dict[str, Any]:
             gone.append(time.perf_counter() - opened)
         stop.set()
         thread.join()
-    return {
-        "gone_after_s": round(max(gone), 2),
-        "p95_before_ms": round(1e3 * percentile(before, 0.95), 2),
-        "p95_during_ms": round(1e3 * percentile(during, 0.95), 2),
+        after = times_during(asker, 9.0)
+    found = {
+        f"p95_{name}_ms": round(1e3 * percentile(times, 0.95), 2)
+        for name, times in (("before", before), ("during", during), ("after", after))
     }
+    alone = (found["p95_before_ms"] + found["p95_after_ms"]) / 2
+    rise = found["p95_during_ms"] / alone - 1
+    return {"gone_after_s": round(max(gone), 2), **found, "rise": round(rise, 3)}
 
 
 def kill(seconds: float) -> dict[str, Any]:
@@ -348,7 +283,10 @@ def soak(seconds: float) -> dict[str, Any]:
         peak = load(side, clients=32, seconds=15, texts=texts)
         rate = 0.7 * peak["requests_per_second"]
         rounds = max(4, int(seconds // 30))
-        memory, p99, statuses = [], [], {}
+        memory: list[float] = []
+        p99: list[float] = []
+        descriptors: list[int] = []
+        statuses: dict[str, int] = {}
         for _ in range(rounds):
             found = load(side, rate=rate, seconds=30, texts=texts)
             pages = (
@@ -357,6 +295,7 @@ def soak(seconds: float) -> dict[str, Any]:
             )
             memory.append(sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6)
             p99.append(found["latency_ms"]["p99"])
+            descriptors.append(len(list(Path(f"/proc/{side.process.pid}/fd").iterdir())))
             for status, count in found["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + count
         settled = memory[min(4, len(memory) - 2) :]
@@ -367,6 +306,7 @@ def soak(seconds: float) -> dict[str, Any]:
         "memory_mb": [round(one, 1) for one in memory],
         "slope_mb_per_minute": round(slope, 2),
         "p99_ms": p99,
+        "descriptors": descriptors,
         "statuses": statuses,
     }
 

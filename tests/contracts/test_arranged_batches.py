@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
+from stop_after import StopAfter
 from toy_corpus import short_recipe, toy_corpus
 
 from bertsmith.corpus.rows import RowsBatch
@@ -128,18 +129,6 @@ def test_two_ranks_read_what_one_reads(name, corpus_path: Path) -> None:
         ids, positions, half, *_ = whole[0]
         assert positions == tuple(range(len(ids)))[::-1]
         assert sum(half) == len(ids) - len(ids) // 2
-
-
-@dataclass
-class StopAfter:
-    """Asks the run to stop once it was asked so many times."""
-
-    looks: int
-
-    @property
-    def received(self) -> str | None:
-        self.looks -= 1
-        return "SIGTERM" if self.looks < 0 else None
 
 
 @EACH

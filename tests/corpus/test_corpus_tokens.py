@@ -47,6 +47,7 @@ FAST = {name: sentence_encoder(engine, None) for name, engine in ENGINES.items()
 def assert_same(first, second) -> None:
     assert first.ids.tolist() == second.ids.tolist()
     assert first.starts.tolist() == second.starts.tolist()
+    assert first.cases.tolist() == second.cases.tolist()
     assert first.lengths.tolist() == second.lengths.tolist()
 
 
@@ -105,16 +106,34 @@ def test_word_starts_are_the_tokenizers_words(tmp_path) -> None:
     corpus, _ = make(path, tmp_path / "out")
     names = [corpus.tokenizer().id_to_token(int(number)) for number in corpus.tokens]
     assert names == ["play", "##ing", "un", "##able", "cat", "##s", "."]
-    assert corpus.starts_word.tolist() == [1, 0, 1, 0, 1, 0, 1]
+    assert corpus.starts_word.tolist() == [3, 0, 3, 0, 3, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe"])
+def test_words_have_their_case_whatever_the_tokens_show(kind, tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("Playing iPad 北京 12 (Élan) \u00c9t\u00e9\n", encoding="utf-8")
+    tokenizer = bert()
+    if kind == "byte-bpe":
+        tokenizer = learn_vocabulary(["the cat sat"] * 20, kind=kind, size=300)
+    corpus, _ = make(path, tmp_path / "out", tokenizer)
+    starts = corpus.starts_word[corpus.starts_word != 0]
+    cased = starts[starts > 1]
+    assert cased.tolist() == [5, 3, 5, 5]  # Playing, iPad, Élan, Été
+    assert corpus.manifest["case"] == {
+        "words": len(starts),
+        "cased_words": 4,
+        "capitals": 3,
+    }
 
 
 def test_chinese_words_are_jiebas_on_request(tmp_path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("我爱北京天安门 playing 你好\n")
     by_character, _ = make(path, tmp_path / "characters")
-    assert by_character.starts_word.tolist() == [1] * 7 + [1, 0] + [1, 1]
+    assert by_character.starts_word.tolist() == [1] * 7 + [3, 0] + [1, 1]
     by_word, report = make(path, tmp_path / "words", segmenter="jieba")
-    assert by_word.starts_word.tolist() == [1, 1, 1, 0, 1, 0, 0, 1, 0, 1, 0]
+    assert by_word.starts_word.tolist() == [1, 1, 1, 0, 1, 0, 0, 3, 0, 1, 0]
     assert by_word.manifest["segmenter"] == report.segmenter == "jieba"
 
 

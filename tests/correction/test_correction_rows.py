@@ -86,6 +86,21 @@ def test_marks_that_do_not_fit_their_text_are_counted(tmp_path: Path) -> None:
         read_sighan(path)
 
 
+def test_a_mistake_without_its_passage_is_counted_as_published_files_have_some(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "train.sgml"
+    stray = """<MISTAKE id="A-9" location="6">
+<WRONG>高幸</WRONG>
+<CORRECTION>高興</CORRECTION>
+</MISTAKE>
+"""
+    path.write_text(ESSAYS.replace("</ESSAY>", f"{stray}</ESSAY>"), encoding="utf-8")
+    data = read_sighan(path)
+    assert data.rows[0] == ("我今天很高幸。", "我今天很高興。")
+    assert "1 mistake without a passage of that id left out (first: line 10, A-9)" in data.notes[0]
+
+
 def test_test_input_without_its_truth_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "TestInput.txt"
     path.write_text("(pid=B-1)\t我今天很高幸。\n", encoding="utf-8")

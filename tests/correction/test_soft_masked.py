@@ -192,6 +192,8 @@ def test_the_threshold_is_tuned_for_f1_or_for_false_alarms() -> None:
     strict = ThresholdSettings(goal="false_alarms", false_alarms=0.0)
     assert tuned_threshold(truth, proposals, strict) > 0.9
     assert tuned_threshold([{}], [[]], ThresholdSettings()) == 0.5
+    never_right = tuned_threshold([{0: "甲"}, {}], [[edit("丙", 0.3)]] * 2, ThresholdSettings())
+    assert never_right > 0.3, "what is never right must change nothing"
 
 
 def test_a_model_without_a_masked_lm_cannot_learn_to_correct(

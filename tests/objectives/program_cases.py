@@ -14,6 +14,8 @@ from bertsmith.models import VARIANTS, Learned, Spec
 from bertsmith.models.build import Model, build
 from bertsmith.models.spec import DecoderSpec
 from bertsmith.objectives.causal import CausalProgram
+from bertsmith.objectives.continual.program import ContinualProgram
+from bertsmith.objectives.continual.tasks import DistanceTask
 from bertsmith.objectives.denoise import DenoiseProgram
 from bertsmith.objectives.electra import ElectraProgram
 from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
@@ -40,6 +42,7 @@ MIXES = {  # parts of the loss of each program
     "denoise": ("denoise",),
     "masked_span": ("masked_span",),
     "permutation": ("permuted",),
+    "continual": ("distance",),
 }
 SHAPES: dict[str, dict[str, object]] = {  # of BERT, where a program has no variant of its own
     "spanbert": {},
@@ -48,7 +51,10 @@ SHAPES: dict[str, dict[str, object]] = {  # of BERT, where a program has no vari
     "denoise": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
     "masked_span": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
 }
-VARIANT_OF = {**dict.fromkeys(SHAPES, "bert"), "permutation": "xlnet"}
+VARIANT_OF = {**dict.fromkeys(SHAPES, "bert"), "permutation": "xlnet", "continual": "ernie"}
+
+
+SOURCES = {"continual": "distance"}  # which task texts are of
 
 
 def tiny(variant: str, **more: object) -> Spec:
@@ -105,8 +111,8 @@ class Builder:
     def vocabulary_head(self) -> str:
         return "language_model" if self.variant == "xlnet" else "masked_lm"
 
-    def model(self, heads: Sequence[str]) -> Model:
-        alone = {"pooler": False} if len(heads) == 1 else {}  # nobody reads a pooler
+    def model(self, heads: Sequence[str], *, pooler: bool = False) -> Model:
+        alone = {"pooler": False} if len(heads) == 1 and not pooler else {}  # nobody reads it
         self.spec = tiny(self.variant, **{**alone, **self.more})
         return build(self.variant, self.spec, heads=heads, generator=self.random)
 
@@ -146,6 +152,8 @@ def program(name: str) -> Program:
         return DenoiseProgram(noise, 3)
     if name == "masked_span":
         return MaskedSpanProgram(MaskedSpanSettings(), replacement())
+    if name == "continual":
+        return ContinualProgram([DistanceTask(task=2)], masking())
     if name == "permutation":
         return PermutationProgram(PermutationSettings(block=8))
     return MaskedProgram(objectives(*MIXES[name]).chosen, masking())

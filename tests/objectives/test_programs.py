@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from program_cases import MIXES, VOCAB, case, masking, objectives, pairs, tiny
+from program_cases import MIXES, SOURCES, VOCAB, case, masking, objectives, pairs, tiny
 from torch.nn import functional as F
 
 from bertsmith.corpus.rows import RowsBatch
@@ -33,7 +33,8 @@ def one_thread() -> Iterator[None]:
 
 
 def rows_for(name: str, count: int = 8, seed: int = 0) -> RowsBatch:
-    return pairs(count, seed, segments=1 if name == "roberta" else 2)
+    rows = pairs(count, seed, segments=1 if name == "roberta" else 2)
+    return dataclasses.replace(rows, source=SOURCES.get(name, ""))
 
 
 @EACH
@@ -106,6 +107,7 @@ def _part(rows: RowsBatch, texts: range) -> RowsBatch:
         lengths=tuple(rows.lengths[n] for n in texts),
         keys=rows.keys[list(texts)],
         pair_labels=rows.pair_labels[list(texts)],
+        source=rows.source,
     )
 
 

@@ -36,6 +36,7 @@ CONFIGS = {
     "albert": SHAPE | {"embedding_size": 16},
     "electra": SHAPE | {"embedding_size": 16},
     "distilbert": DISTIL,
+    "ernie": SHAPE | {"use_task_id": True, "task_type_vocab_size": 4},
 }
 GPT = {"vocab_size": 99, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40}
 WRITING = {

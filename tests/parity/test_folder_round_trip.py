@@ -27,7 +27,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS), "字"]
 TEXTS = ["a bad cab", "字 e", "hello world this is a longer text of letters", "z"]
 # transformers 5 dropped NEZHA; its numbers are checked against the paper elsewhere.
-THEIRS = ["bert", "roberta", "albert", "electra", "distilbert"]
+THEIRS = ["bert", "roberta", "albert", "electra", "distilbert", "ernie"]
 TOLERANCE = 1e-5
 
 

@@ -45,6 +45,15 @@ HEADS = [
     ("distilbert", "ForSequenceClassification", {"sequence": "logits"}),
     ("distilbert", "ForTokenClassification", {"token": "logits"}),
     ("distilbert", "ForQuestionAnswering", {"span": "start_logits"}),
+    ("ernie", "ForMaskedLM", {"masked_lm": "logits"}),
+    (
+        "ernie",
+        "ForPreTraining",
+        {"masked_lm": "prediction_logits", "next_sentence": "seq_relationship_logits"},
+    ),
+    ("ernie", "ForSequenceClassification", {"sequence": "logits"}),
+    ("ernie", "ForTokenClassification", {"token": "logits"}),
+    ("ernie", "ForQuestionAnswering", {"span": "start_logits"}),
 ]
 
 

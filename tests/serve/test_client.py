@@ -68,6 +68,28 @@ def test_requests_without_blocking_are_fetched_in_their_order(client: Client) ->
     assert np.abs(numbers[6] - wanted[1]).max() < 1e-5
 
 
+def test_calls_that_bert_as_service_documents(client: Client) -> None:
+    wanted = client.encode(TEXTS)
+    words = [text.split() for text in TEXTS]
+    assert np.abs(client.encode(words, is_tokenized=True) - wanted).max() < 1e-5
+    assert (
+        np.abs(client.encode([["the", "bi", "##rd"]], is_tokenized=True) - wanted[0]).max() < 1e-5
+    )
+    with pytest.raises(ValueError, match="not a list of words"):
+        client.encode(TEXTS, is_tokenized=True)
+    endless = ([text] for text in TEXTS * 1_000)
+    found = list(client.encode_async(endless, max_num_batch=20))
+    assert [one.id for one in found] == list(range(1, 21))
+    vectors = np.concatenate([one.embedding for one in found])
+    assert np.abs(vectors - np.concatenate([wanted] * 5)).max() < 1e-5
+    client.encode(TEXTS[:1], blocking=False)
+    start = time.monotonic()
+    assert len(list(client.fetch(delay=0.2))) == 1
+    assert time.monotonic() - start >= 0.2
+    with Client(client._transport.url, key=KEY) as other:  # as `with BertClient() as bc`
+        assert other.encode(["the bird"]).shape == (1, wanted.shape[1])
+
+
 def test_the_other_calls(client: Client) -> None:
     ranked = client.rerank("the bird", TEXTS)
     similar = client.similarity("the bird", TEXTS)

@@ -47,10 +47,53 @@ def test_clients_are_served_in_turn() -> None:
         queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
         queue.put(pieces("greedy", [10] * 5))
         queue.put(pieces("modest", [10]))
-        assert works(await queue.take(30)) == [("greedy", 0), ("modest", 0), ("greedy", 1)]
-        assert works(await queue.take(30)) == [("greedy", 2), ("greedy", 3), ("greedy", 4)]
+        # The batch of the modest one is not filled up by the other, which has the next alone.
+        assert works(await queue.take(30)) == [("greedy", 0), ("modest", 0)]
+        assert works(await queue.take(30)) == [("greedy", 1), ("greedy", 2), ("greedy", 3)]
+        assert works(await queue.take(30)) == [("greedy", 4)]
         assert queue.waiting == 0
         assert len(queue) == 0
+
+    run(check)
+
+
+def test_a_batch_of_short_texts_has_several_turns_of_each_client() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        queue.put(pieces("one", [10] * 9))
+        queue.put(pieces("two", [10] * 9))
+        batch = works(await queue.take(160))  # a quarter is 40 tokens
+        assert batch == [("one", 0), ("two", 0), ("one", 1), ("two", 1)]
+
+    run(check)
+
+
+def test_clients_with_little_work_need_not_wait_for_the_texts_of_a_greedy_one() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=10_000, speed=100.0, clock=clock)
+        queue.put(pieces("greedy", [100] * 6))
+        queue.put(pieces("one", [5]))
+        queue.put(pieces("two", [5]))
+        assert works(await queue.take(200)) == [("one", 0), ("two", 0)]
+        queue.put(pieces("one", [5]))
+        # Every other batch is for all: however many small ones come, the greedy one has its turn.
+        assert works(await queue.take(200)) == [("greedy", 0), ("one", 0)]
+        queue.put(pieces("one", [5]))
+        assert works(await queue.take(200)) == [("one", 0)]
+        assert works(await queue.take(200)) == [("greedy", 1), ("greedy", 2)]
+        assert queue.waiting == 300
+
+    run(check)
+
+
+def test_a_full_queue_is_known_before_texts_are_tokenized() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=100, speed=20.0, clock=clock)
+        queue.check_room()
+        queue.put(pieces("a", [100]))
+        with pytest.raises(RequestError, match="the queue is full") as caught:
+            queue.check_room()
+        assert caught.value.retry_after == 5
 
     run(check)
 
@@ -61,7 +104,7 @@ def test_a_text_that_does_not_fit_is_first_in_the_next_batch() -> None:
         queue.put(pieces("short", [10, 10]))
         queue.put(pieces("long", [500]))
         assert works(await queue.take(100)) == [("short", 0), ("short", 1)]
-        queue.put(pieces("short", [10]))
+        queue.put(pieces("short", [20]))
         assert works(await queue.take(100)) == [("long", 0)]  # larger than a batch: alone
         assert works(await queue.take(100)) == [("short", 0)]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -15,6 +17,8 @@ from bertsmith.errors import ConfigError, ServiceError
 from bertsmith.serve.load import NO_ANSWER, LoadPlan, generate_load
 
 KEY = "a-key-of-the-tests-0123456789"
+LONG = bool(os.environ.get("BERTSMITH_LONG"))
+MOST_GROWTH = 30_000_000  # bytes
 SMALL = ("--batch-tokens", "64", "--queue-tokens", "64", "--text-tokens", "64")
 
 
@@ -56,9 +60,17 @@ def test_the_open_loop_keeps_its_rate(service: ServiceProcess) -> None:
 def test_more_than_the_service_can_do_is_refused_fast_and_nothing_else_fails(
     service: ServiceProcess,
 ) -> None:
-    plan = LoadPlan(url=service.url, key=KEY, clients=32, seconds=2.0, texts_per_request=16)
+    seconds, clients = (60.0, 64) if LONG else (2.0, 32)
+    plan = LoadPlan(
+        url=service.url, key=KEY, clients=clients, seconds=seconds, texts_per_request=16
+    )
+    name = 'te_request_count_total{route="/v1/embeddings"'
+    (before,) = metrics(service, name)
+    memory = service.resident()
     report = generate_load(plan)
     assert set(report.statuses) == {"200", "429"}
+    assert metrics(service, name) == [before + sum(report.statuses.values())]  # all are answered
+    assert service.resident() - memory < MOST_GROWTH
     assert report.statuses["429"] > report.statuses["200"] / 10
     refused, answered = (report.to_json()[f"{name}_ms"] for name in ("refusal", "latency"))
     assert refused["p50"] < 20 or refused["p50"] < answered["p50"] / 2, "refused without waiting"
@@ -67,6 +79,26 @@ def test_more_than_the_service_can_do_is_refused_fast_and_nothing_else_fails(
     assert again.statuses == {"200": 5}
     requests, timed = metrics(service, "te_request_count_total", "te_request_duration_count")
     assert requests == timed >= sum(report.statuses.values())
+
+
+def test_a_refusal_names_an_honest_time(service: ServiceProcess) -> None:
+    headers = {"authorization": f"Bearer {KEY}"}
+    body = {"inputs": ["the bird went to the tree " * 8] * 32}
+    waits = []
+
+    def ask(_: int) -> int:
+        answer = httpx.post(f"{service.url}/embed", json=body, headers=headers, timeout=60)
+        if answer.status_code == 429:
+            waits.append(int(answer.headers["retry-after"]))
+        return answer.status_code
+
+    start = time.monotonic()
+    with ThreadPoolExecutor(16) as threads:
+        statuses = set(threads.map(ask, range(64)))
+    assert statuses == {200, 429}
+    # The queue holds far less than a second of work, and Retry-After is in whole seconds.
+    assert set(waits) <= {1, 2}, waits
+    assert time.monotonic() - start < 60
 
 
 def test_nothing_listens_at_a_wrong_port() -> None:

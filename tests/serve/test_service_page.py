@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from browser_page import LOOKS, TriedPage, chromium
-from page_models import POSITIONS, page_index, page_models
+from page_models import POSITIONS, TaskFolders
 from playwright.sync_api import Browser, Request
 from running_service import KEY, RunningService
 
@@ -26,6 +26,7 @@ TASKS = {
     "classify": "classifier",
     "tag": "tagger",
     "answer": "answerer",
+    "choose": "chooser",
     "similarity": "masked",
     "search": "masked",
     "generate": "writer",
@@ -55,12 +56,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def running(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    place = tmp_path_factory.mktemp("models")
-    models = page_models(place)
-    one = RunningService(
-        models, index=page_index(place, models["masked"]), limits=Limits(), keys=()
-    )
+def running(browser: Browser, task_folders: TaskFolders) -> Iterator[RunningService]:
+    one = RunningService(task_folders.models, index=task_folders.index, limits=Limits(), keys=())
     yield one
     one.close()
 
@@ -117,6 +114,14 @@ def shown_right(running: RunningService, tried: TriedPage, task: str) -> None:
             assert page.inner_text("#result .answer") == answer["text"]
         else:
             assert "No answer" in result
+    elif task == "choose":
+        choices = fields["lines"].split("\n")
+        body = {"context": fields["context"], "choices": choices}
+        chosen = answer_of(running, model, "/choose", body)
+        assert page.inner_text("#result .big") == choices[chosen["choice"]]
+        assert page.locator("#result .name").all_inner_texts() == choices
+        best = chosen["probabilities"][str(chosen["choice"])]
+        assert f"{100 * best:.1f} %" in page.inner_text("#result .bars li:has(.first)")
     elif task == "similarity":
         sentences = fields["lines"].split("\n")
         body = {"inputs": {"source_sentence": text, "sentences": sentences}}
@@ -184,19 +189,19 @@ def test_hostile_texts_add_no_element(tried: TriedPage) -> None:
         "script,style,img,iframe,object,embed,link,base,form,math,meta,template,a").length,
         document.querySelectorAll("b:not(#examples b, #times b)").length,
         document.querySelectorAll("svg").length]"""
-    for task in ("tokenize", "similarity", "fill", "tag", "answer"):
+    for task in ("tokenize", "similarity", "fill", "tag", "answer", "choose"):
         tried.choose(TASKS[task], task)
         before = page.evaluate(count)
         for text in HOSTILE:
-            if task == "similarity":
-                page.fill("#field-lines", text)
+            if task in ("similarity", "choose"):
+                page.fill("#field-lines", text if task == "similarity" else f"{text}\nbird")
             if task == "answer":
                 page.fill("#field-question", text)
-            field = "context" if task == "answer" else "text"
+            field = "context" if task in ("answer", "choose") else "text"
             tried.enter(f"{text} [MASK]" if task == "fill" else text, field)
             after = page.evaluate(count)
             assert after == before, (task, text)
-            if task == "similarity":
+            if task in ("similarity", "choose"):
                 assert page.text_content("#result .name") == text.replace("\n", " ").strip()
     assert page.evaluate("window.harmed") is None
     assert tried.faults == []
@@ -247,6 +252,10 @@ def test_errors_stand_next_to_their_field(tried: TriedPage) -> None:
     assert "at most 32" in page.inner_text("#field-lines-error")
     tried.enter("", "lines")
     assert "Type or paste" in tried.result()
+    tried.choose("chooser", "choose")
+    tried.enter("only one", "lines")
+    assert "at least two" in page.inner_text("#field-lines-error")
+    tried.choose("masked", "similarity")
     page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('gone')); }")
     tried.enter("bird", "lines")
     assert "does not answer" in page.inner_text("#field-lines-error")

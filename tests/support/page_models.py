@@ -7,6 +7,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from tiny_finetuning import RECIPE, SHORT, tiny_job
@@ -15,7 +16,7 @@ from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
 
 import bertsmith
 from bertsmith.folders.write import save_model
-from bertsmith.labeled.example import Answers, Example, Label, Tagged, Target
+from bertsmith.labeled.example import Answers, ChoiceIndex, Example, Label, Tagged, Target
 from bertsmith.models.build import build
 from bertsmith.training.finetune.finetune import finetune
 
@@ -30,14 +31,22 @@ WORDS = [
 ]
 CHINESE = list("红绿蓝圆方大小石河树鸟屋")
 POSITIONS = 160
+TASKS = {"classifier": "classify", "tagger": "tag", "answerer": "answer", "chooser": "choose"}
+
+
+class TaskFolders(NamedTuple):
+    """Folders by name, and an index of the first."""
+
+    models: dict[str, Path]
+    index: Path
 
 
 def page_models(place: Path) -> dict[str, Path]:
-    """Folders by name: a masked LM, a classifier, a tagger, one that answers, one that writes."""
+    """Folders by name: one that fills masks, one that writes, and one per fine-tuned task."""
     source = _folder(place / "source", "all")
     writer = _folder(place / "writer", "before")
     made = {"masked": source, "writer": writer}
-    for name, task in (("classifier", "classify"), ("tagger", "tag"), ("answerer", "answer")):
+    for name, task in TASKS.items():
         job = tiny_job(
             str(source),
             place / name,
@@ -81,7 +90,9 @@ def _rows(count: int, task: str, seed: int = 0) -> list[Example]:
         known, space, bird = (CHINESE, "", "鸟") if number % 2 else (TASK_WORDS, " ", "bird")
         words = rng.choices(known, k=rng.randint(3, 9))
         texts = [bird] if task == "answer" else []
-        found.append(row(number, [*texts, space.join(words)], _target(task, words, space, bird)))
+        choices = [bird, known[0]][:: 1 if bird in words else -1] if task == "choose" else []
+        texts += [space.join(words), *choices]
+        found.append(row(number, texts, _target(task, words, space, bird)))
     return found
 
 
@@ -91,6 +102,8 @@ def _target(task: str, words: Sequence[str], space: str, bird: str) -> Target:
         return Label("yes" if bird in words else "no")
     if task == "answer":
         return Answers(((bird, text.index(bird)),) if bird in words else ())
+    if task == "choose":
+        return ChoiceIndex(0)
     starts = [len(space.join(words[:n])) + (len(space) if n else 0) for n in range(len(words))]
     units = tuple((at, at + len(word)) for at, word in zip(starts, words, strict=True))
     return Tagged(units, tuple("B-bird" if word == bird else "O" for word in words))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,10 +12,14 @@ from tiny_tasks import row, word_tokenizer
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.labeled.example import Example, Label
+from bertsmith.labeled.guess.guess_spec import guess_spec
+from bertsmith.labeled.read.reader import read_examples
+from bertsmith.labeled.spec import DataSpec
 from bertsmith.tasks.channel import Channel, ChannelReading, structures_of
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.tag_channel import CHANNEL, ChannelShape, TagChannel
+from bertsmith.tasks.tag.tag import Tag
 
 WORDS = ["red", "##der", "green", "##er", "##st", "##ly", "bird"]
 
@@ -108,6 +113,70 @@ def test_tags_that_do_not_fit_their_text_are_refused_by_place(cell: str, said: s
     with pytest.raises(TextError, match=said) as fault:
         structures_of(example("red bird", cell), "tags")
     assert "rows.tsv, line 1, column tags" in str(fault.value)
+
+
+CONLL = """red JJ X O
+bird NN Y B-ANIMAL
+
+green JJ X O
+"""
+
+
+def conll(tmp_path: Path, *columns: int) -> list[Example]:
+    path = tmp_path / "rows.conll"
+    path.write_text(CONLL, encoding="utf-8")
+    spec = guess_spec(path, given=DataSpec(extra=columns))
+    return list(read_examples(path, spec))
+
+
+def test_columns_of_a_conll_file_are_tags_of_its_words(tmp_path: Path) -> None:
+    rows = conll(tmp_path, 2, 3)
+    assert structures_of(rows[0], "2") == [[(0, 3, "JJ"), (4, 8, "NN")]]
+    channel = Channel.of(ChannelReading(column="2,3"), rows)
+    assert channel.columns == ("2", "3")
+    assert channel.structures == 2
+    task = Tag(labels=("O", "B-ANIMAL", "I-ANIMAL"))
+    features = task.features(rows, word_tokenizer(WORDS), LengthSettings())
+    joined, _ = channel.joined(features, rows, word_tokenizer(WORDS), 64)
+    names = {number: name for name, number in channel.table.items()}
+    tags = [[names[n] for n in part] for part in joined[0].channels[CHANNEL][:, 1:].T.tolist()]
+    assert tags == [["O", "JJ", "NN", "O"], ["O", "X", "Y", "O"]]
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [(4, "tags that are learned"), (1, "has the words"), (9, "no column '9'.* from 1 to 4")],
+)
+def test_a_column_of_a_conll_file_that_cannot_be_a_channel_is_refused_by_file(
+    tmp_path: Path, column: int, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said) as fault:
+        conll(tmp_path, column)
+    assert "rows.conll" in str(fault.value)
+
+
+def test_tags_of_json_rows_may_be_objects_and_lists_next_to_words(tmp_path: Path) -> None:
+    roles = {"words": ["red", "bird"], "verbs": [{"tags": ["A", "B"]}]}
+    objects = tmp_path / "rows.jsonl"
+    objects.write_text(json.dumps({"text": "red bird", "label": "a", "roles": roles}) + "\n")
+    spec = DataSpec(format="jsonl", task="classify", text=("text",), label=("label",))
+    (one,) = read_examples(objects, spec.model_copy(update={"extra": ("roles",)}))
+    assert structures_of(one, "roles") == [[(0, 3, "A"), (4, 8, "B")]]
+    words = tmp_path / "words.jsonl"
+    row = {"tokens": ["red", "bird"], "tags": ["O", "B-X"], "pos": ["JJ", "NN NN"]}
+    words.write_text(json.dumps(row) + "\n")
+    spec = DataSpec(format="words", task="tag", text=("tokens",), label=("tags",), extra=("pos",))
+    (two,) = read_examples(words, spec)
+    assert structures_of(two, "pos") == [[(0, 3, "JJ"), (4, 8, "NN NN")]]
+
+
+def test_a_column_of_a_table_without_header_is_named_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "rows.tsv"
+    path.write_text("red bird\ta\tA B\n", encoding="utf-8")
+    spec = DataSpec(format="delimited", header=False, columns=3, task="classify", delimiter="\t")
+    columns = {"text": (1,), "label": (2,), "extra": (3,)}
+    (one,) = read_examples(path, spec.model_copy(update=columns))
+    assert structures_of(one, "3") == [[(0, 3, "A"), (4, 8, "B")]]
 
 
 def test_a_missing_column_and_tags_without_meaning_are_refused() -> None:

@@ -174,6 +174,43 @@ def test_a_run_resumes_exactly_and_another_graph_is_refused(tmp_path: Path) -> N
         load_predictor(tmp_path / "cut")
 
 
+def test_another_graph_is_read_at_prediction_and_its_hash_is_named(tmp_path: Path) -> None:
+    source = planted_folder(tmp_path / "model")
+    names = planted_names()[:60]
+    rows = graph_rows(names)
+    graph = KnowledgeSettings(file=write_graph(tmp_path / "facts.tsv", names))
+    recipe = RECIPE.model_copy(update={"knowledge": graph})
+    job = tiny_job(source, tmp_path / "with", recipe=recipe, train=rows[:40], dev=rows[40:])
+    finetune(job)
+    swapped = [(name, "stone" if kind == "fruit" else "fruit") for name, kind in names]
+    other = write_graph(tmp_path / "other.tsv", swapped)
+    notes: list[str] = []
+    plain = load_predictor(tmp_path / "with")
+    changed = load_predictor(tmp_path / "with", knowledge=other, notice=notes.append)
+    digest = read_triples(tmp_path / "other.tsv").digest[:12]
+    assert f"hash {digest}" in notes[0]
+    assert "instead of the graph of training" in notes[0]
+    assert digest in changed.settle(1)
+    assert digest not in plain.settle(1)
+    with_own, with_other = (one.answered(rows[40:])[1].logits for one in (plain, changed))
+    assert not np.array_equal(np.stack(with_own), np.stack(with_other))
+    same = load_predictor(tmp_path / "with", knowledge=tmp_path / "facts.tsv", notice=notes.append)
+    assert "is the graph of training" in notes[-1]
+    assert same.settle(1) == plain.settle(1)
+    finetune(tiny_job(source, tmp_path / "without", train=rows[:40], dev=rows[40:]))
+    with pytest.raises(ConfigError, match="was trained without a graph"):
+        load_predictor(tmp_path / "without", knowledge=other)
+
+
+def test_a_graph_without_a_subject_in_the_texts_is_refused(tmp_path: Path) -> None:
+    source = planted_folder(tmp_path / "model")
+    rows = graph_rows(planted_names()[:20])
+    graph = KnowledgeSettings(file=write_graph(tmp_path / "facts.tsv", [("zork", "fruit")]))
+    recipe = RECIPE.model_copy(update={"knowledge": graph})
+    with pytest.raises(ConfigError, match=r"facts\.tsv: none of its 1 subjects is in a training"):
+        finetune(tiny_job(source, None, recipe=recipe, train=rows[:15], dev=rows[15:]))
+
+
 def test_tasks_that_cannot_hold_branches_are_refused_by_name(tmp_path: Path) -> None:
     source = planted_folder(tmp_path / "model")
     graph = KnowledgeSettings(file=write_graph(tmp_path / "facts.tsv", planted_names()[:5]))

@@ -13,16 +13,21 @@ import pytest
 from command_line import environment
 from toy_corpus import toy_corpus
 
-from bertsmith.api.ablate import AblationRequest, ablate, read_ablation
+from bertsmith.api.ablate import AblationRequest, ablate, plan_ablation, read_ablation
+from bertsmith.api.observer import executing
 from bertsmith.config import to_toml
+from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.objectives.causal import CausalSettings
+from bertsmith.training.execution.execution import Execution
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.recipe import load_recipe
+from bertsmith.training.pretrain.workload import PretrainWorkload
 from bertsmith.training.studies.ablation.masked_loss import MASKED_LOSS, masked_loss
 from bertsmith.training.studies.ablation.table import RowFigures, make_table
 from bertsmith.training.studies.ablation.variations import (
     GridRow,
+    Variation,
     find_grid,
     full_settings,
     variations,
@@ -104,6 +109,9 @@ def test_the_shipped_grid_has_the_rows_of_the_paper() -> None:
         (["reading=backwards"], "left_to_right"),
         (["schedule.steps=9"], "equally many tokens"),
         (["run.seed=9"], "same seeds"),
+        (["eval={held_out=0.5}"], "same held-out text"),
+        (["schedule={steps=9}"], "equally many tokens"),
+        (['schedule={budget="1m"}'], "either steps or budget"),
         (["mask.rate"], "is no setting"),
         ([";"], "is no setting"),
         ([], "nothing to vary"),
@@ -115,6 +123,60 @@ def test_rows_that_cannot_be_are_refused(
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
         read_ablation(_request(shards, tmp_path / "out", *vary))
     assert not (tmp_path / "out" / "models").exists()
+
+
+def test_every_row_reads_as_many_tokens_as_the_base(shards: Path, tmp_path: Path) -> None:
+    settings = [*SETTINGS, "schedule.steps=40"]
+    vary = ["objectives.nsp=0", "batch.tokens=1024", "mask.rate=0.3"]
+    study = read_ablation(_request(shards, tmp_path / "o", *vary, settings=settings))
+    corpus = open_corpus(shards)
+    steps = [row.recipe.schedule.steps for row in study.rows]
+    works = [PretrainWorkload(row.recipe, corpus) for row in study.rows]
+    read = [
+        sum(w.tokens(b) for step in range(n) for b in w.micro_batches(step, step / n))
+        for w, n in zip(works, steps, strict=True)
+    ]
+    assert steps[1] < 40  # texts without next sentence prediction are longer
+    assert steps[2] == 20
+    assert steps[3] == 40
+    assert read == pytest.approx([read[0]] * 4, rel=0.03)
+
+
+def test_static_masks_that_are_never_repeated_share_the_run_of_the_base(
+    shards: Path, tmp_path: Path
+) -> None:
+    vary = ["mask.copies=10", "mask.rate=0.3"]
+    study = read_ablation(_request(shards, tmp_path / "o", *vary))
+    assert "no difference is possible" in study.rows[1].note
+    assert study.owners()["mask.copies=10"] is study.rows[0]
+    assert study.probed(study.rows[1]) is study.rows[0]
+    longer = [*SETTINGS, "schedule.steps=2000"]
+    static = read_ablation(_request(shards, tmp_path / "o", "mask.copies=1", settings=longer))
+    assert not static.rows[1].note
+    assert static.rows[1].recipe.program.draw_of(5) == 0
+
+
+def test_names_of_rows_make_names_of_files_however_long() -> None:
+    long = "optimizer={" + ", ".join(f"beta{n}=0.9" for n in range(60)) + "}"
+    slugs = {
+        Variation(name=name, given=(), recipe=load_recipe("bert")).slug
+        for name in (long, long + "x", "面" * 100, "../..")
+    }
+    assert len(slugs) == 4
+    assert all(len(slug.encode()) <= 80 and "/" not in slug for slug in slugs)
+
+
+def test_a_row_that_diverges_is_a_finding_and_not_the_end(
+    shards: Path, probe: Path, tmp_path: Path
+) -> None:
+    how = {"settings": {**SMALL, "stages": []}, "seeds": 1, "probes": [probe], "probing": "frozen"}
+    vary = ["optimizer.lr=1e38", "mask.rate=0.3"]
+    for _ in range(2):  # the second call finds all runs finished
+        table = ablate("bert", shards, tmp_path / "out", vary=vary, **how)
+        cells = table.rows[1].cells
+        assert {cell.dash for cell in cells.values()} == {"training diverged"}
+        assert "training diverged with seed 0" in " ".join(table.rows[1].notes)
+        assert all(cell.value is not None for cell in table.rows[2].cells.values())
 
 
 def test_probes_without_labels_and_corpora_that_do_not_fit_are_refused(
@@ -137,9 +199,6 @@ def test_the_masked_loss_of_the_base_is_the_one_that_pretraining_reports(
     recipe = load_recipe("bert", SETTINGS)
     done = pretrain(Job(recipe=recipe, corpus=shards, out=tmp_path / "m"))
     assert done.evaluation is not None
-    from bertsmith.corpus.shards import open_corpus
-    from bertsmith.training.execution.execution import Execution
-
     loss = masked_loss(tmp_path / "m", recipe, open_corpus(shards), Execution())
     assert loss == pytest.approx(done.evaluation.losses["mlm"], abs=1e-5)
 
@@ -160,6 +219,13 @@ def test_a_whole_ablation_shares_models_and_writes_its_files(
     assert record["rows"][0]["parameters"] > 100_000
     first = (out / "ablation.json").read_bytes()
     times = {f: f.stat().st_mtime_ns for f in (out / "finished").iterdir()}
+    study = read_ablation(
+        _request(shards, out, *vary, probes=[probe], probing="frozen", settings=SETTINGS)
+    )
+    with executing(study.base.run, out, None) as (execution, _):
+        _, cost = plan_ablation(study, execution)
+    assert (cost.models, cost.probes, cost.left, cost.seconds) == (3, 4, 0, 0.0)
+    assert "all finished" in cost.lines()[0]
     ablate("bert", shards, out, vary=vary, **how)
     assert (out / "ablation.json").read_bytes() == first
     assert {f: f.stat().st_mtime_ns for f in (out / "finished").iterdir()} == times

@@ -3,10 +3,16 @@
 import math
 
 import numpy as np
+import pytest
 
 from bertsmith.report.ablation import ablation_markdown, ablation_page, table_cells
 from bertsmith.training.studies.ablation.masked_loss import MASKED_LOSS
-from bertsmith.training.studies.ablation.table import AblationTable, RowFigures, make_table
+from bertsmith.training.studies.ablation.table import (
+    AblationTable,
+    RowFigures,
+    make_table,
+    standard_errors_needed,
+)
 
 ACCURACY = "sst2 accuracy"
 
@@ -60,11 +66,35 @@ def test_a_row_that_shows_nothing_says_so() -> None:
 def test_fewer_than_three_seeds_show_directions_only() -> None:
     table = _simulated(np.random.default_rng(3), rows=3, seeds=2, shift=5.0)
     assert table.stars == 0
-    assert table.rows[1].summary == "direction only"
+    assert table.rows[1].summary == "direction only: masked loss worse, sst2 accuracy worse"
     assert any(note.startswith("direction only") for note in table.notes())
     single = _simulated(np.random.default_rng(3), rows=2, seeds=1, shift=5.0)
     assert math.isnan(single.rows[1].cells[ACCURACY].p)
     assert ablation_page(single, title="t").count("<svg") == 2
+
+
+def test_two_seeds_that_disagree_have_no_direction() -> None:
+    base = _row("base", {ACCURACY: [0.80, 0.82]})
+    other = _row("other", {ACCURACY: [0.81, 0.81]})
+    table = make_table([base, other], range(2))
+    assert table.rows[1].summary == "direction only: seeds disagree"
+    assert table.to_json()["rows"][1]["metrics"][ACCURACY]["difference"]["direction"] is None
+
+
+def test_a_row_with_two_of_four_seeds_shows_a_direction_only() -> None:
+    base = _row("base", {ACCURACY: [0.80, 0.81, 0.80, 0.82]})
+    values = {ACCURACY: {0: 0.3, 1: 0.31001}}  # the other two diverged
+    other = RowFigures(name="other", values=values, dashes={}, notes=("diverged with seed 2",))
+    table = make_table([base, other], range(4))
+    assert table.rows[1].cells[ACCURACY].verdict == "direction only"
+    assert "other: diverged with seed 2" in table.notes()
+
+
+def test_a_star_needs_more_standard_errors_the_more_rows_a_table_has() -> None:
+    # Student's t, 2 degrees of freedom: 4.303 at 5 %, 6.205 at 2.5 %.
+    assert standard_errors_needed(3, 1) == pytest.approx(4.303, abs=1e-3)
+    assert standard_errors_needed(3, 2) == pytest.approx(6.205, abs=1e-3)
+    assert math.isnan(standard_errors_needed(2, 1))
 
 
 def test_a_metric_that_a_row_lacks_is_a_dash_with_its_reason() -> None:

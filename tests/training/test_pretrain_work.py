@@ -54,10 +54,11 @@ def test_a_step_is_the_same_whatever_was_read_before(corpus) -> None:
 def test_an_epoch_reads_each_example_once_and_masks_are_new(corpus) -> None:
     recipe = short_recipe("roberta", "batch.sequences=1", "input.max_length=32")
     work = PretrainWorkload(recipe, corpus)
-    count = work._stages[0].count(0)
-    numbers = [n for step in range(count) for _, found in work._numbers(step, 0) for n in found]
+    count = work._stages[0][""].count(0)
+    found = [one for step in range(count) for _, one in work._numbers(step, 0, "", 1)]
+    numbers = [number for one in found for number in one]
     assert sorted(numbers) == list(range(count))
-    epochs = {epoch for step in (count - 1, count) for epoch, _ in work._numbers(step, 0)}
+    epochs = {epoch for step in (count - 1, count) for epoch, _ in work._numbers(step, 0, "", 1)}
     assert epochs == {0, 1}
 
 
@@ -66,7 +67,7 @@ def test_static_masking_repeats_its_copies(corpus) -> None:
         "roberta", "batch.sequences=2", "program.mask.copies=2", "input.max_length=32"
     )
     work = PretrainWorkload(recipe, corpus)
-    count = work._stages[0].count(0)
+    count = work._stages[0][""].count(0)
     steps = -(-count // 2)
     epochs = [
         {text for step in range(e * steps, (e + 1) * steps) for text in texts(work, step)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,14 +13,17 @@ from bertsmith.config import override
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
+from bertsmith.files.faults import counted
 from bertsmith.files.strict_json import write_json
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.split.splits import load_splits
+from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.report.ablation import ablation_markdown, ablation_page
+from bertsmith.report.elements.values import duration
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.recipe import load_finetune_recipe
 from bertsmith.training.studies.ablation.cost import measured_speed
+from bertsmith.training.studies.ablation.equal_tokens import equal_tokens
 from bertsmith.training.studies.ablation.runs import (
     Ablation,
     ProbeRows,
@@ -27,10 +31,12 @@ from bertsmith.training.studies.ablation.runs import (
     ablation_table,
     ablation_trials,
     check_ablation,
+    comparisons,
+    priced,
 )
-from bertsmith.training.studies.ablation.table import AblationTable
+from bertsmith.training.studies.ablation.table import AblationTable, standard_errors_needed
 from bertsmith.training.studies.ablation.variations import GridRow, find_grid, variations
-from bertsmith.training.studies.trials import Trial, TrialResult, held, run_trials
+from bertsmith.training.studies.trials import Trial, TrialResult, held, run_trials, stored_result
 
 PAGE, JSON_FILE, MARKDOWN = "ablation.html", "ablation.json", "ablation.md"
 ROWS = (2_000, 1_000)
@@ -96,7 +102,8 @@ def ablate(
         executing(study.base.run, study.folder, None) as (execution, observer),
         held(study.folder, execution.ranks),
     ):
-        trials = ablation_trials(study, execution)
+        trials, cost = plan_ablation(study, execution)
+        observer.lines(cost.lines())
         done = run_trials(trials, study.folder, ranks=execution.ranks, notice=observer.note)
     if done.stopped is not None:
         raise ConfigError(f"{study.folder} was stopped; the same call resumes")
@@ -124,8 +131,7 @@ def read_ablation(request: AblationRequest, observer: Observer | None = None) ->
         probes=tuple(_probes(request, observer)),
         probing=WAYS[request.probing],
     )
-    check_ablation(study)
-    return study
+    return replace(study, rows=equal_tokens(study.rows, check_ablation(study)))
 
 
 def _chosen(rows: Sequence[GridRow], only: Sequence[str]) -> list[GridRow]:
@@ -155,48 +161,95 @@ def _probes(request: AblationRequest, observer: Observer) -> list[ProbeRows]:
             raise ConfigError(f"two probes are called {name!r}; rename the file or folder {path}")
         names.append(name)
         make_folder(request.out)
-        splits = load_splits(path, DataSpec(), saved=request.out / f"{name}.split.json")
+        splits = _splits(path, request.out / f"{name}.split.json")
         spec = splits.specs["train"]
         if spec.task is None or any(row.target is None for row in splits.train):
             raise InputFileError(
                 f"{path}: a probe needs labeled rows, and no label was found; give a file with "
                 "texts and labels"
             )
-        observer.data(path, spec)
         load_finetune_recipe(None, request.probe_settings, task=spec.task)
-        probes.append(
-            ProbeRows(
-                name=name,
-                task=spec.task,
-                train=some_rows(splits.train, request.rows[0]),
-                dev=some_rows(splits.dev, request.rows[1]),
-                settings=tuple(request.probe_settings),
-            )
+        probe = ProbeRows(
+            name=name,
+            task=spec.task,
+            train=some_rows(splits.train, request.rows[0]),
+            dev=some_rows(splits.dev, request.rows[1]),
+            settings=tuple(request.probe_settings),
         )
+        observer.note(
+            f"probe {name}: {spec.task}, {len(probe.train):,} of {len(splits.train):,} training "
+            f"rows, {len(probe.dev):,} of {len(splits.dev):,} dev rows, metric {probe.metric}"
+        )
+        probes.append(probe)
     return probes
+
+
+def _splits(path: Path, saved: Path) -> Splits:
+    """Rows of a probe; columns are detected, since options of one file would not fit the others."""
+    try:
+        return load_splits(path, DataSpec(), saved=saved)
+    except InputFileError as fault:
+        if "--" not in str(fault):
+            raise
+        raise InputFileError(
+            f"{fault}; for a probe, write that into the file: columns called text (or text_a and "
+            "text_b) and label are detected"
+        ) from fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationCost:
-    """What is still to be done: runs of each kind, and about how many seconds."""
+    """What is to be done: models and probes in all, runs that are left, about how many seconds.
+
+    `needed`: a star needs a mean difference of so many of its standard errors.
+    """
 
     rows: int
     seeds: int
     models: int
     probes: int
+    left: int
     seconds: float
+    needed: float
+    notes: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """In words."""
+        whole = (
+            f"{self.rows} rows x {self.seeds} seeds: {counted(self.models, 'model')} and "
+            f"{counted(self.probes, 'probe')}"
+        )
+        if not self.left:
+            return [f"{whole}, all finished", *self.notes]
+        part = "" if self.left == self.models + self.probes else f"{self.left} of them are left, "
+        lines = [
+            f"{whole}, {part}about {duration(self.seconds)} on this machine if nothing else runs "
+            "(from a few timed steps of the base)"
+        ]
+        if math.isfinite(self.needed):
+            lines.append(
+                f"with {self.seeds} seeds and so many comparisons, a star needs a difference of "
+                f"{self.needed:.0f} times its standard error; more seeds need less"
+            )
+        return [*lines, *self.notes]
 
 
-def ablation_cost(study: Ablation, trials: Sequence[Trial], execution: Execution) -> AblationCost:
-    """A few steps of the base are timed; other rows and probes follow by arithmetic."""
-    speed = measured_speed(study.base, check_ablation(study), execution)
+def plan_ablation(study: Ablation, execution: Execution) -> tuple[list[Trial], AblationCost]:
+    """All runs, and what they cost: a few steps of the base are timed, the rest is arithmetic."""
+    trials, corpus = ablation_trials(study, execution), check_ablation(study)
+    left = [one.name for one in trials if stored_result(one, study.folder) is None]
+    if left:
+        trials = priced(study, trials, corpus, measured_speed(study.base, corpus, execution))
     models = len({id(row) for row in study.owners().values()}) * len(study.seeds)
-    return AblationCost(
+    return trials, AblationCost(
         rows=len(study.rows),
         seeds=len(study.seeds),
         models=models,
         probes=len(trials) - models,
-        seconds=sum(trial.cost for trial in trials) / speed,
+        left=len(left),
+        seconds=sum(trial.cost for trial in trials if trial.name in left),
+        needed=standard_errors_needed(len(study.seeds), comparisons(study)),
+        notes=tuple(f"{row.name}: {row.note}" for row in study.rows if row.note),
     )
 
 

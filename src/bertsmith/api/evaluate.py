@@ -18,7 +18,7 @@ from bertsmith.files.strict_json import write_json
 from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
-from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.spec import DataSpec, column_of
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predict_files import trained_spec, write_labeled
 from bertsmith.runtime.predictor import Predictor
@@ -117,7 +117,8 @@ def labeled_rows(
         target=predictor.task.kind.target,
     )
     if predictor.meta_columns:
-        spec = spec.model_copy(update={"extra": (*(spec.extra or ()), *predictor.meta_columns)})
+        further = map(column_of, predictor.meta_columns)
+        spec = spec.model_copy(update={"extra": (*(spec.extra or ()), *further)})
     if spec.label != () and predictor.task.labels and kind.named:
         # A label that the model does not know makes a row unusable, named with its place.
         why = {**spec.why, "labels": "the labels of the model"}

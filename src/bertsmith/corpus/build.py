@@ -163,6 +163,7 @@ class _Build:
             self._encode.segmenter,
             self._encode.on_error,
             block_bytes,
+            "case",  # words.bin of an older start has none
         ]
         return json_digest(settings)
 

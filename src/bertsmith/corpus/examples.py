@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,8 @@ class Assembly:
         segments = np.zeros(rows, dtype=np.int32)
         if any(self._segments):
             segments[here] = np.repeat(np.where(first, *self._segments), sizes)
+        origins = np.full(rows, -1, dtype=np.int64)
+        origins[here] = there
         for at, marks in (
             (begin[first], self._before),
             (begin[~first], self._between),
@@ -87,6 +90,7 @@ class Assembly:
             keys=keys,
             pair_labels=None if plan.labels is None else plan.labels[numbers],
             sentences=self._sentences(rows, begin + before, plan.starts[parts], sizes),
+            origins=origins,
         )
 
     def _words(self, rows: int, here: Longs, there: Longs, sizes: Longs) -> NDArray[np.int32]:
@@ -162,27 +166,79 @@ class InputSettings(Settings):
         return self
 
 
-class CorpusExamples:
-    """The examples of some documents of a corpus.
+class ExampleSource(Protocol):
+    """Examples by number, the same for the same epoch and number."""
 
-    Only the plan of the latest epoch is cached; counts are cached for all.
+    def count(self, epoch: int) -> int:
+        """How many examples an epoch has."""
+
+    def lengths(self, epoch: int, numbers: NDArray[np.integer]) -> Longs:
+        """(B,) the length of each example in rows, special tokens included."""
+
+    def examples(self, epoch: int, numbers: NDArray[np.integer]) -> RowsBatch:
+        """The examples of these numbers, 0 to count - 1, one after another."""
+
+
+class ChangedExamples:
+    """Examples of another source, changed without moving a row."""
+
+    def __init__(self, source: ExampleSource, change: Callable[[RowsBatch], RowsBatch]) -> None:
+        self._source = source
+        self._change = change
+
+    def count(self, epoch: int) -> int:
+        """How many examples an epoch has."""
+        return self._source.count(epoch)
+
+    def lengths(self, epoch: int, numbers: NDArray[np.integer]) -> Longs:
+        """(B,) the length of each example in rows, special tokens included."""
+        return self._source.lengths(epoch, numbers)
+
+    def examples(self, epoch: int, numbers: NDArray[np.integer]) -> RowsBatch:
+        """The examples of these numbers, changed."""
+        return self._change(self._source.examples(epoch, numbers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenDocuments:
+    """What examples are made from: documents of a corpus, those trained on or those held out.
+
+    `held_out` is the share that is held out of whatever else examples are made from.
+    """
+
+    corpus: Corpus
+    documents: NDArray[np.integer]
+    inputs: InputSettings
+    seed: int
+    held_out: float = 0.0
+    training: bool = True
+
+
+class PlannedExamples:
+    """The examples of some documents of a corpus, as a planner arranges them.
+
+    `planner` makes the plan of an epoch from the documents, the room for tokens and a key; `empty`
+    is the error where it makes none. Only the plan of the latest epoch is cached; counts are cached
+    for all.
     """
 
     def __init__(
         self,
         corpus: Corpus,
         documents: NDArray[np.integer],
-        settings: InputSettings,
+        planner: Callable[[CorpusView, int, int], Plan],
         *,
+        paired: bool,
+        max_length: int,
+        empty: str,
         seed: int = 0,
     ) -> None:
-        self.kind = settings.kind
-        self.pair = settings.pair
-        self._short = settings.short
+        self._planner = planner
+        self._empty = empty
         self._seed = seed
         self._view = CorpusView(corpus, documents)
-        self._assembly = Assembly(corpus, paired=self.kind in PAIRED)
-        self._room = settings.max_length - self._assembly.specials
+        self._assembly = Assembly(corpus, paired=paired)
+        self._room = max_length - self._assembly.specials
         self._plan: tuple[int, Plan] | None = None
         self._counts: dict[int, int] = {}
 
@@ -211,12 +267,9 @@ class CorpusExamples:
         """The plan of an epoch, made on first use."""
         if self._plan is None or self._plan[0] != epoch:
             key = key_of(self._seed, "plan", epoch)
-            plan = PLANNERS[self.kind](self._view, self._room, self._short, self.pair, key)
+            plan = self._planner(self._view, self._room, key)
             if not plan.count:
-                raise ConfigError(
-                    f"these documents give no example of the kind {self.kind}: each has fewer "
-                    "than two sentences; take full_sentences"
-                )
+                raise ConfigError(self._empty)
             self._plan = (epoch, plan)
             self._counts[epoch] = plan.count
         return self._plan[1]
@@ -230,3 +283,29 @@ class CorpusExamples:
                 f"{checked.min()} to {checked.max()}"
             )
         return checked
+
+
+class CorpusExamples(PlannedExamples):
+    """The examples of some documents of a corpus, of the kind that the settings name."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        documents: NDArray[np.integer],
+        settings: InputSettings,
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.kind = settings.kind
+        self.pair = settings.pair
+        planner = PLANNERS[self.kind]
+        super().__init__(
+            corpus,
+            documents,
+            lambda view, room, key: planner(view, room, settings.short, settings.pair, key),
+            paired=self.kind in PAIRED,
+            max_length=settings.max_length,
+            empty=f"these documents give no example of the kind {self.kind}: each has fewer "
+            "than two sentences; take full_sentences",
+            seed=seed,
+        )

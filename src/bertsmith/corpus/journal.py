@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertsmith.corpus.reading import MOST_EXAMPLES
 from bertsmith.corpus.worker import EncodedBlock
 from bertsmith.files.resumable_file import GrowingFiles
+from bertsmith.text.letter_case import LOWER, UPPER
 
 ARRAYS = ("tokens.bin", "words.bin", "sentences.bin", "documents.bin")
 MOST_UNKNOWN = 50_000  # distinct unknown words that are counted; rarer ones make room
@@ -34,6 +36,9 @@ class CorpusTally:
     surrogates: int = 0
     examples: list[str] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)
+    words: int = 0
+    cased_words: int = 0  # that have upper and lower case
+    capitals: int = 0  # words that begin with a capital
 
 
 class GrowingCorpus:
@@ -67,6 +72,7 @@ class GrowingCorpus:
         self._files.append("documents.bin", starts.astype("<i8").tobytes())
         tally.blocks += 1
         tally.tokens += len(block.words)
+        self._count_words(np.frombuffer(block.words, dtype=np.uint8))
         tally.sentences += len(ends)
         tally.documents += len(starts)
         tally.last_start = int(starts[-1]) if len(starts) else tally.last_start
@@ -96,6 +102,13 @@ class GrowingCorpus:
         else:
             self._files.append("documents.bin", np.array([tally.sentences], dtype="<i8").tobytes())
         return self._files.finish()
+
+    def _count_words(self, codes: NDArray[np.uint8]) -> None:
+        counts = np.bincount(codes, minlength=1 + 2 * UPPER + 1)
+        lower, upper = int(counts[1 + 2 * LOWER]), int(counts[1 + 2 * UPPER])
+        self.tally.words += int(counts[1:].sum())
+        self.tally.cased_words += lower + upper
+        self.tally.capitals += upper
 
     def _count_unknown(self, words: Counter[str]) -> None:
         known = self.tally.unknown

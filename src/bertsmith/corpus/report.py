@@ -167,6 +167,7 @@ def make_manifest(
                 folder / "tokens.bin", TOKEN_TYPES[kind], tokenizer.special.unk
             ),
         },
+        "case": {name: getattr(tally, name) for name in ("words", "cased_words", "capitals")},
         "lengths": sentence_lengths(folder / "sentences.bin"),
         "unknown": [[word, count] for word, count in unknown[:TOP_UNKNOWN]],
         "files": files,

@@ -27,10 +27,13 @@ class RowsBatch:
 
     `ids` (T,), `segments` (T,); `words` (T,) word number, unique over the batch, -1 for special
     tokens; `keys` (B,) what each text's random numbers are drawn from, so that they do not depend
-    on its neighbors; `pair_labels` (B,) 0 right, 1 random or swapped, None when no pair was made.
+    on its neighbors; `pair_labels` (B,) 0 right, 1 random or swapped, or another class of the text,
+    None when there is none; `token_labels` (T,) a class of each row, -1 where none is predicted.
     `channels` are further numbers per row for the model's embeddings, `positions` (T,) are None
     where they count from 0 in each text, `sees` where all see all. `sentences` (T,) is the number
     of each row's sentence, where that is known: neighbors with other numbers are in other ones.
+    `origins` (T,) is each row's place in the corpus, -1 for special tokens, and `source` the name
+    of the examples in a program that has several kinds.
     """
 
     ids: Ints
@@ -43,6 +46,9 @@ class RowsBatch:
     positions: Longs | None = None
     sees: Sees | None = None
     sentences: Longs | None = None
+    token_labels: Longs | None = None
+    origins: Longs | None = None
+    source: str = ""
 
     @cached_property
     def sizes(self) -> Longs:

@@ -31,8 +31,10 @@ STEP = 1 << 22
 class Corpus:
     """Documents of sentences of tokens; the arrays are read from disk as they are needed.
 
-    `tokens` (N,); `starts_word` (N,) 1 where a word begins; `sentences` (S + 1,) token offsets;
-    `documents` (M + 1,) sentence offsets; `vocabulary` names the tokenizer it was made with.
+    `tokens` (N,); `starts_word` (N,) not 0 where a word begins, there 1 and twice the word's case
+    (`letter_case`); `sentences` (S + 1,) token offsets; `documents` (M + 1,) sentence offsets;
+    `vocabulary` names the tokenizer it was made with. Corpora made before the case was stored have
+    1 for every word, and no "case" in their manifest.
     """
 
     path: Path

@@ -16,6 +16,7 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertsmith.corpus.reading import CorpusBlock, TextBlock, documents_of
 from bertsmith.corpus.sources import OnError
@@ -40,8 +41,8 @@ class EncodeSettings:
 
 @dataclass(slots=True, kw_only=True)
 class EncodedBlock:
-    """Arrays as bytes: tokens, word starts, tokens of each sentence, sentences that start
-    documents; and what was counted on the way."""
+    """Arrays as bytes: tokens, word starts with their case (see `Corpus`), tokens of each
+    sentence, sentences that start documents; and what was counted on the way."""
 
     tokens: bytes
     words: bytes
@@ -73,7 +74,7 @@ class BlockEncoder:
         places = np.concatenate([[0], np.cumsum(filled)])  # number among those with tokens
         return EncodedBlock(
             tokens=encoded.ids.astype(self._kind).tobytes(),
-            words=encoded.starts.astype(np.uint8).tobytes(),
+            words=word_codes(encoded.starts, encoded.cases).tobytes(),
             lengths=encoded.lengths[filled].astype("<i8").tobytes(),
             starts=places[np.array(documents.starts, dtype=np.int64)].astype("<i8").tobytes(),
             characters=sum(map(len, documents.sentences)),
@@ -83,6 +84,11 @@ class BlockEncoder:
             surrogates=documents.surrogates,
             unknown=encoded.unknown,
         )
+
+
+def word_codes(starts: NDArray[np.bool_], cases: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """(T,) 0 inside of a word, at its first token 1 and twice its case: what words.bin holds."""
+    return np.where(starts, 1 + 2 * cases, 0).astype(np.uint8)
 
 
 def encoder_of(files: Mapping[str, bytes], segmenter: str) -> SentenceEncoder:

@@ -145,7 +145,10 @@ def places_of(edits: Sequence[Edit], threshold: float) -> dict[int, str]:
 def tuned_threshold(
     truth: Sequence[Places], proposals: Sequence[Sequence[Edit]], settings: ThresholdSettings
 ) -> float:
-    """The threshold with the best F1, or the lowest with few enough false alarms."""
+    """The threshold with the best F1, or the lowest with few enough false alarms.
+
+    Of equal F1 the fewest false alarms count, so that a model that is never right changes nothing.
+    """
     scores = np.array(sorted({edit.score for edits in proposals for edit in edits}))
     if not len(scores):
         return 0.5
@@ -155,6 +158,9 @@ def tuned_threshold(
         said = [places_of(edits, value) for edits in proposals]
         figures[value] = CORRECTIONS.score(truth, said)
     if settings.goal == "f1":
-        return max(figures, key=lambda value: (figures[value]["correction_f1"], -value))
+        return max(
+            figures,
+            key=lambda v: (figures[v]["correction_f1"], -figures[v]["false_alarm_rate"], -v),
+        )
     fine = [v for v in figures if figures[v]["false_alarm_rate"] <= settings.false_alarms]
     return min(fine, default=1.0)

@@ -67,7 +67,8 @@ def _essays(path: Path, lines: list[tuple[int, str]], broken: list[InputFileErro
     """The passages; one on a line that cannot be decoded is left out with its mistakes."""
     texts: dict[str, tuple[int, str, str]] = {}  # id -> line, wrong, right
     at: tuple[int, str, int] | None = None
-    wrong, skipped = "", 0
+    wrong, skipped, placed = "", 0, 0
+    strays: list[tuple[int, str]] = []  # mistakes whose passage is not there: published files do so
     for number, line in lines:
         if passage := _PASSAGE.search(line):
             texts[passage[1]] = (number, passage[2], passage[2])
@@ -77,18 +78,28 @@ def _essays(path: Path, lines: list[tuple[int, str]], broken: list[InputFileErro
             wrong = found[1]
         elif (found := _RIGHT.search(line)) and at is not None:
             if at[1] not in texts:
-                if broken:
-                    continue
-                raise InputFileError(
-                    f"{path}, line {at[0]}: no passage above has the id {at[1]!r} of this mistake"
-                )
+                strays.append(at[:2])
+                continue
+            placed += 1
             place, whole, right = texts[at[1]]
             mended = _mended(whole, right, at[2], wrong, found[1])
             skipped += mended is None
             texts[at[1]] = (place, whole, right if mended is None else mended)
+    if strays and not placed:
+        line, name = strays[0]
+        raise InputFileError(
+            f"{path}, line {line}: no passage above has the id {name!r} of this mistake, nor has "
+            "any other mistake its passage; give the essays with their passages"
+        )
     notes = []
     if broken:
         notes.append(f"{counted(len(broken), 'line')} left out that cannot be decoded: {broken[0]}")
+    if strays:
+        line, name = strays[0]
+        notes.append(
+            f"{path.name}: {counted(len(strays), 'mistake')} without a passage of that id left out "
+            f"(first: line {line}, {name})"
+        )
     if skipped:
         notes.append(
             f"{path.name}: {counted(skipped, 'mistake')} whose marked text is not at its location "

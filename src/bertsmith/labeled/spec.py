@@ -35,6 +35,17 @@ OBJECTS = ("jsonl", "spans", "words", "cluener", "cluewsc", "answers")
 NAMED_CHARACTERS = {"\t": "tab", " ": "space", "": "nothing", ",": "comma", ";": "semicolon"}
 
 
+def column_of(name: str) -> Column:
+    """A column as people write it: a number counts columns, anything else is a name."""
+    return int(name) if name.isdecimal() and int(name) > 0 else name
+
+
+def extra_name(column: Column) -> str:
+    """What `Example.extra` calls a column: a number is one of a file without names of columns."""
+    column = column_of(column) if isinstance(column, str) else column
+    return f"column {column}" if isinstance(column, int) else column
+
+
 class DataSpec(Settings):
     """How to read one file; a setting that is None was not decided yet (or there is none).
 

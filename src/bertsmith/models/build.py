@@ -21,7 +21,7 @@ from bertsmith.nn.embeddings import Embeddings, embedding_table
 from bertsmith.nn.encoder import Encoded, Encoder, Want
 from bertsmith.nn.feed_forward import FeedForward
 from bertsmith.nn.heads import Classifier, VocabularyHead
-from bertsmith.nn.inputs import SEGMENTS, Inputs
+from bertsmith.nn.inputs import SEGMENTS, TASKS, Inputs
 from bertsmith.nn.layout import FULL, Layout, Sees
 from bertsmith.nn.relative.attention import RelativeAttention
 from bertsmith.nn.relative.encoder import RelativeEncoder
@@ -217,7 +217,8 @@ def _encoder(spec: Spec) -> Encoder:
     if isinstance(spec.positions, SegmentRecurrent):
         return _relative_encoder(spec, spec.positions)
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
-    channels = {SEGMENTS: spec.segments, **dict(spec.channels)}
+    tasks = {TASKS: spec.tasks} if spec.tasks else {}
+    channels = {SEGMENTS: spec.segments, **tasks, **dict(spec.channels)}
     return Encoder(
         _embeddings(spec, embedding_table(spec.vocab_size, spec.embedding), channels),
         _blocks(spec),
@@ -267,7 +268,7 @@ def _decoder(spec: Spec, tokens: nn.Embedding) -> Decoder | None:
 def _embeddings(spec: Spec, tokens: nn.Embedding, channels: Mapping[str, int]) -> Embeddings:
     rows, first = spec.positions.table
     project = spec.projected or spec.embedding != spec.hidden
-    return Embeddings(
+    embeddings = Embeddings(
         tokens,
         rows=rows,
         first=first,
@@ -277,6 +278,8 @@ def _embeddings(spec: Spec, tokens: nn.Embedding, channels: Mapping[str, int]) -
         scale=spec.embedding**0.5 if spec.embedding_scale else None,
         dropout=spec.dropout,
     )
+    embeddings.absent = {TASKS: spec.task}
+    return embeddings
 
 
 def _norm(spec: Spec) -> nn.LayerNorm:

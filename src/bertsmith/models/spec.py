@@ -46,6 +46,8 @@ class Spec:
     activation: Activation = "gelu"
     positions: Positions = Learned()  # noqa: RUF009 - frozen
     segments: int = 2  # 0: the model has no segment embedding
+    tasks: int = 0  # rows of the task embedding (ERNIE 2.0); 0: there is none
+    task: int = 0  # the task of texts that come without one
     channels: tuple[tuple[str, int], ...] = ()  # further embeddings: name and number of rows
     embedding_norm: bool = True  # a norm over the sum of embeddings
     embedding_scale: bool = False  # token embeddings times sqrt(E)
@@ -77,6 +79,12 @@ class Spec:
         for name in ("dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"{name} must be in [0, 1), not {getattr(self, name)}")
+        if not 0 <= self.task < max(self.tasks, 1):
+            raise ConfigError(
+                f"task {self.task} is not one of the {self.tasks} tasks of this model"
+                if self.tasks
+                else f"task {self.task} needs a model with a task embedding (ERNIE 2.0)"
+            )
         names = [name for name, _ in self.channels]
         if len(set(names)) < len(names) or any(rows < 1 for _, rows in self.channels):
             raise ConfigError(f"channels need a name of their own and rows: {self.channels}")

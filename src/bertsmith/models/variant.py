@@ -109,7 +109,8 @@ class ConfigTable:
     "decoder.layers" and so on. A field that is in `keys` but not in `defaults` must stand in every
     config; one of `sparse` is left out where it holds its default. `constants` are keys that must
     hold that value where they are present, `copies` keys that are written with the value of a field
-    and change no number in evaluation. Fields not named at all are the family's own.
+    and change no number in evaluation. `switches` names the key that must be true for a number to
+    count, which is 0 otherwise. Fields not named at all are the family's own.
     """
 
     keys: Mapping[str, tuple[str, ...]]
@@ -117,6 +118,7 @@ class ConfigTable:
     constants: Mapping[str, object] = field(default_factory=dict)
     copies: Mapping[str, str] = field(default_factory=dict)
     sparse: frozenset[str] = frozenset()
+    switches: Mapping[str, str] = field(default_factory=dict)
     activations: Mapping[str, Activation] | None = None  # None: the usual names
     feed_forward_ratio: int | None = None  # of the width, where the config has no number for it
     rows_key: RowsKey = RowsKey()  # noqa: RUF009 - frozen

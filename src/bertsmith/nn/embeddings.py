@@ -18,8 +18,11 @@ class Embeddings(nn.Module):
 
     `channels` names further embeddings and how many rows each has, "segments" among them. Decoders
     share the `tokens` of their encoder (`embedding_table` makes a table). `scale` multiplies token
-    vectors, not those given in their place; without `norm_eps` there is no norm.
+    vectors, not those given in their place; without `norm_eps` there is no norm. `absent` names the
+    row of a channel that a batch does not give, row 0 where it says nothing.
     """
+
+    absent: Mapping[str, int]
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(width, eps=norm_eps) if norm_eps is not None else None
         self.project = nn.Linear(width, project) if project else None
         self._channels = tuple(further)
+        self.absent = {}
         for name, count in further.items():  # a ModuleDict refuses names such as "type"
             self.add_module(f"channel_{name}", embedding_table(count, width))
 
@@ -91,7 +95,7 @@ class Embeddings(nn.Module):
             )
 
     def _further(self, inputs: Inputs) -> Tensor:
-        """The sum of the further channels, row 0 for those that are not given: -> (T or 1, E)."""
+        """The sum of the further channels, `absent` for those not given: -> (T or 1, E)."""
         given = {name: part for name, part in inputs.channels.items() if name != SEGMENTS}
         for name in given:
             if name not in self._channels:
@@ -101,7 +105,7 @@ class Embeddings(nn.Module):
         for name, table in self.channels.items():
             part = given.get(name)
             if part is None:
-                total = total + table(inputs.ids.new_zeros(1))
+                total = total + table(inputs.ids.new_full((1,), self.absent.get(name, 0)))
             else:
                 rows = table(part)
                 total = total + (rows if part.dim() == 1 else rows.sum(1))

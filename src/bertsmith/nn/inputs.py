@@ -14,6 +14,7 @@ from bertsmith.errors import TextError
 from bertsmith.nn.layout import FULL, Layout, Sees
 
 SEGMENTS = "segments"  # the channel of sentence A and B
+TASKS = "tasks"  # the channel of pre-training tasks (ERNIE 2.0)
 Numbers = NDArray[np.integer]
 
 

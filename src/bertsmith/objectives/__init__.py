@@ -1,6 +1,7 @@
 """Pre-training programs: how texts are changed and arranged, and what is predicted of them."""
 
 from bertsmith.objectives.causal import CausalSettings
+from bertsmith.objectives.continual.program import ContinualSettings
 from bertsmith.objectives.denoise import DenoiseSettings
 from bertsmith.objectives.electra import ElectraSettings
 from bertsmith.objectives.masked import MaskedSettings
@@ -17,6 +18,7 @@ PROGRAMS: dict[str, type[ProgramSettings]] = {
     "denoise": DenoiseSettings,
     "masked_span": MaskedSpanSettings,
     "permutation": PermutationSettings,
+    "continual": ContinualSettings,
 }
 
 __all__ = ["PROGRAMS", "Program", "ProgramSettings"]

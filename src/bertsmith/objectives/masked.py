@@ -85,16 +85,16 @@ def _weighted(value: object) -> object:
     return None if weight == 0 and not isinstance(weight, bool) else table
 
 
-_ByWeight = BeforeValidator(_weighted)
+ByWeight = BeforeValidator(_weighted)
 
 
 class ObjectiveTable(Settings):
     """The objectives of a recipe, each a weight or a table of settings; one line per objective."""
 
-    mlm: Annotated[MaskedLMObjective | None, _ByWeight] = None
-    sbo: Annotated[SpanBoundary | None, _ByWeight] = None
-    nsp: Annotated[NextSentence | None, _ByWeight] = None
-    sop: Annotated[SentenceOrder | None, _ByWeight] = None
+    mlm: Annotated[MaskedLMObjective | None, ByWeight] = None
+    sbo: Annotated[SpanBoundary | None, ByWeight] = None
+    nsp: Annotated[NextSentence | None, ByWeight] = None
+    sop: Annotated[SentenceOrder | None, ByWeight] = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

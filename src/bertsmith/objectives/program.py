@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import torch
 from torch import nn
 
 from bertsmith.config import Settings
+from bertsmith.corpus.examples import ChosenDocuments, CorpusExamples, ExampleSource
 from bertsmith.corpus.plans import PairTask
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
@@ -47,8 +49,8 @@ class ModelBuilder(Protocol):
     def vocabulary_head(self) -> str:
         """The kind of head over the vocabulary that this variant has."""
 
-    def model(self, heads: Sequence[str]) -> Model:
-        """The model to pre-train, with these heads."""
+    def model(self, heads: Sequence[str], *, pooler: bool = False) -> Model:
+        """The model to pre-train, with these heads, and a pooler if one of them needs it."""
 
     def companion(self, spec: Spec, heads: Sequence[str]) -> Model:
         """A further model of the same variant, always fresh."""
@@ -105,6 +107,33 @@ class ProgramSettings(Settings):
     def draw_of(self, epoch: int) -> int:
         """The number that examples and masks of an epoch are drawn from."""
         return epoch
+
+    @property
+    def mixes_documents(self) -> bool:
+        """Whether its examples need a second document to take sentences from."""
+        return self.pair == "next_sentence"
+
+    def sources(self, chosen: ChosenDocuments) -> Mapping[str, ExampleSource]:
+        """The kinds of examples by name; rows of examples carry the name as their `source`."""
+        examples = CorpusExamples(chosen.corpus, chosen.documents, chosen.inputs, seed=chosen.seed)
+        return {"": examples}
+
+    def allotted(self, texts: int, share: float) -> Mapping[str, int]:
+        """How many texts of a step each source gives when `share` of training (0 to 1) is done."""
+        return {"": texts}
+
+    @property
+    def stages(self) -> Mapping[float, str]:
+        """The share of training at which each stage ends, and what is learned in it.
+
+        Each stage ends with an evaluation. Empty where all of training is one stage.
+        """
+        return {}
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files besides the corpus that decide what is learned."""
+        return ()
 
 
 class PretrainModule(nn.Module):

@@ -20,6 +20,7 @@ from bertsmith.report.elements.page import (
 )
 from bertsmith.report.elements.values import duration
 from bertsmith.training.studies.ablation.table import (
+    DIRECTION,
     AblationCell,
     AblationRow,
     AblationTable,
@@ -119,7 +120,10 @@ def _metric_rows(result: AblationTable, metric: str) -> list[list[str]]:
     for row in result.rows:
         cell = row.cells[metric]
         p = "" if math.isnan(cell.p) else f"{cell.p:.3f}"
-        rows.append([row.name, _value(cell), _difference(cell), p, cell.verdict or ""])
+        shows = cell.verdict or ""
+        if shows == DIRECTION:
+            shows = f"{shows}: {cell.direction or 'seeds disagree'}"
+        rows.append([row.name, _value(cell), _difference(cell), p, shows])
     return rows
 
 

@@ -50,7 +50,7 @@ def curves_page(rows: Sequence[Row], *, title: str, settings: str = "") -> str:
     """The whole page from the rows of a log."""
     train = [row for row in rows if row.get("kind") == "train"]
     held_out = [row for row in rows if row.get("kind") in ("eval", "final")]
-    sections = [facts(_summary(train, rows)), *_figures(rows)]
+    sections = [facts(_summary(train, rows)), *_figures(rows), *_stages(rows)]
     for name, key in (("Loss", "losses"), ("Accuracy", "accuracy")):
         curves = [
             *named_curves(train, key, ""),
@@ -100,6 +100,32 @@ def _figures(rows: Sequence[Row]) -> list[Markup]:
     title = f"Held-out text after {_number(last.get('step'))} steps"
     header = ["part", "loss", "perplexity", "accuracy", "predictions"]
     return [heading(title), table(header, lines)]
+
+
+def _stages(rows: Sequence[Row]) -> list[Markup]:
+    """The held-out figures of every part at the end of each stage of training."""
+    ends = [row for row in rows if row.get("kind") == "end"]
+    stages = ends[-1].get("stages") if ends else None
+    if not isinstance(stages, list) or not stages:
+        return []
+    lines = [
+        [
+            stage.get("stage"),
+            _number(stage.get("step")),
+            name,
+            shown(as_float(loss)),
+            _of(stage, name),
+        ]
+        for stage in stages
+        for name, loss in part(stage, "losses").items()
+    ]
+    header = ["stage learns", "step", "part", "loss", "accuracy"]
+    return [heading("Held-out text at the end of each stage"), table(header, lines)]
+
+
+def _of(stage: Row, name: str) -> str:
+    """The accuracy of a part, as it is shown."""
+    return shown(as_float(part(stage, "accuracy").get(name)))
 
 
 def named_curves(rows: Sequence[Row], key: str, prefix: str, *, dots: bool = False) -> list[Curve]:

@@ -78,6 +78,7 @@ def load_ensemble(
     device: str = "cpu",
     precision: Precision = "fp32",
     threads: int | None = None,
+    knowledge: str | Path | None = None,
 ) -> Ensemble:
     """The ensemble of fine-tuned folders; one folder means the runs below it."""
     folders = [Path(name) for name in names]
@@ -85,7 +86,9 @@ def load_ensemble(
         folders = runs_below(folders[0])
     return Ensemble(
         [
-            load_predictor(one, device=device, precision=precision, threads=threads)
+            load_predictor(
+                one, device=device, precision=precision, threads=threads, knowledge=knowledge
+            )
             for one in folders
         ]
     )

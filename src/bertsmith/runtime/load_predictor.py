@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bertsmith.config import validated
-from bertsmith.errors import FolderError, TensorMismatchError
+from bertsmith.errors import ConfigError, FolderError, TensorMismatchError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import HEAD, KNOWLEDGE, read_data, read_task, read_task_head
 from bertsmith.folders.generation import read_writes
 from bertsmith.folders.read import ModelFolder, load_model
 from bertsmith.hardware.devices import torch_device
+from bertsmith.labeled.triples import read_triples
 from bertsmith.models.build import Model
 from bertsmith.runtime.host import Host
 from bertsmith.runtime.predictor import ModelPredictor
@@ -29,6 +31,7 @@ from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.published import published_task
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
+from bertsmith.tasks.reading import TaskReading
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +43,12 @@ def load_predictor(
     precision: Precision = "fp32",
     threads: int | None = None,
     notice: Notice = log.info,
+    knowledge: str | Path | None = None,
 ) -> ModelPredictor:
-    """The predictor of a fine-tuned folder, exact unless another precision is given."""
+    """The predictor of a fine-tuned folder, exact unless another precision is given.
+
+    `knowledge` is a file of triples to read instead of the graph of training.
+    """
     where = torch_device(device)
     loaded = load_model(name, device=str(where))
     host = Host(
@@ -52,7 +59,30 @@ def load_predictor(
         threads=threads,
         notice=notice,
     )
-    return predictor_of(host, loaded.folder)
+    predictor = predictor_of(host, loaded.folder)
+    if knowledge is not None:
+        predictor.reading = _with_graph(predictor.reading, Path(knowledge), str(name), notice)
+    return predictor
+
+
+def _with_graph(reading: TaskReading, path: Path, model: str, notice: Notice) -> TaskReading:
+    """The reading of a model with another graph, whose hash is named."""
+    trained = reading.enrichment
+    if not isinstance(trained, Knowledge):
+        raise ConfigError(
+            f"--knowledge {path}: the model in {model} was trained without a graph and reads none; "
+            "leave it out, or train with `bertsmith finetune DATA --knowledge FILE`"
+        )
+    graph = read_triples(path, match_case=trained.settings.match_case)
+    if graph.digest == trained.graph.digest:
+        notice(f"{path} is the graph of training (hash {graph.digest[:12]})")
+        return reading
+    notice(
+        f"{path} (hash {graph.digest[:12]}, {len(graph):,} triples) is read instead of the graph "
+        f"of training (hash {trained.graph.digest[:12]}, {len(trained.graph):,} triples): the "
+        "figures of the folder are not those of this graph"
+    )
+    return replace(reading, enrichment=trained.with_graph(graph))
 
 
 def has_task(host: Host, folder: ModelFolder) -> bool:

@@ -210,7 +210,8 @@ class ModelPredictor(Predictor):
     def settle(self, tokens: int) -> str:
         """Select the engine for about so many tokens, for good; its name."""
         if self._eager:
-            return f"eager on {self.host.device}{self.host.rounding}"
+            source = "" if self.reading.enrichment is None else self.reading.enrichment.source
+            return f"eager on {self.host.device}{self.host.rounding}{source}"
         return self.host.settle(self._counted(tokens, tokens))
 
     def _features(self, examples: Sequence[Example]) -> list[Feature]:

@@ -112,7 +112,8 @@ class App:
             value=failure.body(request.dialect),
             status=failure.kind.status,
             headers=tuple(failure.headers()),
-            unread=failure.close,
+            # Who is too slow to send a body would take the time for its rest, too.
+            unread=failure.close and failure.kind is not FailureKind.TIME_TO_RECEIVE,
         )
 
     async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> HttpAnswer:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -88,18 +91,20 @@ class Client:
 
     def encode(
         self,
-        texts: Sequence[str],
+        texts: Sequence[Text],
         *,
         blocking: bool = True,
+        is_tokenized: bool = False,
         prompt: str | None = None,
         normalize: bool | None = None,
     ) -> Vectors | None:
         """Vectors of texts: B texts -> (B, D) float32.
 
         `normalize` None does as the model's folder says. Without `blocking` the answer is None,
-        and `fetch` or `fetch_all` give the vectors.
+        and `fetch` or `fetch_all` give the vectors. With `is_tokenized` each text is a list of
+        words or pieces; the model's tokenizer divides the words further as it does in a text.
         """
-        given = _checked(texts)
+        given = _checked(_joined(texts) if is_tokenized else texts)
         if blocking:
             return self._vectors(given, prompt, normalize)
         with self._lock:
@@ -110,8 +115,26 @@ class Client:
             self._sent[future] = self._number
         return None
 
-    def fetch(self) -> Iterator[Fetched]:
-        """The vectors of all `encode(blocking=False)` until now, as they arrive."""
+    def encode_async(
+        self, batches: Iterable[Sequence[str]], *, max_num_batch: int | None = None
+    ) -> Iterator[Fetched]:
+        """The vectors of each of a stream of lists, in their order; a few are on their way."""
+        sent: deque[tuple[int, Future[Vectors]]] = deque()
+        with ThreadPoolExecutor(AT_ONCE, "bertsmith-client") as threads:
+            for number, batch in enumerate(islice(batches, max_num_batch), 1):
+                if len(sent) == 2 * AT_ONCE:
+                    first, future = sent.popleft()
+                    yield Fetched(first, future.result())
+                sent.append((number, threads.submit(self._vectors, _checked(batch), None, None)))
+            for number, future in sent:
+                yield Fetched(number, future.result())
+
+    def fetch(self, delay: float = 0.0) -> Iterator[Fetched]:
+        """The vectors of all `encode(blocking=False)` until now, as they arrive.
+
+        `delay` seconds are waited first, for requests that other threads are sending.
+        """
+        time.sleep(delay)
         with self._lock:
             sent, self._sent = self._sent, {}
         for future in as_completed(sent):
@@ -139,6 +162,11 @@ class Client:
     def answer(self, question: str, context: str) -> dict[str, Any]:
         """The answer to a question as a piece of the context: {answer, others}."""
         return self._one("answer", "/answer", {"question": question, "context": context})
+
+    def choose(self, context: str, choices: Sequence[str]) -> dict[str, Any]:
+        """The choice that fits a context best: {choice, probabilities}, by number from 0."""
+        body = {"context": context, "choices": _checked(choices)}
+        return self._one("choose", "/choose", body)
 
     def rerank(
         self, query: str, texts: Sequence[str], *, raw: bool = False
@@ -269,6 +297,15 @@ def _listed(texts: Any) -> list[Any]:
     if not listed:
         raise ArgumentError("the list of texts is empty: give at least one text")
     return listed
+
+
+def _joined(texts: Any) -> list[str]:
+    """Texts of lists of words; pieces that begin with ## belong to the word before them."""
+    rows = _listed(texts)
+    for place, row in enumerate(rows):
+        if isinstance(row, str) or not all(isinstance(word, str) for word in row):
+            raise ArgumentError(f"texts[{place}] is not a list of words, as is_tokenized needs")
+    return [" ".join(row).replace(" ##", "") for row in rows]
 
 
 def _checked(texts: Any) -> list[str]:

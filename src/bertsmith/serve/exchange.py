@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertsmith.serve.failures import FailureKind, RequestError
-from bertsmith.serve.served_model import Caller, ServedModel, Tokens
+from bertsmith.serve.routes import PartsOfAnswer
+from bertsmith.serve.served_model import Caller, CutText, ServedModel, Tokens
 
 if TYPE_CHECKING:
     from bertsmith.serve.service import Service
 
 TextOrIds = str | list[int]
+Result = TypeVar("Result")
+EVERY_TOKEN_BATCHES = 4  # of tokens whose vectors a request may ask for
+MOST_IDS = 20_000  # of a text that is given by its token ids
+CUT = frozenset({"predict", "search"})  # operations that make sense of the beginning of a text
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,19 +47,43 @@ class Exchange:
         self, texts: Sequence[TextOrIds], *, most: int | None = None, name: str = "inputs"
     ) -> list[str]:
         """Texts of a request, ids decoded; none, too many or blank ones are refused."""
-        most = most or self.service.limits.texts
-        if not texts:
-            raise RequestError(FailureKind.EMPTY, f"{name} must not be empty", field=name)
-        if len(texts) > most:
-            raise RequestError(
-                FailureKind.TOO_LARGE,
-                f"{len(texts):,} texts; at most {most:,} are taken per request",
-                field=name,
-            )
+        self._check_count(texts, most or self.service.limits.texts, name)
         found = [self._text(text, number, name) for number, text in enumerate(texts)]
         self.texts += len(found)
         self.characters += sum(map(len, found))
         return found
+
+    def check_ids(self, rows: Sequence[Sequence[int]], *, name: str) -> None:
+        """Refuse rows of token ids that are none, too many, empty or not in the vocabulary."""
+        self._check_count(rows, self.service.limits.texts, name)
+        for number, ids in enumerate(rows):
+            self._check_row(ids, f"{name}[{number}]", name)
+        self.texts += len(rows)
+
+    def _check_row(self, ids: Sequence[int], place: str, name: str) -> None:
+        if len(ids) > MOST_IDS:
+            raise RequestError(
+                FailureKind.TOO_LARGE,
+                f"{place} has {len(ids):,} token ids; at most {MOST_IDS:,} are read",
+                field=name,
+            )
+        vocabulary = self.served.tokenizer.vocab_size
+        if not ids or min(ids) < 0 or max(ids) >= vocabulary:
+            raise RequestError(
+                FailureKind.TOKENS,
+                f"{place} must hold token ids from 0 to {vocabulary - 1}",
+                field=name,
+            )
+
+    def _check_count(self, rows: Sequence[Any], most: int, name: str) -> None:
+        if not rows:
+            raise RequestError(FailureKind.EMPTY, f"{name} must not be empty", field=name)
+        if len(rows) > most:
+            raise RequestError(
+                FailureKind.TOO_LARGE,
+                f"{len(rows):,} texts; at most {most:,} are taken per request",
+                field=name,
+            )
 
     def _text(self, text: TextOrIds, number: int, name: str) -> str:
         if isinstance(text, str):
@@ -62,14 +92,15 @@ class Exchange:
                     FailureKind.EMPTY, f"{name}[{number}] must not be empty", field=name
                 )
             return text
-        vocabulary = self.served.tokenizer.vocab_size
-        if not text or not all(0 <= one < vocabulary for one in text):
-            raise RequestError(
-                FailureKind.TOKENS,
-                f"{name}[{number}] must hold token ids from 0 to {vocabulary - 1}",
-                field=name,
-            )
+        self._check_row(text, f"{name}[{number}]", name)
         return self.served.tokenizer.decode(text)
+
+    async def read_apart(self, size: int, function: Callable[[], Result]) -> Result:
+        """The result of work on `size` characters, which nobody else waits for."""
+        start = time.perf_counter()
+        found = await self.served.long_texts.run(size, self.caller.deadline, function)
+        self.stages["tokenization"] = time.perf_counter() - start
+        return found
 
     async def vectors(
         self,
@@ -82,9 +113,12 @@ class Exchange:
     ) -> list[Any]:
         """Vectors (D,) of texts, or (L, D) of every token, in their order."""
         start = time.perf_counter()
-        tokens, skipped = self.served.tokenize(texts, prompt)
+        self.served.queue.check_room()
+        tokens, skipped = await self.served.tokenize(texts, self.caller, prompt)
         self.account(tokens, truncate)
         self.stages["tokenization"] = time.perf_counter() - start
+        if every_token:
+            self._check_every_token(sum(len(one.ids) for one in tokens))
         options: dict[str, Any] = {"all": True} if every_token else {"normalize": normalize}
         if skipped and not every_token:
             options["skipped"] = skipped
@@ -96,29 +130,68 @@ class Exchange:
     async def call(
         self,
         operation: str,
-        rows: Sequence[dict[str, Any]],
-        texts: Sequence[Sequence[str]],
+        rows: Sequence[Sequence[str]],
+        options: Mapping[str, Any] | None = None,
         *,
         truncate: bool | None = None,
+        readings: int = 1,
     ) -> list[dict[str, Any]]:
-        """Results of JSON rows; `texts` are those of each row, for their number of tokens."""
+        """Results of rows of texts; a result has `tokens_cut` where a text lost its end.
+
+        The first text of a row is read `readings` times.
+        """
+        given = await self._within(operation, rows)
+        self._check_cut(truncate)
         start = time.perf_counter()
-        flat = [text for row in texts for text in row]
-        ids, _ = self.served.tokenizer.fast_ids(flat, None) if flat else ([], [])
-        sizes = iter(len(one) for one in ids)
-        counted = [sum(next(sizes) for _ in row) for row in texts]
+        counted = [(readings - 1) * row[0].tokens + sum(one.tokens for one in row) for row in given]
         self.tokens += sum(counted)
-        self.stages["tokenization"] = time.perf_counter() - start
-        start = time.perf_counter()
-        pairs = list(zip(rows, counted, strict=True))
-        results = await self.served.call(operation, pairs, self.caller)
+        work = [{**(options or {}), "texts": [one.text for one in row]} for row in given]
+        results = await self.served.call(
+            operation, list(zip(work, counted, strict=True)), self.caller
+        )
         self._computed(time.perf_counter() - start)
-        for number, result in enumerate(results):
+        for number, (row, result) in enumerate(zip(given, results, strict=True)):
             if "error" in result:
                 raise RequestError(FailureKind.INVALID, f"row {number}: {result['error']}")
-        self.cut += sum(int(result.get("tokens_cut", 0)) for result in results)
+            self.cut += int(result.get("tokens_cut", 0))
+            if before := sum(one.cut for one in row):
+                result["tokens_cut"] = before + int(result.get("tokens_cut", 0))
         self._check_cut(truncate)
         return results
+
+    async def parts(self, operation: str, text: str, options: Mapping[str, Any]) -> PartsOfAnswer:
+        """The parts of a result on one text, which is not cut."""
+        ((one,),) = await self._within(operation, [[text]])
+        self.tokens += one.tokens
+        return self.served.stream(operation, {**options, "texts": [text]})
+
+    async def apart(self, operation: str, text: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The same at once; not in a batch, since it may take as long as many batches."""
+        start = time.perf_counter()
+        parts = await self.parts(operation, text, options)
+        try:
+            async with asyncio.timeout_at(self.caller.deadline):
+                found = [part async for part in parts]
+        except TimeoutError:
+            raise RequestError(
+                FailureKind.DEADLINE, "the answer was not complete before its deadline"
+            ) from None
+        finally:
+            await parts.aclose()
+        self._computed(time.perf_counter() - start)
+        if "error" in found[-1]:
+            raise RequestError(FailureKind.INVALID, f"row 0: {found[-1]['error']}")
+        return found[-1]
+
+    async def _within(self, operation: str, rows: Sequence[Sequence[str]]) -> list[list[CutText]]:
+        start = time.perf_counter()
+        self.served.queue.check_room()
+        flat = [text for row in rows for text in row]
+        found = iter(await self.served.within(flat, self.caller, may_cut=operation in CUT))
+        given = [[next(found) for _ in row] for row in rows]
+        self.cut += sum(one.cut for row in given for one in row)
+        self.stages["tokenization"] = time.perf_counter() - start
+        return given
 
     def _computed(self, seconds: float) -> None:
         """Divide the time of a result into waiting and computing."""
@@ -130,6 +203,16 @@ class Exchange:
         self.tokens += sum(len(one.ids) for one in tokens)
         self.cut += sum(one.cut for one in tokens)
         self._check_cut(truncate)
+
+    def _check_every_token(self, tokens: int) -> None:
+        """An answer with a vector per token is large: some kilobytes each."""
+        most = EVERY_TOKEN_BATCHES * self.service.limits.batch_tokens
+        if tokens > most:
+            raise RequestError(
+                FailureKind.TOO_LARGE,
+                f"{tokens:,} tokens; vectors of at most {most:,} are returned per request",
+                field="inputs",
+            )
 
     def _check_cut(self, truncate: bool | None) -> None:
         strict = self.service.strict if truncate is None else not truncate

@@ -23,8 +23,9 @@ class Limits(Settings):
     texts: Count = 32  # per request
     openai_texts: Count = 2_048  # per request of OpenAI's form
     text_tokens: Count | None = None  # per text; None: as many as the model has positions
+    document_tokens: Count = 4_096  # per text that is read in windows (tags, answers)
     json_depth: Count = 32
-    batch_tokens: Count = 2_048
+    batch_tokens: Count = 2_048  # fewer where so many would take long
     queue_tokens: Count | None = None  # that may wait; None: `deadline` of the measured speed
     connections: Count = 1_024
     deadline: Seconds = 30.0  # of a request, from its first byte to its answer
@@ -58,17 +59,19 @@ class Limits(Settings):
     def lines(self) -> list[str]:
         """One line per limit, for the start of the service."""
         shown = {
-            "body_bytes": f"{self.body_bytes:,} bytes",
+            "body": f"{self.body_bytes:,} bytes",
             "headers": f"{self.header_bytes:,} bytes, {self.header_fields} fields",
             "time to receive": f"{self.head_seconds:g} s head, {self.body_seconds:g} s body",
             "texts per request": f"{self.texts:,}, OpenAI's form {self.openai_texts:,}",
-            "tokens per text": f"{self.text_tokens:,}" if self.text_tokens else "the model's",
+            "tokens per text": f"{self.text_tokens:,}"
+            if self.text_tokens
+            else f"the model's; {self.document_tokens:,} where it reads in windows",
             "JSON depth": f"{self.json_depth}",
-            "tokens per batch": f"{self.batch_tokens:,}",
+            "tokens per batch": f"at most {self.batch_tokens:,}",
             "waiting tokens": f"{self.queue_tokens:,}"
             if self.queue_tokens
             else f"{self.deadline:g} s of the measured speed",
-            "connections": f"{self.connections:,}",
+            "connections": f"{self.connections:,}, idle ones for {self.keep_alive:g} s",
             "deadline": f"{self.deadline:g} s per request, {self.drain:g} s to drain",
         }
         width = max(map(len, shown))

@@ -41,11 +41,17 @@ class WaitingText:
         return not self.future.done()
 
 
+LIGHT_PART = 8  # of the budget: with more waiting tokens a client has much work
+SHARED_PART = 4  # of the budget: what a batch holds at least, once every client had its turn
+
+
 class FairQueue:
     """Waiting pieces; `put` refuses what would wait too long, `take` makes the next batch.
 
     Clients are served in turn, one piece each, so that neither a long text nor a greedy client
-    delays another by more than a batch. For one event loop.
+    delays another by more than a batch: a batch that several clients share is not filled up by
+    the one with the most texts, and those with little work share one without it. For one event
+    loop.
     """
 
     def __init__(
@@ -56,6 +62,8 @@ class FairQueue:
         self.speed = speed
         self.waiting = 0  # tokens
         self._clients: dict[str, deque[WaitingText]] = {}
+        self._tokens: dict[str, int] = {}  # that wait, by client
+        self._light_last = False  # whether the last batch was of clients with little work
         self._turn: deque[str] = deque()
         self._filled = asyncio.Event()
         self._clock = clock or asyncio.get_running_loop().time
@@ -64,9 +72,8 @@ class FairQueue:
         """Waiting pieces."""
         return sum(map(len, self._clients.values()))
 
-    def put(self, pieces: Sequence[WaitingText]) -> None:
-        """Add the pieces of a request, all or none."""
-        tokens = sum(piece.tokens for piece in pieces)
+    def check_room(self, tokens: int = 1) -> None:
+        """Refuse tokens that do not fit; whoever asks first need not tokenize in vain."""
         if self.waiting and self.waiting + tokens > self.limit:
             seconds = max(1, math.ceil(self.waiting / self.speed))
             raise RequestError(
@@ -74,13 +81,20 @@ class FairQueue:
                 f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
                 retry_after=seconds,
             )
+
+    def put(self, pieces: Sequence[WaitingText]) -> None:
+        """Add the pieces of a request, all or none."""
+        tokens = sum(piece.tokens for piece in pieces)
+        self.check_room(tokens)
         now = self._clock()
         for piece in pieces:
             piece.entered = now
             if piece.client not in self._clients:
                 self._clients[piece.client] = deque()
+                self._tokens[piece.client] = 0
                 self._turn.append(piece.client)
             self._clients[piece.client].append(piece)
+            self._tokens[piece.client] += piece.tokens
         self.waiting += tokens
         if pieces:
             self._filled.set()
@@ -105,46 +119,71 @@ class FairQueue:
                 if piece.is_wanted:
                     piece.future.set_exception(failure)
         self._clients.clear()
+        self._tokens.clear()
         self._turn.clear()
         self._filled.clear()
         self.waiting = 0
 
     def _batch(self, budget: int) -> list[WaitingText]:
+        light = self._light(budget)
+        self._light_last = bool(light) and not self._light_last
+        return self._filled_batch(budget, light if self._light_last else None)
+
+    def _light(self, budget: int) -> set[str]:
+        """Clients with little work, where others have more; every other batch is theirs alone."""
+        most = budget // LIGHT_PART
+        light = {client for client, tokens in self._tokens.items() if tokens <= most}
+        return light if len(light) < len(self._clients) else set()
+
+    def _filled_batch(self, budget: int, only: set[str] | None) -> list[WaitingText]:
         batch: list[WaitingText] = []
         passed: list[str] = []  # whose next piece did not fit: they are first in the next batch
+        served: set[str] = set()
+        enough = budget - budget // SHARED_PART
         now = self._clock()
         while self._turn:
-            client = self._turn.popleft()
+            client = self._turn[0]
+            if client in served and len(served) > 1 and budget <= enough:
+                break  # everybody had a turn
+            self._turn.popleft()
             queue = self._clients[client]
-            self._drop(queue, now)
+            self._drop(client, queue, now)
             if not queue:
-                del self._clients[client]
+                self._forget(client)
                 continue
             piece = queue[0]
-            if batch and (piece.kind != batch[0].kind or piece.tokens > budget):
+            fits = not batch or (piece.kind == batch[0].kind and piece.tokens <= budget)
+            if not fits or (only is not None and client not in only):
                 passed.append(client)
                 continue
-            queue.popleft()
-            self.waiting -= piece.tokens
+            self._pop(client, queue)
             budget -= piece.tokens
             piece.taken = now
             batch.append(piece)
+            served.add(client)
             if queue:
                 self._turn.append(client)
             else:
-                del self._clients[client]
+                self._forget(client)
             if budget <= 0:
                 break
         self._turn.extendleft(reversed(passed))
         return batch
 
-    def _drop(self, queue: deque[WaitingText], now: float) -> None:
+    def _pop(self, client: str, queue: deque[WaitingText]) -> None:
+        tokens = queue.popleft().tokens
+        self.waiting -= tokens
+        self._tokens[client] -= tokens
+
+    def _forget(self, client: str) -> None:
+        del self._clients[client], self._tokens[client]
+
+    def _drop(self, client: str, queue: deque[WaitingText], now: float) -> None:
         while queue:
             piece = queue[0]
             if piece.is_wanted and piece.deadline > now:
                 return
-            queue.popleft()
-            self.waiting -= piece.tokens
+            self._pop(client, queue)
             if piece.is_wanted:
                 late = now - piece.entered
                 piece.future.set_exception(

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,14 +16,18 @@ from bertsmith.folders.read import load_tokenizer
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.frames import Ids
 from bertsmith.serve.limits import Limits
+from bertsmith.serve.long_texts import LongTexts
 from bertsmith.serve.metrics import Metrics
 from bertsmith.serve.queue import BatchKind, FairQueue, WaitingText
 from bertsmith.serve.routes import PartsOfAnswer
 from bertsmith.serve.supervisor import Supervisor
 from bertsmith.serve.worker_process import WorkerSettings
 
-MOST_STREAMS = 16  # answers in parts at once; the worker computes four of them at a time
+MOST_STREAMS = 64  # answers outside of batches; the worker computes four of them at a time
 AHEAD = 2  # batches at the worker: one it computes, one it finds when it is done
+AHEAD_SECONDS = 0.01  # before the first of them should be done, the other one is made
+BATCH_SECONDS = 0.1  # a batch takes no longer, so that who comes next does not wait long
+LEAST_BATCH = 512  # tokens, however slow the model is
 SMOOTHING = 0.1  # of the measured speed
 
 
@@ -31,6 +36,15 @@ class Tokens:
     """The token ids of one text, and how many were cut."""
 
     ids: Ids
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutText:
+    """A text as it goes to the worker, its number of tokens, and how many were cut."""
+
+    text: str
+    tokens: int
     cut: int
 
 
@@ -53,12 +67,15 @@ class ServedModel:
         self.limits = limits
         self.supervisor = Supervisor(name, settings)
         self.tokenizer = load_tokenizer(settings.folder)
+        self.long_texts = LongTexts()
         self._metrics = metrics
         self._queue: FairQueue | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(AHEAD)
         self._streams = 0
+        self._done_at = 0.0  # when the worker should be done with all it has
+        self._last_done = 0.0
         self.description: dict[str, Any] = {}
 
     async def start(self) -> None:
@@ -81,13 +98,21 @@ class ServedModel:
         return min((one for one in limits if one is not None), default=None)
 
     @property
+    def batch_tokens(self) -> int:
+        """Tokens per batch at the speed that was measured."""
+        quick = int(BATCH_SECONDS * self.queue.speed)
+        return min(self.limits.batch_tokens, max(LEAST_BATCH, quick))
+
+    @property
     def queue(self) -> FairQueue:
         """What waits."""
         if self._queue is None:
             raise RequestError(FailureKind.UNAVAILABLE, f"{self.name} is being started")
         return self._queue
 
-    def tokenize(self, texts: Sequence[str], prompt: str | None = None) -> tuple[list[Tokens], int]:
+    async def tokenize(
+        self, texts: Sequence[str], caller: Caller, prompt: str | None = None
+    ) -> tuple[list[Tokens], int]:
         """Ids of texts under a prompt of the model, and how many leading rows are not pooled."""
         prefix, skipped = "", 0
         chosen = prompt if prompt is not None else self.description["default_prompt"]
@@ -104,11 +129,45 @@ class ServedModel:
         whole = [prefix + text for text in texts]
         if self.description["lowercase"]:
             whole = [text.lower() for text in whole]
+        ids, cuts = await self._fast_ids(whole, self.longest, caller)
+        return [Tokens(*pair) for pair in zip(ids, cuts, strict=True)], skipped
+
+    async def within(self, texts: Sequence[str], caller: Caller, *, may_cut: bool) -> list[CutText]:
+        """Texts of an operation, none with more tokens than the limits allow.
+
+        Models that read a text in windows would read any number of tokens. Where an operation
+        needs the whole text, a longer one is refused.
+        """
+        most = self.limits.text_tokens or self.limits.document_tokens
+        ids, _ = await self._fast_ids(list(texts), None, caller)
+        found = []
+        for text, one in zip(texts, ids, strict=True):
+            if len(one) <= most:
+                found.append(CutText(text, len(one), 0))
+                continue
+            if not may_cut:
+                raise RequestError(
+                    FailureKind.TOO_LARGE,
+                    f"a text has {len(one):,} tokens; at most {most:,} are read",
+                )
+            encoding = await self.long_texts.run(
+                len(text), caller.deadline, partial(self.tokenizer.encode, text)
+            )
+            content = encoding.offsets[encoding.fields >= 0]
+            room = max(1, most - (len(one) - len(content)))
+            found.append(CutText(text[: int(content[room - 1][1])], most, len(content) - room))
+        return found
+
+    async def _fast_ids(
+        self, texts: list[str], most: int | None, caller: Caller
+    ) -> tuple[list[Ids], list[int]]:
+        size = sum(map(len, texts))
         try:
-            ids, cuts = self.tokenizer.fast_ids(whole, self.longest)
+            return await self.long_texts.run(
+                size, caller.deadline, lambda: self.tokenizer.fast_ids(texts, most)
+            )
         except TextError as error:
             raise RequestError(FailureKind.TOKENS, str(error)) from None
-        return [Tokens(*pair) for pair in zip(ids, cuts, strict=True)], skipped
 
     async def vectors(
         self, tokens: Sequence[Tokens], options: dict[str, Any], caller: Caller
@@ -128,7 +187,7 @@ class ServedModel:
         if self._streams >= MOST_STREAMS:
             raise RequestError(
                 FailureKind.OVERLOADED,
-                f"{MOST_STREAMS} answers are streamed already; try again in 1 s",
+                f"{MOST_STREAMS} texts are being written already; try again in 1 s",
                 retry_after=1,
             )
         self._streams += 1
@@ -148,6 +207,7 @@ class ServedModel:
                     while len(self.queue) or self._running:
                         await asyncio.sleep(0.02)
             self._feeding.cancel()
+        self.long_texts.close()
         await self.supervisor.stop(patience)
 
     async def _run(
@@ -183,15 +243,28 @@ class ServedModel:
     async def _feed(self, queue: FairQueue) -> None:
         while True:
             await self._slots.acquire()
-            batch = await queue.take(self.limits.batch_tokens)
+            await self._almost_done()
+            batch = await queue.take(self.batch_tokens)
             task = asyncio.create_task(self._compute(batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
+    async def _almost_done(self) -> None:
+        """Wait until the batch at the worker is nearly computed.
+
+        The next one is made as late as the worker allows: who comes meanwhile is in it.
+        """
+        while self._running:
+            left = self._done_at - time.perf_counter() - AHEAD_SECONDS
+            if left <= 0:
+                return
+            await asyncio.wait(self._running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+
     async def _compute(self, batch: list[WaitingText]) -> None:
-        start = time.perf_counter()
         tokens = sum(piece.tokens for piece in batch)
         self._metrics.batch(self.name, len(batch), tokens)
+        start = time.perf_counter()
+        self._done_at = max(start, self._done_at) + tokens / self.queue.speed
         try:
             results = await self._results(batch)
         except RequestError as error:
@@ -201,10 +274,13 @@ class ServedModel:
             return
         finally:
             self._slots.release()
+            begun, self._last_done = max(start, self._last_done), time.perf_counter()
+            if len(self._running) <= 1:  # this one
+                self._done_at = self._last_done
         for piece, result in zip(batch, results, strict=True):
             if piece.is_wanted:
                 piece.future.set_result(result)
-        self._measure(tokens / max(time.perf_counter() - start, 1e-6))
+        self._measure(tokens, self._last_done - begun)
 
     async def _results(self, batch: list[WaitingText]) -> Sequence[Any]:
         worker = self.supervisor.worker
@@ -221,10 +297,14 @@ class ServedModel:
             ends.append(ends[-1] + len(ids))
         return [vectors[start:end] for start, end in pairwise(ends)]
 
-    def _measure(self, speed: float) -> None:
-        """Follow the speed: Retry-After and the size of the queue are made from it."""
+    def _measure(self, tokens: int, seconds: float) -> None:
+        """Follow the speed: Retry-After and the size of the queue are made from it.
+
+        A batch counts by its size: what a short one takes is not the time of its tokens.
+        """
         queue = self.queue
-        queue.speed += SMOOTHING * (speed - queue.speed)
+        weight = SMOOTHING * min(1.0, tokens / self.batch_tokens)
+        queue.speed += weight * (tokens / max(seconds, 1e-6) - queue.speed)
         queue.limit = self._limit(queue.speed)
 
     def _limit(self, speed: float) -> int:

@@ -127,7 +127,7 @@ class Service:
 
         async def works(model: ServedModel) -> bool:
             try:
-                tokens, skipped = model.tokenize([READY_TEXT])
+                tokens, skipped = await model.tokenize([READY_TEXT], probe)
                 options = {"normalize": None, **({"skipped": skipped} if skipped else {})}
                 return len(await model.vectors(tokens, options, probe)) == 1
             except RequestError as error:
@@ -157,7 +157,7 @@ class Service:
             "model_type": kind,
             "max_concurrent_requests": self.limits.connections,
             "max_input_length": model.longest,
-            "max_batch_tokens": self.limits.batch_tokens,
+            "max_batch_tokens": model.batch_tokens,
             "max_batch_requests": None,
             "max_client_batch_size": self.limits.texts,
             "auto_truncate": not self.strict,

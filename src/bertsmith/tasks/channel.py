@@ -15,6 +15,7 @@ from bertsmith.config import Settings, validated
 from bertsmith.errors import ConfigError, FolderError, TextError
 from bertsmith.files.faults import shown
 from bertsmith.labeled.example import Example
+from bertsmith.labeled.spec import extra_name
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.tag_channel import CHANNEL, ChannelShape
 from bertsmith.text.encoding import Encoding, Ints, renumber
@@ -34,7 +35,7 @@ Tagger = Callable[[Sequence[Example]], list[Structures]]
 class ChannelReading(Settings):
     """Where tags come from, and how many structures of a text are read."""
 
-    column: str = ""
+    column: str = ""  # or several, divided by commas: a structure each
     structures: Annotated[int, Field(gt=0)] = 3  # predicates of a text, the first ones
     width: Annotated[int, Field(gt=0)] = 10
 
@@ -85,9 +86,14 @@ class Channel:
         )
 
     @property
+    def source(self) -> str:
+        """The rows themselves, or a model that must be the trained one."""
+        return ""
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """The column of tags; none where a model tags."""
-        return (self.reading.column,) if self.tagger is None else ()
+        """The columns of tags; none where a model tags."""
+        return channel_columns(self.reading.column) if self.tagger is None else ()
 
     def joined(
         self,
@@ -180,10 +186,18 @@ class Channel:
 def rows_structures(
     examples: Sequence[Example], column: str, tagger: Tagger | None
 ) -> list[Structures]:
-    """The tags of rows: by the tagger, or from their column."""
+    """The tags of rows: by the tagger, or from their columns."""
     if tagger is not None:
         return tagger(examples)
-    return [structures_of(example, column) for example in examples]
+    columns = channel_columns(column)
+    return [
+        [part for one in columns for part in structures_of(example, one)] for example in examples
+    ]
+
+
+def channel_columns(column: str) -> tuple[str, ...]:
+    """The columns that `--channel` names."""
+    return tuple(one.strip() for one in column.split(",") if one.strip())
 
 
 def structures_of(example: Example, column: str) -> Structures:
@@ -192,13 +206,16 @@ def structures_of(example: Example, column: str) -> Structures:
     A cell that is no JSON has a tag for each word of the first text, divided by spaces; words are
     those of the file, if it divides the text, else those between spaces.
     """
-    if column not in example.extra:
+    name = extra_name(column)
+    if name not in example.extra:
+        there = ", ".join(example.extra) or "none"
         raise ConfigError(
-            f"{example.place}: there is no column {column!r} for --channel; further columns of "
-            f"this row: {', '.join(example.extra) or 'none'}. Name a column of tags, or the folder "
-            "of a model that tags"
+            f"{example.place}: there is no column {column!r} of tags, which the model reads next "
+            f"to the text (--channel); further columns of this row: {there}. Give a file with that "
+            "column, or train with another one (by its number if columns have no names) or with "
+            "the folder of a model that tags"
         )
-    cell = example.extra[column].strip()
+    cell = example.extra[name].strip()
     where = f"{example.place}, column {column}"
     if not cell:
         return ()

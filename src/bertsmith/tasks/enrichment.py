@@ -25,6 +25,10 @@ class Enrichment(Protocol):
         """The layers that a model needs for it; None: none."""
 
     @property
+    def source(self) -> str:
+        """What is read, behind the name of an engine: " with the graph 1f2e3d"; "": the rows."""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns that rows must have."""
 

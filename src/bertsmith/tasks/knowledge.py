@@ -60,6 +60,11 @@ class Knowledge:
         return None
 
     @property
+    def source(self) -> str:
+        """The graph by its hash: predictions with another one are others."""
+        return f" with the graph {self.graph.digest[:12]}"
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """It reads the texts alone."""
         return ()
@@ -130,6 +135,10 @@ class Knowledge:
                 "file, or train with the other graph (`bertsmith finetune DATA --knowledge FILE`)"
             )
         return cls(graph=graph, settings=settings)
+
+    def with_graph(self, graph: Triples) -> Knowledge:
+        """The same reading of another graph."""
+        return replace(self, graph=graph)
 
     def _grown(
         self,

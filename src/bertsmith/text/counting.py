@@ -20,6 +20,7 @@ RUNS = {
     "wordpiece": re.compile(rf"[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]{{1,400}}"),
     "byte-bpe": re.compile(r"\s{0,16}\w{1,256}(?:['’]\w{1,16})?|\s{0,16}[^\w\s]{1,256}|\s{1,16}"),
     "unigram": re.compile(r"\S{1,256}"),
+    "xlnet": re.compile(r"\S{1,256}"),
 }
 MAX_WORDS = 5_000_000  # about 1 GB
 REPORT_EVERY = 20_000

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bertsmith.text.character_classes import CODE_POINTS, UNSURE, CharacterClasses
 from bertsmith.text.encoding import with_segmenter_words
 from bertsmith.text.grouping import groups
+from bertsmith.text.letter_case import CaseCache, case_of
 from bertsmith.text.safe_tokenizer import SafeTokenizer, clean_texts, rust_errors
 from bertsmith.text.segment import (
     BREAK,
@@ -61,6 +62,7 @@ class WordCache:
         self.counts = np.zeros(1, dtype=np.int64)
         self.firsts = np.zeros(1, dtype=np.int64)
         self.chinese = np.zeros(1, dtype=bool)
+        self.cases = np.zeros(1, dtype=np.uint8)
         self.pieces = np.zeros(0, dtype=np.int32)
 
     def _tokenize(self, words: list[str]) -> None:
@@ -78,6 +80,8 @@ class WordCache:
         self.pieces = np.append(self.pieces, flat)
         chinese = [len(word) == 1 and is_chinese(word) for word in words]
         self.chinese = np.append(self.chinese, chinese)
+        cases = np.array([case_of(word) for word in words], dtype=np.uint8)
+        self.cases = np.append(self.cases, cases)
         self._characters_cached += sum(map(len, words))
 
 
@@ -108,12 +112,14 @@ def unknown_id(state: dict[str, Any]) -> int:
 class EncodedSentences:
     """Tokens of sentences, one after another, without special tokens.
 
-    `ids` (T,); `starts` (T,) True where a word begins; `lengths` (S,) tokens of each sentence;
-    `unknown` counts the words that became an unknown token.
+    `ids` (T,); `starts` (T,) True where a word begins, `cases` (T,) its case there as `case_of`
+    numbers it; `lengths` (S,) tokens of each sentence; `unknown` counts the words that became an
+    unknown token.
     """
 
     ids: NDArray[np.int32]
     starts: NDArray[np.bool_]
+    cases: NDArray[np.uint8]
     lengths: NDArray[np.int64]
     unknown: Counter[str]
 
@@ -152,19 +158,23 @@ class PlainEncoder:
         self._tokenizer = tokenizer
         self._segmenter = segmenter
         self._unknown = unknown_id(tokenizer.state)
+        self._cases = CaseCache()
 
     def encode(self, sentences: Sequence[str]) -> EncodedSentences:
         """The tokens of all sentences, in order."""
         fields = with_segmenter_words(self._tokenizer.pieces(sentences), sentences, self._segmenter)
         unknown: Counter[str] = Counter()
         starts: list[NDArray[np.bool_]] = []
+        cases: list[NDArray[np.uint8]] = []
         for pieces, text in zip(fields, sentences, strict=True):
             starts.append(np.diff(pieces.words, prepend=np.int32(-1)) != 0)
+            cases.append(self._cases.of_tokens(text, pieces.offsets, starts[-1]))
             for begin, end in pieces.offsets[pieces.ids == self._unknown].tolist():
                 unknown[text[begin:end]] += 1
         return EncodedSentences(
             _joined([pieces.ids for pieces in fields], np.int32),
             _joined(starts, np.bool_),
+            _joined(cases, np.uint8),
             np.array([len(pieces.ids) for pieces in fields], dtype=np.int64),
             unknown,
         )
@@ -230,12 +240,14 @@ class WordPieceEncoder:
         starts = np.zeros(total, dtype=bool)
         real = counts > 0
         starts[begins[real]] = True
+        cases = np.zeros(total, dtype=np.uint8)
+        cases[begins[real]] = words.cases[numbers[real]]
         breaks = ends[numbers == 0]  # the tokens before each break
         lengths = np.diff(np.concatenate([[0], breaks, [total]]))
         if self._segmenter is not None:
             opens = word_starts(self._segmenter, sentences)
             self._mark_chinese(opens, codes, starts, words.chinese[numbers[real]], begins[real])
-        return EncodedSentences(ids, starts, lengths, self._unknown_words(numbers))
+        return EncodedSentences(ids, starts, cases, lengths, self._unknown_words(numbers))
 
     def _mark_chinese(
         self,
@@ -270,6 +282,7 @@ def _merged(parts: list[EncodedSentences]) -> EncodedSentences:
     return EncodedSentences(
         _joined([part.ids for part in parts], np.int32),
         _joined([part.starts for part in parts], np.bool_),
+        _joined([part.cases for part in parts], np.uint8),
         _joined([part.lengths for part in parts], np.int64),
         unknown,
     )

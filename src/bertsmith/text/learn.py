@@ -22,12 +22,18 @@ from bertsmith.text.safe_tokenizer import rust_errors
 from bertsmith.text.sentencepiece import albert_normalizer, albert_pre_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.tokenizer_files import TokenizerSource
-from bertsmith.text.tokenizer_json import byte_bpe_state, finish_state, wordpiece_state
+from bertsmith.text.tokenizer_json import (
+    added_token,
+    byte_bpe_state,
+    finish_state,
+    vocabulary,
+    wordpiece_state,
+)
 from bertsmith.text.unigram import learn_unigram
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["wordpiece", "byte-bpe", "unigram"]
+Kind = Literal["wordpiece", "byte-bpe", "unigram", "xlnet"]
 
 ROLES: dict[str, dict[str, str]] = {
     "wordpiece": {
@@ -39,7 +45,18 @@ ROLES: dict[str, dict[str, str]] = {
     },
     "byte-bpe": {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"},
     "unigram": {"pad": "<pad>", "unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
+    "xlnet": {  # a unigram vocabulary, too; the ids are those of the published models
+        "unk": "<unk>",
+        "bos": "<s>",
+        "eos": "</s>",
+        "cls": "<cls>",
+        "sep": "<sep>",
+        "pad": "<pad>",
+        "mask": "<mask>",
+    },
 }
+WITHOUT_ROLE = {"xlnet": ("<eod>", "<eop>")}
+CASED = ("byte-bpe", "xlnet")  # unless the caller says otherwise
 LONGEST_WORD = 100  # longer words become an unknown token
 REPEATS = 10_000
 
@@ -57,15 +74,15 @@ def learn_vocabulary(
     """A tokenizer with a vocabulary of `size` tokens, or fewer if the text holds no more.
 
     `min_count` is how often two pieces must occur together to be merged; `max_length` is recorded
-    as the longest input of the model. `lowercase` is True by default, except for byte BPE, which
-    always keeps case.
+    as the longest input of the model. `lowercase` is True by default, except for XLNet's kind, and
+    for byte BPE, which always keeps case.
     """
     if kind not in ROLES:
         raise unknown("kind of vocabulary", kind, ROLES)
     if kind == "byte-bpe" and lowercase:
         raise ConfigError("a byte BPE vocabulary keeps case; set lowercase=False")
-    lowercase = kind != "byte-bpe" if lowercase is None else lowercase
-    least = len(ROLES[kind]) + (256 if kind == "byte-bpe" else 1)
+    lowercase = kind not in CASED if lowercase is None else lowercase
+    least = len(_specials(kind)) + (256 if kind == "byte-bpe" else 1)
     if size < least:
         raise ConfigError(f"size is {size}; a {kind} vocabulary needs at least {least}")
     state = _empty_state(kind, lowercase)
@@ -77,7 +94,10 @@ def learn_vocabulary(
     _learn(state, kind, words, size, min_count, progress)
     finish_state(state, ROLES[kind])
     config = _config(kind, lowercase, max_length)
-    controls = frozenset(ROLES[kind].values())
+    controls = frozenset(_specials(kind))
+    for token in WITHOUT_ROLE.get(kind, ()):
+        number = vocabulary(state)[token]
+        state["added_tokens"].append(added_token(token, number, special=True))
     made = Tokenizer(
         TokenizerSource(state=state, config=config, roles=ROLES[kind], controls=controls)
     )
@@ -98,8 +118,8 @@ def _learn(
 ) -> None:
     """Fill the empty model of `state`."""
     model = state["model"]
-    specials = list(ROLES[kind].values())
-    if kind == "unigram":
+    specials = _specials(kind)
+    if kind in ("unigram", "xlnet"):
         pieces = learn_unigram(words, size - len(specials), progress)
         taken = set(specials)
         learned = [[piece, score] for piece, score in pieces if piece not in taken]
@@ -116,6 +136,11 @@ def _learn(
         model["vocab"], model["merges"] = rust["vocab"], rust["merges"]
     else:
         model["vocab"] = _wordpieces(words, size, min_count, specials)
+
+
+def _specials(kind: Kind) -> list[str]:
+    """The special tokens in the order of their ids."""
+    return [*ROLES[kind].values(), *WITHOUT_ROLE.get(kind, ())]
 
 
 def _wordpieces(
@@ -189,14 +214,18 @@ def _empty_state(kind: Kind, lowercase: bool) -> dict[str, Any]:
         "pre_tokenizer": albert_pre_tokenizer(),
         "post_processor": None,
         "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
-        "model": {"type": "Unigram", "unk_id": 1, "vocab": [["<pad>", 0.0], ["<unk>", 0.0]]},
+        "model": {
+            "type": "Unigram",
+            "unk_id": _specials(kind).index("<unk>"),
+            "vocab": [[token, 0.0] for token in _specials(kind)],
+        },
     }
 
 
 def _config(kind: Kind, lowercase: bool, max_length: int | None) -> dict[str, Any]:
     """The tokenizer_config.json of a learned vocabulary."""
     config: dict[str, Any] = {} if max_length is None else {"model_max_length": max_length}
-    if kind == "unigram":
+    if kind in ("unigram", "xlnet"):
         config |= {"do_lower_case": lowercase, "keep_accents": not lowercase}
     if kind == "byte-bpe":
         config |= {"add_prefix_space": False, "bos_token": "<s>", "eos_token": "</s>"}

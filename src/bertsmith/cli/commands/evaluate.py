@@ -9,7 +9,7 @@ import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows
-from bertsmith.cli.shared.inference import EvaluationOptions, load_fine_tuned
+from bertsmith.cli.shared.inference import GraphEvaluationOptions, load_fine_tuned
 from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError
 
@@ -40,7 +40,7 @@ SHOWN_CLASSES = 40
 def evaluate(
     what: What,
     reading: DataOptions,
-    computing: EvaluationOptions,
+    computing: GraphEvaluationOptions,
     answers: AnswersFile = None,
     rows: FirstRows = None,
     out: Out = None,
@@ -60,6 +60,8 @@ def evaluate(
         bertsmith evaluate --answers predictions.json dev-v1.1.json
     """
     if answers is not None:
+        if computing.knowledge is not None:
+            raise ConfigError("--knowledge is for a model, not for published --answers")
         record = _published(what, answers, reading.labeled(rows), reading.on_error, quiet=quiet)
     else:
         record = _model(what, reading.labeled(rows), reading.on_error, computing, out, quiet=quiet)
@@ -96,7 +98,7 @@ def _model(
     what: list[str],
     spec: DataSpec,
     on_error: OnError,
-    computing: EvaluationOptions,
+    computing: GraphEvaluationOptions,
     out: Path | None,
     *,
     quiet: bool,
@@ -115,13 +117,19 @@ def _model(
         )
     folder, path = what[0], Path(what[1])
     observer = ConsoleObserver(quiet=quiet)
-    if is_corrector(folder):
+    corrects = is_corrector(folder)
+    writing = None if corrects else WritingFolder.at(folder, device=computing.device)
+    if computing.knowledge is not None and (corrects or writing is not None):
+        raise ConfigError(
+            f"--knowledge is for models that were trained with a graph, and {folder} "
+            f"{'corrects' if corrects else 'writes'} texts; leave it out"
+        )
+    if corrects:
         return evaluate_corrector(
             folder, path, spec, on_error=on_error, out=out, device=computing.device
         )
-    writing = WritingFolder.at(folder, device=computing.device)
     if writing is not None:
         return evaluate_writing(writing, path, spec, on_error=on_error, out=out, observer=observer)
-    predictor = load_fine_tuned(folder, computing, quiet=quiet)
+    predictor = load_fine_tuned(folder, computing, quiet=quiet, knowledge=computing.knowledge)
     examples = labeled_rows(folder, predictor, path, spec, on_error=on_error, observer=observer)
     return run_evaluate(folder, predictor, path, examples, out=out, observer=observer)

@@ -10,7 +10,7 @@ import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_json_lines, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows, is_data_file
-from bertsmith.cli.shared.inference import InferenceOptions, load_fine_tuned
+from bertsmith.cli.shared.inference import PredictionOptions, load_fine_tuned
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
 from bertsmith.errors import ConfigError, InputFileError
 
@@ -48,7 +48,7 @@ SHOWN_LABELS = 5
 @spread
 def predict(
     what: What,
-    computing: InferenceOptions,
+    computing: PredictionOptions,
     reading: DataOptions,
     pair: Pair = None,
     rows: FirstRows = None,
@@ -74,7 +74,7 @@ def predict(
     from bertsmith.labeled.texts import spooled_input
 
     folder, given = _folder_and_input(what)
-    predictor = load_fine_tuned(folder, computing, quiet=quiet)
+    predictor = load_fine_tuned(folder, computing, quiet=quiet, knowledge=computing.knowledge)
     path = Path(given)
     if given == "-":
         lines = reading if reading.format else replace(reading, format="lines")

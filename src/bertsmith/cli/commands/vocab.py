@@ -38,12 +38,21 @@ Out = Annotated[
     ),
 ]
 KindOption = Annotated[
-    Literal["wordpiece", "byte-bpe", "unigram"],
-    option(TRAINING, "--kind", "wordpiece (BERT), byte-bpe (RoBERTa) or unigram (ALBERT)."),
+    Literal["wordpiece", "byte-bpe", "unigram", "xlnet"],
+    option(
+        TRAINING,
+        "--kind",
+        "wordpiece (BERT), byte-bpe (RoBERTa), unigram (ALBERT) or xlnet (unigram with its special "
+        "tokens).",
+    ),
 ]
 Lowercase = Annotated[
     bool | None,
-    option(TRAINING, "--lowercase/--cased", "Lowercase the text (default, except for byte-bpe)."),
+    option(
+        TRAINING,
+        "--lowercase/--cased",
+        "Lowercase the text (default, except for byte-bpe and xlnet).",
+    ),
 ]
 MinCount = Annotated[
     int, option(TRAINING, "--min-count", "Minimum frequency of a merged pair.", min=0)

@@ -34,7 +34,7 @@ Task = Annotated[
         DATA,
         "--task",
         "classify, multilabel, regress, tag, answer or choose; inferred from the labels if unset. "
-        "write, similar: pairs of texts.",
+        "write, similar, correct: pairs of texts.",
         metavar="TASK",
     ),
 ]
@@ -282,15 +282,12 @@ def is_data_file(given: str) -> bool:
 
 
 def _value(name: str, value: Any) -> Any:
+    from bertsmith.labeled.spec import column_of
+
     if name in COLUMNS:
-        return tuple(_column(one) for one in value)
+        return tuple(column_of(one) for one in value)
     if name in SINGLE:
-        return _column(value)
+        return column_of(value)
     if name in LISTS:
         return tuple(value)
     return SPELLED.get(value, value) if name in CHARACTERS else value
-
-
-def _column(name: str) -> str | int:
-    """A number counts columns; anything else is a name."""
-    return int(name) if name.isdecimal() and int(name) > 0 else name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads, option
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 EnsembleOption = Annotated[
     bool, option(MODEL, "--ensemble", "Average all runs of the folder (finetune --seeds, --folds).")
+]
+KnowledgeFile = Annotated[
+    Path | None,
+    option(
+        MODEL,
+        "--knowledge",
+        "Triples to read instead of the graph of training (K-BERT).",
+        metavar="FILE",
+    ),
 ]
 
 
@@ -40,8 +50,24 @@ class EvaluationOptions(InferenceOptions):
     precision: Precision = "fp32"
 
 
-def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) -> Predictor:
-    """The predictor of a folder with the requested device, threads and precision."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionOptions(InferenceOptions):
+    """The same for predictions of one model, which may read another graph."""
+
+    knowledge: KnowledgeFile = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphEvaluationOptions(EvaluationOptions):
+    """The same for the evaluation of one model."""
+
+    knowledge: KnowledgeFile = None
+
+
+def load_fine_tuned(
+    folder: str, computing: InferenceOptions, *, quiet: bool, knowledge: Path | None = None
+) -> Predictor:
+    """The predictor of a folder with the requested device, threads, precision and graph."""
     import torch
 
     from bertsmith.cli.shared.console import note
@@ -56,6 +82,7 @@ def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) ->
             device=computing.device,
             precision=computing.precision,
             threads=computing.threads,
+            knowledge=knowledge,
         )
     return load_predictor(
         folder,
@@ -63,6 +90,7 @@ def load_fine_tuned(folder: str, computing: InferenceOptions, *, quiet: bool) ->
         precision=computing.precision,
         threads=computing.threads,
         notice=lambda message: note(message, quiet=quiet),
+        knowledge=knowledge,
     )
 
 

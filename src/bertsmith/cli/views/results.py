@@ -54,7 +54,36 @@ def pretrain_lines(result: PretrainedModel) -> list[str]:
                 parts.append(f"accuracy {evaluation.accuracy[name]:.4f}")
             parts.append(counted(evaluation.counts[name], "prediction"))
             lines.append(f"  {name:<13}{', '.join(parts)}")
+    lines += stage_lines(outcome)
     return [*lines, f"curves: {result.report}"]
+
+
+def stage_lines(outcome: Outcome) -> list[str]:
+    """The held-out loss (and accuracy) of every task at the end of every stage."""
+    if not outcome.stages:
+        return []
+    names = list(dict.fromkeys(name for stage in outcome.stages for name in stage["losses"]))
+    rows = [
+        [
+            str(number),
+            f"{stage['step']:,}",
+            *(_loss_and_accuracy(stage, name) for name in names),
+        ]
+        for number, stage in enumerate(outcome.stages, start=1)
+    ]
+    learned = [
+        f"  stage {number} learns {stage['stage']}"
+        for number, stage in enumerate(outcome.stages, start=1)
+    ]
+    lines = table_lines(["stage", "step", *names], rows)
+    return ["held-out loss (accuracy) at the end of each stage:", *learned, *lines]
+
+
+def _loss_and_accuracy(stage: Mapping[str, Any], name: str) -> str:
+    loss, accuracy = stage["losses"].get(name), stage["accuracy"].get(name)
+    if loss is None:
+        return ""
+    return f"{loss:.3f}" if accuracy is None else f"{loss:.3f} ({accuracy:.3f})"
 
 
 def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:

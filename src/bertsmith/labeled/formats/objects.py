@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 
 from bertsmith.errors import ConfigError
@@ -125,14 +126,20 @@ def text_of(row: Row, field: str, spec: DataSpec) -> str:
 
 
 def plain(value: object) -> str:
-    """Any JSON value as an extra column shows it."""
+    """Any JSON value as an extra column shows it; objects stay JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
         return ""
+    if isinstance(value, dict) or (isinstance(value, list) and any(map(_nested, value))):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
         return " ".join(plain(item) for item in value)
     return str(value)
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, dict | list)
 
 
 def id_of(row: Row, field: str | int | None, line: int) -> str:

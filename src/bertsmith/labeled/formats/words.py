@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,12 +16,13 @@ from bertsmith.labeled.formats.objects import (
     Parts,
     Row,
     Units,
+    plain,
     value_of,
 )
 from bertsmith.labeled.read.reject import Reject, RowAccount, reject_of
 from bertsmith.labeled.read.tag_schemes import BadTagError, to_bio
 from bertsmith.labeled.read.targets import unknown_label
-from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.spec import DataSpec, column_of, extra_name
 
 Place = Callable[[int], tuple[int | str, int | None]]
 """From the number of a word to the column and the line of its tag."""
@@ -77,9 +79,16 @@ def words_builder(source: str, spec: DataSpec, account: RowAccount) -> Build:
                     column=field,
                 )
             target = tagged_words(units, tags, spec, lambda number: (f"{field}[{number}]", None))
-        return (text,), target, {}, units if target is None else ()
+        extra = {str(name): _cell(row, str(name)) for name in spec.extra or ()}
+        return (text,), target, extra, units if target is None else ()
 
     return build
+
+
+def _cell(row: Row, field: str) -> str:
+    """A further value of a row; a list, which may have a tag per word, stays JSON."""
+    value = row.get(field)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else plain(value)
 
 
 def _strings(row: Row, field: str) -> list[str]:
@@ -100,6 +109,7 @@ def _strings(row: Row, field: str) -> list[str]:
 
 
 DOCUMENT = "-DOCSTART-"
+DOCUMENT_NUMBER = "document"  # its name among the further columns
 COMMENT = re.compile(r"# ?(id|sent_id|text|newdoc|newpar|global)\b")
 NAMED = re.compile(r"# ?(?:id|sent_id) ?=? ?(\S+)")
 LONGEST_SENTENCE = 20_000  # words; without blank lines a whole file would be one sentence
@@ -157,9 +167,12 @@ class _Sentence:
         self._spec = spec
         self._delimiter = spec.delimiter or "\t"
         self._width = spec.columns if isinstance(spec.columns, int) else 2
-        self._word_at = _number(spec.text, 1, self._width) - 1
+        self._word_at = _number(source, spec.text, 1, self._width) - 1
         labeled = spec.label != () and self._width > 1
-        self._tag_at = _number(spec.label, self._width, self._width) - 1 if labeled else None
+        self._tag_at = None
+        if labeled:
+            self._tag_at = _number(source, spec.label, self._width, self._width) - 1
+        self._further = _further(source, spec, self._width, (self._word_at, self._tag_at))
         self._prefix = spec.word_prefix or ""
         self._digits = spec.word_digits == "strip"
         self._joiner = " " if spec.joiner is None else spec.joiner
@@ -169,6 +182,7 @@ class _Sentence:
     def _begin(self) -> None:
         self._words: list[str] = []
         self._tags: list[str] = []
+        self._cells: dict[int, list[str]] = {place: [] for place in self._further}
         self._lines: list[int] = []
         self._raw: list[str] = []
         self._first = 0
@@ -192,6 +206,8 @@ class _Sentence:
             self._lines.append(number)
             if self._tag_at is not None:
                 self._tags.append(cells[self._tag_at])
+            for place, column in self._cells.items():
+                column.append(cells[place])
 
     def _bare(self, word: str) -> str:
         bare = word[len(self._prefix) :]
@@ -275,17 +291,45 @@ class _Sentence:
             id=self.name or str(self._first),
             texts=(text,),
             target=target,
-            extra={"document": str(document)} if document else {},
+            extra=self._extra(document),
             units=units if target is None else (),
         )
 
+    def _extra(self, document: int) -> dict[str, str]:
+        """Further columns as JSON lists with a cell per word, and the number of the document."""
+        extra = {
+            extra_name(place + 1): json.dumps(column, ensure_ascii=False)
+            for place, column in self._cells.items()
+        }
+        return {**extra, DOCUMENT_NUMBER: str(document)} if document else extra
 
-def _number(columns: tuple[str | int, ...] | None, usual: int, width: int) -> int:
+
+def _further(
+    source: str, spec: DataSpec, width: int, taken: Sequence[int | None]
+) -> tuple[int, ...]:
+    """Places of the further columns, each once; words and tags are not further ones."""
+    places = dict.fromkeys(
+        _number(source, (column_of(str(column)),), 1, width) - 1
+        for column in spec.extra or ()
+        if column != DOCUMENT_NUMBER
+    )
+    for place in places:
+        if place in taken:
+            what = "words" if place == taken[0] else "tags that are learned"
+            raise ConfigError(
+                f"{source}: column {place + 1} has the {what}, so it cannot be read as a further "
+                "column; name another one, or set --text and --label"
+            )
+    return tuple(places)
+
+
+def _number(source: str, columns: tuple[str | int, ...] | None, usual: int, width: int) -> int:
     if not columns:
         return usual
     column = columns[0]
     if not isinstance(column, int) or column > width:
         raise ConfigError(
-            f"column {shown(column)}: the columns of CoNLL are numbers from 1 to {width}"
+            f"{source}: there is no column {shown(column)}; the columns of this CoNLL file are "
+            f"numbers from 1 to {width}"
         )
     return column

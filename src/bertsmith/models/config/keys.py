@@ -134,7 +134,7 @@ def check_size(spec: Spec) -> None:
     distinct = 1 if spec.sharing == "all" else spec.layers
     block = 4 * spec.hidden**2 + 2 * spec.hidden * spec.feed_forward
     count = (
-        spec.vocab_size + spec.positions.table[0] + spec.segments
+        spec.vocab_size + spec.positions.table[0] + spec.segments + spec.tasks
     ) * spec.embedding + distinct * block
     if spec.decoder is not None:
         inside = 8 * spec.hidden**2 + 2 * spec.hidden * spec.decoder.feed_forward
@@ -186,6 +186,7 @@ def _architecture(config: Config) -> str | None:
 def _refuse(variant: Variant, config: Config) -> None:
     table = variant.config
     own = {*table.constants, *(key for keys in table.keys.values() for key in keys)}
+    own |= set(table.switches.values())
     if table.grouped:
         own.add("num_hidden_groups")
     own |= set(variant.spec.positions.published(table.rows_key))
@@ -211,7 +212,9 @@ def _spec(variant: Variant, config: Config) -> Spec:
     found: dict[str, object] = {}
     for field, keys in table.keys.items():
         key = values.present(config, keys)
-        if key is not None:
+        if not _switched_on(table, config, field):
+            found[field] = 0
+        elif key is not None:
             found[field] = _value(table, config, field, key)
         elif field in table.defaults:
             found[field] = _default(table, field)
@@ -231,6 +234,12 @@ def _spec(variant: Variant, config: Config) -> Spec:
         parts = {name.removeprefix(DECODER): value for name, value in decoder.items()}
         found["decoder"] = replace(variant.spec.decoder, **parts)  # type: ignore[arg-type]
     return replace(variant.spec, **found)  # type: ignore[arg-type]
+
+
+def _switched_on(table: ConfigTable, config: Config, field: str) -> bool:
+    """Whether a number counts: its switch is true, or it has none."""
+    switch = table.switches.get(field)
+    return switch is None or (config.get(switch) is not None and values.truth(config, switch))
 
 
 def _default(table: ConfigTable, field: str) -> object:
@@ -259,7 +268,7 @@ def _value(table: ConfigTable, config: Config, field: str, key: str) -> object:
     if field == "pad_id":
         return values.integer(config, key, 0, LIMITS["vocab_size"])
     most = LIMITS[field.removeprefix(DECODER)]
-    return values.integer(config, key, 0 if field == "segments" else 1, most)
+    return values.integer(config, key, 0 if field in ("segments", "task") else 1, most)
 
 
 def _sharing(config: Config, layers: int) -> str:
@@ -312,6 +321,10 @@ def _written(variant: Variant, spec: Spec) -> dict[str, object]:
     for field, keys in table.keys.items():
         if field not in shape:
             raise ConfigError(f"{variant.model_type} has no shape without a decoder")
+        if field in table.switches:
+            config[table.switches[field]] = bool(shape[field])
+            if not shape[field]:
+                continue
         if field not in table.sparse or shape[field] != _default(table, field):
             config[keys[0]] = _published(table, field, shape[field])
     config |= {key: shape[field] for key, field in table.copies.items()}
@@ -338,7 +351,7 @@ def _published(table: ConfigTable, field: str, value: object) -> object:
 def _known(variant: Variant) -> set[str]:
     table = variant.config
     known = {key for keys in table.keys.values() for key in keys}
-    known |= {*table.constants, *table.copies, table.rows_key.name}
+    known |= {*table.constants, *table.copies, *table.switches.values(), table.rows_key.name}
     known |= table.harmless | HARMLESS | set(REFUSED)
     return known | {
         "architectures",

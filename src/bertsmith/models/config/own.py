@@ -77,7 +77,7 @@ def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
         elif name in ("pooler", "projected", "embedding_norm", "embedding_scale"):
             found[name] = values.truth(shape, name)
         else:
-            low = 0 if name in ("pad_id", "segments") else 1
+            low = 0 if name in ("pad_id", "segments", "tasks", "task") else 1
             found[name] = values.integer(shape, name, low, MOST)
     return Spec(**found)  # type: ignore[arg-type]
 

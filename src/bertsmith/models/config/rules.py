@@ -32,6 +32,8 @@ LIMITS = {
     "feed_forward": 1_048_576,
     "embedding": 65_536,
     "segments": 65_536,
+    "tasks": 65_536,
+    "task": 65_536,
 }
 MOST_PARAMETERS = 20_000_000_000
 # Keys that change the numbers unless they hold one of these values.

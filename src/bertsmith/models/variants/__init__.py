@@ -10,6 +10,7 @@ from bertsmith.models.variants import (
     bert,
     distilbert,
     electra,
+    ernie,
     gpt,
     gpt2,
     nezha,
@@ -28,6 +29,7 @@ VARIANTS: dict[str, Variant] = {
     "gpt2": gpt2.VARIANT,
     "bart": bart.VARIANT,
     "xlnet": xlnet.VARIANT,
+    "ernie": ernie.VARIANT,
 }
 
 

@@ -51,9 +51,7 @@ async def rerank(exchange: Exchange, form: RankForm) -> HttpAnswer:
 async def classify(exchange: Exchange, form: ClassifyForm) -> HttpAnswer:
     """Classes with their probabilities, the likeliest first."""
     texts = exchange.checked_texts(list(form.input), name="input")
-    found = await exchange.call(
-        "predict", [{"texts": [text]} for text in texts], [[text] for text in texts]
-    )
+    found = await exchange.call("predict", [[text] for text in texts])
     data = [sorted_classes(one, raw=form.raw_scores) for one in found]
     return _wrapped(exchange, "classify", "data", data)
 

@@ -55,8 +55,9 @@ async def embeddings(exchange: Exchange, form: EmbeddingsForm) -> HttpAnswer:
 
 
 def usage(exchange: Exchange) -> dict[str, int]:
-    """The tokens of a request."""
-    return {"prompt_tokens": exchange.tokens, "total_tokens": exchange.tokens}
+    """The tokens of a request, and how many were cut where any were."""
+    cut = {"cut_tokens": exchange.cut} if exchange.cut else {}
+    return {"prompt_tokens": exchange.tokens, "total_tokens": exchange.tokens, **cut}
 
 
 def _base64(vector: Any) -> str:

@@ -90,18 +90,19 @@ async def tag(exchange: Exchange, form: TagForm) -> HttpAnswer:
     """The tagged pieces of each text."""
     given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
     texts = exchange.checked_texts(list(given))
-    rows = [[text] for text in texts]
-    found = await exchange.call("predict", [{"texts": row} for row in rows], rows)
-    value = [{"spans": one["prediction"], "tags": one.get("tags", [])} for one in found]
+    found = await exchange.call("predict", [[text] for text in texts])
+    value = [
+        {"spans": one["prediction"], "tags": one.get("tags", []), **_cut(one)} for one in found
+    ]
     return HttpAnswer(value=value)
 
 
 async def answer(exchange: Exchange, form: AnswerForm) -> HttpAnswer:
     """The answer as a piece of the context, and further candidates."""
     texts = exchange.checked_texts([form.question, form.context], name="context")
-    found = await exchange.call("predict", [{"texts": texts}], [texts])
+    (found,) = await exchange.call("predict", [texts])
     return HttpAnswer(
-        value={"answer": found[0]["prediction"], "others": found[0].get("others", [])}
+        value={"answer": found["prediction"], "others": found.get("others", []), **_cut(found)}
     )
 
 
@@ -110,44 +111,47 @@ async def choose(exchange: Exchange, form: ChooseForm) -> HttpAnswer:
     texts = exchange.checked_texts(
         [form.context, *form.choices], most=exchange.service.limits.texts + 1, name="choices"
     )
-    # The context is read once with every choice.
-    read = [text for choice in texts[1:] for text in (texts[0], choice)]
-    found = await exchange.call("predict", [{"texts": texts}], [read])
+    (found,) = await exchange.call("predict", [texts], readings=len(form.choices))
+    probabilities = found["probabilities"]
     return HttpAnswer(
-        value={"choice": found[0]["prediction"], "probabilities": found[0]["probabilities"]}
+        value={"choice": found["prediction"], "probabilities": probabilities, **_cut(found)}
     )
 
 
 async def fill(exchange: Exchange, form: FillForm) -> HttpAnswer:
     """The likeliest tokens for each mask."""
-    (text,) = exchange.checked_texts([form.text], name="text")
-    found = await exchange.call("fill", [{"text": text, "top": form.top}], [[text]])
-    return HttpAnswer(value=found[0])
+    texts = exchange.checked_texts([form.text], name="text")
+    (found,) = await exchange.call("fill", [texts], {"top": form.top})
+    return HttpAnswer(value=found)
 
 
 async def search(exchange: Exchange, form: SearchForm) -> HttpAnswer:
     """The nearest rows of the index."""
-    (text,) = exchange.checked_texts([form.query], name="query")
-    row: dict[str, Any] = {"text": text, "k": form.k, "where": form.where, "hybrid": form.hybrid}
-    found = await exchange.call("search", [row], [[text]])
-    return HttpAnswer(value=found[0])
+    texts = exchange.checked_texts([form.query], name="query")
+    options: dict[str, Any] = {"k": form.k, "where": form.where, "hybrid": form.hybrid}
+    (found,) = await exchange.call("search", [texts], options)
+    return HttpAnswer(value=found)
 
 
 async def generate(exchange: Exchange, form: GenerateForm) -> HttpAnswer:
     """What the model writes, whole or in pieces."""
     (text,) = exchange.checked_texts([form.text], name="text")
-    row: dict[str, Any] = {"text": text, "options": form.options()}
+    options = {"options": form.options(), "stream": form.stream}
     if form.stream:
-        return HttpAnswer(parts=exchange.served.stream("generate", row))
-    found = await exchange.call("generate", [row], [[text]])
-    return HttpAnswer(value=found[0])
+        return HttpAnswer(parts=await exchange.parts("generate", text, options))
+    return HttpAnswer(value=await exchange.apart("generate", text, options))
 
 
 async def attention(exchange: Exchange, form: AttentionForm) -> HttpAnswer:
     """The attention of one layer."""
-    (text,) = exchange.checked_texts([form.text], name="text")
-    found = await exchange.call("attention", [{"text": text, "layer": form.layer}], [[text]])
-    return HttpAnswer(value=found[0])
+    texts = exchange.checked_texts([form.text], name="text")
+    (found,) = await exchange.call("attention", [texts], {"layer": form.layer})
+    return HttpAnswer(value=found)
+
+
+def _cut(result: dict[str, Any]) -> dict[str, int]:
+    """How many tokens were cut, where any were."""
+    return {"tokens_cut": result["tokens_cut"]} if result.get("tokens_cut") else {}
 
 
 async def models(exchange: Exchange, form: None) -> HttpAnswer:

@@ -19,8 +19,7 @@ async def ranked(
     """A score per text, higher is more relevant."""
     if exchange.served.description["ranks_pairs"]:
         pairs = [[query, text] for text in texts]
-        rows: list[dict[str, Any]] = [{"texts": pair} for pair in pairs]
-        found = await exchange.call("predict", rows, pairs, truncate=truncate)
+        found = await exchange.call("predict", pairs, truncate=truncate)
         return [_relevance(one, raw=raw) for one in found]
     vectors = await exchange.vectors([query, *texts], normalize=True, truncate=truncate)
     return [float(vectors[0] @ one) for one in vectors[1:]]

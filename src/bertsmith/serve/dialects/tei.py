@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -10,7 +11,10 @@ from bertsmith.serve.dialects.ranking import ranked
 from bertsmith.serve.exchange import Exchange, TextOrIds
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
+from bertsmith.text.tokenizer import Tokenizer
 
+MOST_LISTED = 65_536  # tokens that /tokenize answers with; each has about 60 bytes of JSON
+CHARACTERS_PER_TOKEN = 4
 Direction = Literal["left", "right", "Left", "Right"]
 
 
@@ -160,8 +164,7 @@ async def predict(exchange: Exchange, form: PredictForm) -> HttpAnswer:
     single = isinstance(given, str) or (bool(given) and isinstance(given[0], str))
     rows: Any = [[given]] if isinstance(given, str) else [given] if single else given
     exchange.checked_texts(["".join(row) for row in rows])
-    calls = [{"texts": row} for row in rows]
-    found = await exchange.call("predict", calls, rows, truncate=form.truncate)
+    found = await exchange.call("predict", rows, truncate=form.truncate)
     scored = [sorted_classes(one, raw=form.raw_scores) for one in found]
     return HttpAnswer(value=scored[0] if single else scored)
 
@@ -212,40 +215,56 @@ async def tokenize(exchange: Exchange, form: TokenizeForm) -> HttpAnswer:
             "prompt_name is for vectors: write the prompt before the text",
             field="prompt_name",
         )
-    tokenizer = exchange.served.tokenizer
+    texts = exchange.checked_texts(list(given))
+    rows = await exchange.read_apart(
+        sum(map(len, texts)),
+        lambda: _listed_tokens(exchange.served.tokenizer, texts, special=form.add_special_tokens),
+    )
+    exchange.tokens += sum(map(len, rows))
+    return HttpAnswer(value=rows)
+
+
+def _listed_tokens(
+    tokenizer: Tokenizer, texts: Sequence[str], *, special: bool
+) -> list[list[dict[str, Any]]]:
+    encodings = [tokenizer.encode(text) for text in texts]
+    if (count := sum(map(len, encodings))) > MOST_LISTED:
+        raise RequestError(
+            FailureKind.TOO_LARGE,
+            f"{count:,} tokens; at most {MOST_LISTED:,} are listed per request",
+            field="inputs",
+        )
     rows = []
-    for text in exchange.checked_texts(list(given)):
-        encoding = tokenizer.encode(text)
-        exchange.tokens += len(encoding)
-        listed = []
-        for number, field, (start, stop) in zip(
-            encoding.ids.tolist(), encoding.fields.tolist(), encoding.offsets.tolist(), strict=True
-        ):
-            special = field < 0
-            if special and not form.add_special_tokens:
-                continue
-            listed.append(
+    for encoding in encodings:
+        columns = (encoding.ids.tolist(), encoding.fields.tolist(), encoding.offsets.tolist())
+        rows.append(
+            [
                 {
                     "id": number,
                     "text": tokenizer.id_to_token(number) or "",
-                    "special": special,
-                    "start": None if special else start,
-                    "stop": None if special else stop,
+                    "special": field < 0,
+                    "start": None if field < 0 else start,
+                    "stop": None if field < 0 else stop,
                 }
-            )
-        rows.append(listed)
-    return HttpAnswer(value=rows)
+                for number, field, (start, stop) in zip(*columns, strict=True)
+                if special or field >= 0
+            ]
+        )
+    return rows
 
 
 async def decode(exchange: Exchange, form: DecodeForm) -> HttpAnswer:
     """Texts of token ids."""
     given: Any = form.ids
     rows = given if given and isinstance(given[0], list) else [given]
-    exchange.checked_texts(rows, name="ids")
+    exchange.check_ids(rows, name="ids")
     tokenizer = exchange.served.tokenizer
-    return HttpAnswer(
-        value=[tokenizer.decode(ids, skip_special=form.skip_special_tokens) for ids in rows]
+    size = CHARACTERS_PER_TOKEN * sum(map(len, rows))
+    texts = await exchange.read_apart(
+        size,
+        lambda: [tokenizer.decode(ids, skip_special=form.skip_special_tokens) for ids in rows],
     )
+    return HttpAnswer(value=texts)
 
 
 async def info(exchange: Exchange, form: None) -> HttpAnswer:

@@ -15,6 +15,7 @@ from bertsmith.serve.limits import Limits
 Headers = Sequence[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[Any]]
 DISCARD_SECONDS = 1.0
+MOST_ITEMS = 100_000  # of a list or an object, whatever they are
 
 
 class ClientGoneError(Exception):
@@ -90,16 +91,21 @@ def parse_json(body: bytes, limits: Limits) -> dict[str, Any]:
         raise RequestError(FailureKind.MALFORMED, message) from None
     if not isinstance(value, dict):
         raise RequestError(FailureKind.MALFORMED, "the body must be a JSON object")
-    _check_depth(value, limits.json_depth)
+    _check_shape(value, limits.json_depth)
     return value
 
 
-def _check_depth(value: dict[str, Any], most: int) -> None:
-    """Refuse containers nested deeper than `most`, level by level."""
+def _check_shape(value: dict[str, Any], most: int) -> None:
+    """Refuse containers nested deeper than `most`, level by level, and very long ones."""
     level: list[Any] = [value]
     for _ in range(most):
         following: list[Any] = []
         for one in level:
+            if len(one) > MOST_ITEMS:
+                raise RequestError(
+                    FailureKind.TOO_LARGE,
+                    f"a list of {len(one):,} items; at most {MOST_ITEMS:,} are read",
+                )
             inner = one.values() if isinstance(one, dict) else one
             following += [part for part in inner if isinstance(part, dict | list)]
         if not following:

@@ -52,7 +52,6 @@ class Operations:
             "fill": self._fill,
             "attention": self._attention,
             "search": self._search,
-            "generate": self._generate,
         }
 
     def describe(self) -> JsonRow:
@@ -101,7 +100,10 @@ class Operations:
         """The parts of a result, as they become certain."""
         if operation != "generate":
             raise TextError(f"the operation {operation!r} does not come in parts")
-        for piece in self.model.stream(row["text"], GenerationOptions(**row["options"])):
+        if not row["stream"]:
+            yield _answered(self._generate, row)
+            return
+        for piece in self.model.stream(row["texts"][0], GenerationOptions(**row["options"])):
             yield {"text": piece}
 
     def close(self) -> None:
@@ -158,7 +160,7 @@ class Operations:
         ]
 
     def _fill(self, row: JsonRow) -> JsonRow:
-        filled = self.model.fill(row["text"], top=row["top"])
+        filled = self.model.fill(row["texts"][0], top=row["top"])
         return {
             "text": filled.text,
             "guesses": [[asdict(guess) for guess in one] for one in filled.guesses],
@@ -167,7 +169,7 @@ class Operations:
     def _attention(self, row: JsonRow) -> JsonRow:
         """The attention of one layer: tokens, and (H, L, L)."""
         tokenizer = self.model.tokenizer
-        encoding = tokenizer.encode(row["text"])
+        encoding = tokenizer.encode(row["texts"][0])
         most = min(ATTENTION_TOKENS, self.model.max_length or ATTENTION_TOKENS)
         if len(encoding) > most:
             raise TextError(
@@ -188,16 +190,28 @@ class Operations:
         }
 
     def _generate(self, row: JsonRow) -> JsonRow:
-        found = self.model.generate([row["text"]], GenerationOptions(**row["options"]))[0]
+        found = self.model.generate(row["texts"], GenerationOptions(**row["options"]))[0]
         return {"text": found.text, "answers": [one.to_json() for one in found.answers]}
 
     def _search(self, row: JsonRow) -> JsonRow:
         if self.index is None:
             raise TextError("no index is served: start with --index")
         hits = self.index.search(
-            [row["text"]], k=row["k"], where=row.get("where"), hybrid=bool(row.get("hybrid"))
+            row["texts"], k=row["k"], where=row.get("where"), hybrid=bool(row.get("hybrid"))
         )[0]
-        return {"hits": [asdict(hit) for hit in hits]}
+        found: JsonRow = {"hits": [asdict(hit) for hit in hits]}
+        if cut := self._query_cut(row["texts"]):
+            found["tokens_cut"] = cut
+        return found
+
+    def _query_cut(self, texts: list[str]) -> int:
+        """Tokens of queries that the model does not read."""
+        prompt = self.index.encoder.record.query_prompt if self.index is not None else None
+        prefix = "" if prompt is None else self.model.prompt(prompt)[0]
+        _, cuts = self.model.tokenizer.fast_ids(
+            [prefix + text for text in texts], self.model.max_length
+        )
+        return sum(cuts)
 
 
 def _named(logits: Any, labels: Sequence[str]) -> dict[str, float]:

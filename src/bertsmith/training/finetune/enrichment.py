@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example
+from bertsmith.labeled.spec import Column, column_of, extra_name
 from bertsmith.labeled.triples import read_triples
 from bertsmith.runtime.tagging import folder_tagger, is_tag_folder
-from bertsmith.tasks.channel import Channel, ChannelReading
+from bertsmith.tasks.channel import Channel, ChannelReading, channel_columns
 from bertsmith.tasks.enrichment import Enrichment, check_enriched
 from bertsmith.tasks.knowledge import BranchSettings, Knowledge
 from bertsmith.tasks.task import Task
@@ -32,6 +34,12 @@ def recipe_enrichment(
         check_enriched(task, "--knowledge (section knowledge)")
         settings = BranchSettings(branches=graph.branches, match_case=graph.match_case)
         facts = read_triples(Path(graph.file), match_case=graph.match_case)
+        if not any(facts.entities(text) for row in rows for text in row.texts):
+            raise ConfigError(
+                f"--knowledge {graph.file}: none of its {facts.subjects:,} subjects is in a "
+                "training text, so nothing can be learned from it; give a graph of these texts "
+                "(subjects are whole words; upper case matters with knowledge.match_case=true)"
+            )
         return Knowledge(graph=facts, settings=settings)
     if channel is None:
         return None
@@ -56,11 +64,17 @@ def enrichment_facts(recipe: FinetuneRecipe) -> dict[str, Fact]:
     return {}
 
 
-def extra_columns(recipe: FinetuneRecipe) -> tuple[str, ...]:
+def extra_columns(recipe: FinetuneRecipe) -> tuple[Column, ...]:
     """Columns of the data that the recipe reads besides texts and labels."""
     channel = recipe.channel
-    tags = () if channel is None or is_tag_folder(channel.column) else (channel.column,)
-    return (*recipe.head.meta, *recipe.auxiliary, *tags)
+    read = channel is not None and not is_tag_folder(channel.column)
+    tags = channel_columns(channel.column) if channel is not None and read else ()
+    return (*recipe.head.meta, *recipe.auxiliary, *map(column_of, tags))
+
+
+def extra_cells(example: Example, recipe: FinetuneRecipe) -> list[str | None]:
+    """What a row has in those columns."""
+    return [example.extra.get(extra_name(column)) for column in extra_columns(recipe)]
 
 
 def ablation_of(job: FinetuneJob) -> FinetuneJob | None:

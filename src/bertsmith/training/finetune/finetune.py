@@ -40,7 +40,7 @@ from bertsmith.training.finetune.embedding_subset import restore_embeddings, use
 from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors
 from bertsmith.training.finetune.enrichment import (
     enrichment_facts,
-    extra_columns,
+    extra_cells,
     recipe_enrichment,
 )
 from bertsmith.training.finetune.model import build_task_model, save_task_model
@@ -380,12 +380,6 @@ def facts(job: FinetuneJob, execution: Execution, loss: Loss | None = None) -> d
 
 def _digest(examples: Sequence[Example], recipe: FinetuneRecipe) -> str:
     """Of all that is read of the rows."""
-    columns = extra_columns(recipe)
     return json_digest(
-        {
-            "rows": [
-                [*e.texts, repr(e.target), *(e.extra.get(column) for column in columns)]
-                for e in examples
-            ]
-        }
+        {"rows": [[*e.texts, repr(e.target), *extra_cells(e, recipe)] for e in examples]}
     )

@@ -156,7 +156,13 @@ def _spec(recipe: FinetuneRecipe, spec: Spec, device: str) -> Spec:
     if dropout is None:
         # Pre-training that reads its text once needs none; a few thousand rows would be overfitted.
         dropout = spec.dropout or USUAL_DROPOUT
-    return replace(spec, dropout=dropout, attention_dropout=attention)
+    if settings.task is not None and settings.task >= max(spec.tasks, 1):
+        raise ConfigError(
+            f"encoder.task={settings.task}: this model has {spec.tasks or 'no'} tasks"
+            + (f", numbered from 0 to {spec.tasks - 1}" if spec.tasks else "; leave it out")
+        )
+    task = spec.task if settings.task is None else settings.task
+    return replace(spec, dropout=dropout, attention_dropout=attention, task=task)
 
 
 def save_task_model(

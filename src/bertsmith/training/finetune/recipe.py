@@ -58,6 +58,7 @@ class EncoderSettings(Settings):
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
     pair: Pair = "cross-encoder"  # bi-encoder: a number for two texts from the cosine of vectors
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    task: Annotated[int, Field(ge=0)] | None = None  # of a task embedding; None: the model's own
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -41,6 +41,10 @@ def finalize(
     if last is not None and run.best is not None:
         best.apply()
         chosen = "best"
+    final = {"last": last, "average": mean, "best": best.evaluation}[chosen]
+    ended = [name for end, name in run.stages.items() if end >= 1.0]
+    if final is not None:
+        state.stages += [stage_entry(name, state, final) for name in ended]
     outcome = Outcome(
         status="finished",
         step=state.step,
@@ -50,6 +54,7 @@ def finalize(
         average=mean,
         best=best.evaluation,
         chosen=chosen,
+        stages=tuple(state.stages),
     )
     chosen_at = {name: best.facts.get(name) for name in ("step", "weights")}
     result = _result(outcome, chosen_at, rate=run.optimizer.lr)
@@ -59,6 +64,11 @@ def finalize(
         path = run.folder / RESULT
         on_first(run.execution.ranks, lambda: write_json(path, result))
     return outcome
+
+
+def stage_entry(name: str, state: TrainState, evaluation: Evaluation) -> dict[str, Any]:
+    """The held-out figures at the end of a stage, for the record of the run."""
+    return {"stage": name, "step": state.step, "share": state.share, **evaluation.to_json()}
 
 
 def _evaluated(run: Run, journal: Journal, weights: str) -> Evaluation | None:
@@ -81,4 +91,5 @@ def _result(outcome: Outcome, chosen_at: dict[str, Any], *, rate: float) -> dict
         "last": outcome.last.to_json() if outcome.last else None,
         "average": outcome.average.to_json() if outcome.average else None,
         "best": {**chosen_at, **outcome.best.to_json()} if outcome.best else None,
+        "stages": list(outcome.stages),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertsmith.errors import WriteError
@@ -93,9 +93,17 @@ class Journal:
             self._draw("train", {"rate": rate, "tokens_per_second": speed})
         self._look(sums, rate, speed)
 
-    def evaluated(self, kind: str, evaluation: Evaluation, *, weights: str = "last") -> None:
-        """Held-out figures."""
-        self.write(kind, {"weights": weights, **evaluation.to_json()})
+    def evaluated(
+        self,
+        kind: str,
+        evaluation: Evaluation,
+        *,
+        weights: str = "last",
+        stages: Sequence[str] = (),
+    ) -> None:
+        """Held-out figures; `stages` names those that ended here."""
+        ended = {"stages": list(stages)} if stages else {}
+        self.write(kind, {"weights": weights, **ended, **evaluation.to_json()})
         self._draw("held_out/loss", evaluation.losses)
         self._draw("held_out/accuracy", evaluation.accuracy)
 

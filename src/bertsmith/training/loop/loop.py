@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from bertsmith.errors import DivergedError, WriteError
@@ -14,7 +15,7 @@ from bertsmith.training.checkpoints.saving import Saver
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.loop.averaging import TailAverage
 from bertsmith.training.loop.best import BestWeights
-from bertsmith.training.loop.finalize import finalize
+from bertsmith.training.loop.finalize import finalize, stage_entry
 from bertsmith.training.loop.journal import Journal
 from bertsmith.training.loop.prefetch import DEPTH, Prefetch
 from bertsmith.training.loop.run import Outcome, Run, evaluate_run
@@ -102,18 +103,21 @@ class _Loop:
         self._optimizers.step()
         state.step += 1
         state.tokens += sums.tokens
+        before = state.share
         self._agree()
         self._average.update(state.step, state.share)
         over = self._is_over()
         self.journal.end_step(sums, rate=rate, last=over)
-        self._pause(over=over)
+        ended = [name for end, name in run.stages.items() if before < end <= state.share]
+        self._pause(over=over, ended=ended)
 
-    def _pause(self, *, over: bool) -> None:
-        """Evaluate and save, if it is time."""
+    def _pause(self, *, over: bool, ended: Sequence[str]) -> None:
+        """Evaluate and save, if it is time; the end of a stage is one."""
         state, settings = self._state, self._run
         every = settings.evaluation.every
-        if not over and every is not None and state.step % every == 0:
-            self._evaluate()
+        due = every is not None and state.step % every == 0
+        if not over and (due or ended):
+            self._evaluate(ended)
             self._agree()  # it may have taken long
             over = self._is_over()
         waited = state.clock - self._saved_at
@@ -149,7 +153,7 @@ class _Loop:
         elif step < steps:
             ahead.request(step, step / steps)
 
-    def _evaluate(self) -> None:
+    def _evaluate(self, ended: Sequence[str] = ()) -> None:
         began = time.monotonic()
         run = self._run
         evaluation = evaluate_run(run)
@@ -157,7 +161,9 @@ class _Loop:
         self._pace.reserve = self._save_seconds + took * (2 if run.averaging.tail else 1)
         if evaluation is None:
             return
-        self.journal.evaluated("eval", evaluation)
+        for name in ended:
+            self._state.stages.append(stage_entry(name, self._state, evaluation))
+        self.journal.evaluated("eval", evaluation, stages=ended)
         if not math.isfinite(evaluation.total):
             fault = DivergedError(
                 f"the held-out loss is {evaluation.total} at step {self._state.step:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from torch import nn
 
@@ -51,6 +51,7 @@ class Run:
     best: BestSettings | None = None  # keep the best weights by a metric of `evaluate`
     evaluate_start: bool = False  # the weights of the start compete for the best, too
     better: Better = larger  # how two values of that metric are compared
+    stages: Mapping[float, str] = field(default_factory=dict)  # the share each ends at, its name
 
 
 STOPPED = 75  # EX_TEMPFAIL: the state is saved, the same command resumes
@@ -69,6 +70,7 @@ class Outcome:
     average: Evaluation | None = None  # of their average over the last steps, if there is one
     best: Evaluation | None = None  # of the best weights, if `Run.best` is set
     chosen: Literal["last", "average", "best"] = "last"
+    stages: tuple[Mapping[str, Any], ...] = ()  # the evaluation at the end of each of `Run.stages`
 
     @property
     def evaluation(self) -> Evaluation | None:

@@ -25,6 +25,7 @@ class TrainState:
     )  # the best evaluation so far, if there is one
     window: dict[str, float] = field(default_factory=dict)  # sums of the unfinished log line
     changes: list[dict[str, Any]] = field(default_factory=list)  # of settings, at every resume
+    stages: list[dict[str, Any]] = field(default_factory=list)  # the evaluation at each one's end
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -34,8 +35,8 @@ class TrainState:
     def from_json(cls, values: Mapping[str, Any], *, where: str) -> TrainState:
         """The state that `to_json` gave."""
         names = {entry.name for entry in fields(cls)}
-        if set(values) != names:
-            odd = sorted(set(values) ^ names)
+        if {*values, "stages"} != names:  # states of older versions have no stages
+            odd = sorted({*values, "stages"} ^ names)
             raise FolderError(f"{where}: not the state of a run of this version: {', '.join(odd)}")
         return cls(**values)
 

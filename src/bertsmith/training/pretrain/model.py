@@ -29,6 +29,7 @@ from bertsmith.models.spec import Spec
 from bertsmith.models.surgery import copy_weights, whole_model, whole_tensor
 from bertsmith.models.variant import Variant
 from bertsmith.models.variants import find
+from bertsmith.nn.inputs import TASKS
 from bertsmith.objectives.program import PretrainModule, Program
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.pretrain.recipe import PretrainRecipe, attention_dropout, spec_of
@@ -77,13 +78,13 @@ class RecipeBuilder:
         """The kind of head over the vocabulary that the variant has."""
         return "masked_lm" if "masked_lm" in self._variant.heads else "language_model"
 
-    def model(self, heads: Sequence[str]) -> Model:
-        """The model to pre-train, with these heads."""
+    def model(self, heads: Sequence[str], *, pooler: bool = False) -> Model:
+        """The model to pre-train, with these heads, and a pooler if one of them needs it."""
         if self._loaded is None:
-            return self.companion(self.spec, heads)
+            return self._fresh(self.spec, heads, pooler=pooler)
         if self._recipe.model.init == "local_attention":
             log.warning("the weights come from a model folder: model.init does not change them")
-        model = self._built(self.spec, heads)
+        model = self._built(self.spec, heads, pooler=pooler)
         copied = copy_weights(self._loaded.model, model)
         _warn_fresh(_part(name) for name, _ in model.named_parameters() if name not in copied)
         stored = self._loaded.model.named_parameters()
@@ -92,7 +93,10 @@ class RecipeBuilder:
 
     def companion(self, spec: Spec, heads: Sequence[str]) -> Model:
         """A further model of the same variant, always fresh."""
-        model = self._built(spec, heads)
+        return self._fresh(spec, heads)
+
+    def _fresh(self, spec: Spec, heads: Sequence[str], *, pooler: bool = False) -> Model:
+        model = self._built(spec, heads, pooler=pooler)
         if self._recipe.model.init == "local_attention":
             look_at_neighbors(model)
         return model
@@ -106,9 +110,9 @@ class RecipeBuilder:
             _fill_own_heads(nn.ModuleDict(heads), self._loaded)
         return heads
 
-    def _built(self, spec: Spec, heads: Sequence[str]) -> Model:
-        """A model with a pooler only where one of its heads reads it."""
-        pooled = any(self._variant.heads[head].reads == "pooled" for head in heads)
+    def _built(self, spec: Spec, heads: Sequence[str], *, pooler: bool = False) -> Model:
+        """A model with a pooler only where it is wanted or one of its heads reads it."""
+        pooled = pooler or any(self._variant.heads[head].reads == "pooled" for head in heads)
         spec = replace(spec, pooler=pooled)
         return build(self._variant, spec, heads=heads, generator=self._random)
 
@@ -135,6 +139,8 @@ def _source(recipe: PretrainRecipe, corpus: Corpus, init: str | Path, device: st
     )
     if recipe.model.segments is not None:
         _grow_segments(model, recipe.model.segments, str(init))
+    if recipe.model.tasks is not None:
+        _grow_tasks(model, recipe.model.tasks, str(init))
     return loaded
 
 
@@ -152,6 +158,28 @@ def _grow_segments(model: Model, count: int, source: str) -> None:
     grown = table.weight.detach()[like].clone()
     model.encoder.embeddings.segments = nn.Embedding(count, grown.shape[1], _weight=grown)
     model.spec = replace(model.spec, segments=count)
+
+
+def _grow_tasks(model: Model, count: int, source: str) -> None:
+    """Further tasks, each beginning as the first; those of a model without any as nothing."""
+    embeddings, had = model.encoder.embeddings, model.spec.tasks
+    if count < had:
+        raise ConfigError(
+            f"{source} has {had} tasks and the recipe {count}: set model.tasks={had} or more"
+        )
+    if count == had:
+        return
+    weight = embeddings.tokens.weight.new_zeros(count, embeddings.tokens.embedding_dim)
+    if had:
+        table = embeddings.channels[TASKS].get_parameter("weight").detach()
+        weight[:had], weight[had:] = table, table[0]
+    grown = build(
+        model.variant, replace(model.spec, tasks=count), heads=model.head_specs, empty=True
+    )
+    copy_weights(model, grown)
+    with torch.no_grad():
+        grown.encoder.embeddings.channels[TASKS].get_parameter("weight").copy_(weight)
+    model.encoder, model.spec = grown.encoder, grown.spec
 
 
 def _fill_own_heads(heads: nn.ModuleDict, loaded: LoadedFolder) -> None:

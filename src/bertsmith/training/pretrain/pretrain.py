@@ -12,7 +12,7 @@ from bertsmith.corpus.shards import Corpus, open_corpus
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
-from bertsmith.files.digest import fingerprint, json_digest
+from bertsmith.files.digest import file_digest, fingerprint, json_digest
 from bertsmith.objectives.program import PretrainModule
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
@@ -74,6 +74,7 @@ def pretrain(
         accept=frozenset(job.accept),
         execution=execution,
         watch=watch,
+        stages=recipe.program.stages,
     )
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=False))
     outcome = train(run)
@@ -86,6 +87,8 @@ def pretrain(
 def check_shares(recipe: PretrainRecipe, world: int) -> None:
     """Refuse a batch that cannot be shared out before hours have gone into an earlier stage."""
     fewest = min(recipe.batch.texts(inputs.max_length) for inputs in recipe.inputs)
+    for start in (0.0, *recipe.program.stages):
+        recipe.program.allotted(fewest, start)
     if recipe.run.sharding == "fsdp" and fewest < world:
         raise ConfigError(
             f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "
@@ -102,6 +105,7 @@ def facts(job: Job, corpus: Corpus, execution: Execution) -> dict[str, Fact]:
         "corpus.content": json_digest(corpus.manifest["files"]),
         "corpus.vocabulary": corpus.vocabulary,
         "corpus.held_out": job.recipe.eval.held_out,
+        **{f"file.{path}": file_digest(path) for path in job.recipe.program.files},
         "init": job.init,
         "precision": execution.precision.name,
     }

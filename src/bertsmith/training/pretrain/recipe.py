@@ -94,6 +94,7 @@ class ModelSettings(Settings):
     sharing: Sharing | None = None
     sees: Seen | None = None  # "before": a left-to-right model, for the program `causal`
     segments: Annotated[int, Field(ge=0)] | None = None  # 6 for the kinds of texts of `unified`
+    tasks: Annotated[int, Field(ge=0)] | None = None  # 7 for those of `continual`
     embedding_scale: bool | None = None  # token embeddings times the root of their width (MASS)
     decoder_layers: Count | None = None  # of an encoder-decoder; None: as many as `layers`
     positions: Annotated[int, Field(ge=8)] = 512  # the longest text, where positions are learned
@@ -247,6 +248,7 @@ def _resized(spec: Spec, settings: ModelSettings) -> Spec:
         dropout=spec.dropout if settings.dropout is None else settings.dropout,
         sees=settings.sees or spec.sees,
         segments=spec.segments if settings.segments is None else settings.segments,
+        tasks=spec.tasks if settings.tasks is None else settings.tasks,
         embedding_scale=spec.embedding_scale
         if settings.embedding_scale is None
         else settings.embedding_scale,

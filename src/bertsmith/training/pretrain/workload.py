@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from bertsmith.corpus.examples import CorpusExamples
+from bertsmith.corpus.examples import ChosenDocuments, ExampleSource
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum, Score
@@ -32,7 +34,8 @@ class PretrainWorkload(Workload):
     Example i of step s is number s x batch + i of an endless row of epochs, each in an order of
     its own. Epochs differ by a few examples, so each counts as long as the first: then the place
     of a step is known without a look at the epochs before it. Ranks take neighboring slices of a
-    step, so the batch is the same with any number of them.
+    step, so the batch is the same with any number of them. A program with several kinds of examples
+    has a row of epochs for each, and each micro-batch is of one kind.
     """
 
     def __init__(
@@ -43,15 +46,19 @@ class PretrainWorkload(Workload):
         self.program = recipe.program.make(corpus.tokenizer())
         train, held_out = split(recipe, corpus)
         seed = recipe.run.seed
-        self._stages = [
-            CorpusExamples(corpus, train, inputs, seed=seed) for inputs in recipe.inputs
-        ]
-        self._held_out = (
-            CorpusExamples(corpus, held_out, recipe.inputs[0], seed=seed + 1)
-            if len(held_out)
-            else None
+        chosen = ChosenDocuments(
+            corpus=corpus,
+            documents=train,
+            inputs=recipe.inputs[0],
+            seed=seed,
+            held_out=recipe.eval.held_out,
         )
-        self._orders: dict[int, tuple[int, Numbers]] = {}
+        self._stages = [
+            recipe.program.sources(replace(chosen, inputs=inputs)) for inputs in recipe.inputs
+        ]
+        apart = replace(chosen, documents=held_out, seed=seed + 1, training=False)
+        self._held_out = recipe.program.sources(apart) if len(held_out) else {}
+        self._orders: dict[tuple[int, str], tuple[int, Numbers]] = {}
         self._batches: list[ProgramBatch] | None = None
 
     @property
@@ -63,9 +70,10 @@ class PretrainWorkload(Workload):
         """This rank's micro-batches of a step."""
         stage = self.recipe.stage_at(share)
         batches: list[ProgramBatch] = []
-        for epoch, numbers in self._numbers(step, stage):
-            copy = self.recipe.program.draw_of(epoch)
-            batches += self._cut(self._stages[stage], copy, numbers, share)
+        for source, texts in self._allotted(stage, share).items():
+            for epoch, numbers in self._numbers(step, stage, source, texts):
+                copy = self.recipe.program.draw_of(epoch)
+                batches += self._cut(self._stages[stage][source], copy, numbers, share)
         return batches
 
     def counts(self, batch: ProgramBatch) -> Mapping[str, int]:
@@ -85,12 +93,33 @@ class PretrainWorkload(Workload):
     def examples(self, step: int) -> str:
         """Which examples a step reads, in words."""
         steps = self.recipe.schedule.steps
-        stage = self.recipe.stage_at(step / steps) if steps else 0
+        share = step / steps if steps else 0.0
+        stage = self.recipe.stage_at(share)
         parts = [
             f"examples {numbers[:8].tolist()}{' ...' if len(numbers) > 8 else ''} of epoch {epoch}"
-            for epoch, numbers in self._numbers(step, stage)
+            f"{f' for {source}' if source else ''}"
+            for source, texts in self._allotted(stage, share).items()
+            for epoch, numbers in self._numbers(step, stage, source, texts)
         ]
         return f"{' and '.join(parts)} (rank {self._rank})"
+
+    def step_tokens(self) -> float:
+        """The tokens of a step of all ranks, by the mean length of the texts of an epoch."""
+        starts = [0.0, *(stage.after for stage in self.recipe.stages), 1.0]
+        tokens = 0.0
+        for number, inputs in enumerate(self._stages):
+            lengths = inputs.lengths(0, np.arange(inputs.count(0)))
+            texts = self.recipe.batch.texts(self.recipe.inputs[number].max_length)
+            tokens += (starts[number + 1] - starts[number]) * texts * float(lengths.mean())
+        return tokens
+
+    def epochs(self, steps: int) -> int:
+        """How many epochs the first so many steps begin, in the stage that begins the most."""
+        sizes = [
+            self.recipe.batch.texts(inputs.max_length) / examples.count(0)
+            for inputs, examples in zip(self.recipe.inputs, self._stages, strict=True)
+        ]
+        return math.ceil(steps * max(sizes))
 
     def held_out(self) -> Iterator[ProgramBatch]:
         """This rank's share of the held-out examples, hidden as at the end of training."""
@@ -99,38 +128,46 @@ class PretrainWorkload(Workload):
         yield from self._batches
 
     def _prepared(self) -> list[ProgramBatch]:
-        if self._held_out is None:
-            return []
-        count = self._held_out.count(0)
-        if count > MOST_HELD_OUT:
-            log.info("evaluation reads %d of %d held-out texts", MOST_HELD_OUT, count)
-        order = np.random.Generator(np.random.Philox(key=self.recipe.run.seed)).permutation(count)
-        mine = _slice(order[:MOST_HELD_OUT], self._rank, self._world)
-        return self._cut(self._held_out, 0, mine, 1.0)
+        batches: list[ProgramBatch] = []
+        most = MOST_HELD_OUT // max(len(self._held_out), 1)
+        for name, source in self._held_out.items():
+            count = source.count(0)
+            if count > most:
+                what = f" for {name}" if name else ""
+                log.info("evaluation reads %d of %d held-out texts%s", most, count, what)
+            order = np.random.Generator(np.random.Philox(key=self.recipe.run.seed))
+            mine = _slice(order.permutation(count)[:most], self._rank, self._world)
+            batches += self._cut(source, 0, mine, 1.0)
+        return batches
 
-    def _numbers(self, step: int, stage: int) -> Iterator[tuple[int, Numbers]]:
-        """This rank's examples of a step, by epoch."""
-        inputs = self._stages[stage]
-        batch = self.recipe.batch.texts(self.recipe.inputs[stage].max_length)
-        size = inputs.count(0)
-        places = _slice(np.arange(step * batch, (step + 1) * batch), self._rank, self._world)
+    def _allotted(self, stage: int, share: float) -> Mapping[str, int]:
+        """Texts of a step from each source, over all ranks."""
+        texts = self.recipe.batch.texts(self.recipe.inputs[stage].max_length)
+        return self.recipe.program.allotted(texts, share)
+
+    def _numbers(
+        self, step: int, stage: int, source: str, texts: int
+    ) -> Iterator[tuple[int, Numbers]]:
+        """This rank's examples of a step from a source that gives so many `texts`, by epoch."""
+        size = self._stages[stage][source].count(0)
+        places = _slice(np.arange(step * texts, (step + 1) * texts), self._rank, self._world)
         epochs = places // size
         for epoch in np.unique(epochs).tolist():
-            order = self._order(stage, epoch)
+            order = self._order(stage, source, epoch)
             yield epoch, order[(places[epochs == epoch] % size) % len(order)]
 
-    def _order(self, stage: int, epoch: int) -> Numbers:
+    def _order(self, stage: int, source: str, epoch: int) -> Numbers:
         """The examples of an epoch in the order they are read."""
-        order_of = self._orders.get(stage)
+        order_of = self._orders.get((stage, source))
         if order_of is None or order_of[0] != epoch:
-            count = self._stages[stage].count(self.recipe.program.draw_of(epoch))
+            count = self._stages[stage][source].count(self.recipe.program.draw_of(epoch))
             key = np.array([self.recipe.run.seed, (stage << 48) + epoch], dtype=np.uint64)
             order = np.random.Generator(np.random.Philox(key=key)).permutation(count)
-            self._orders[stage] = order_of = (epoch, order.astype(np.int64))
+            self._orders[stage, source] = order_of = (epoch, order.astype(np.int64))
         return order_of[1]
 
     def _cut(
-        self, inputs: CorpusExamples, epoch: int, numbers: Numbers, share: float
+        self, inputs: ExampleSource, epoch: int, numbers: Numbers, share: float
     ) -> list[ProgramBatch]:
         """Examples as micro-batches of at most `micro_tokens`, long ones first.
 
@@ -149,11 +186,12 @@ def split(recipe: PretrainRecipe, corpus: Corpus) -> tuple[Numbers, Numbers]:
     """Documents to train on and to hold out; where sentences of others are needed, two of each."""
     share = recipe.eval.held_out
     documents = len(corpus.documents) - 1
-    if recipe.program.pair == "next_sentence" and 0 < share * documents < FEWEST_FOR_PAIRS:
+    if recipe.program.mixes_documents and 0 < share * documents < FEWEST_FOR_PAIRS:
         if documents < 2 * FEWEST_FOR_PAIRS:
             raise ConfigError(
-                f"{documents} documents are too few to predict the next sentence in some and hold "
-                "out others; set eval.held_out=0, or program.objectives.nsp=0"
+                f"{documents} documents are too few to take sentences of some and hold out others; "
+                f"set eval.held_out=0, or leave out {recipe.program.pair or 'distance'} in "
+                "program.objectives"
             )
         log.info("of %d documents %d are held out", documents, FEWEST_FOR_PAIRS)
         share = FEWEST_FOR_PAIRS / documents

@@ -122,8 +122,8 @@ def run_trials(
         raise ConfigError(f"runs {names}: give one or more, each name once")
     failed: dict[str, str] = {}
     stopped: Outcome | None = None
-    places = {t.name: t.record or _path(folder / FINISHED, t.name) for t in trials}
-    stored = {t.name: read_result(places[t.name], t.name, t.key) for t in trials}
+    places = {trial.name: _place(trial, folder) for trial in trials}
+    stored = {trial.name: stored_result(trial, folder) for trial in trials}
     missing = {name for name, one in stored.items() if ranks.any(one is None)}
     results = {name: one for name, one in stored.items() if one and name not in missing}
     if results:
@@ -150,6 +150,15 @@ def run_trials(
         clock.done += trial.cost
     rows = tuple(results[name] for name in names if name in results)
     return Trials(rows=rows, failed=failed, stopped=stopped)
+
+
+def stored_result(trial: Trial, folder: Path) -> TrialResult | None:
+    """The result of a trial that was finished in this folder before, if it was."""
+    return read_result(_place(trial, folder), trial.name, trial.key)
+
+
+def _place(trial: Trial, folder: Path) -> Path:
+    return trial.record or _path(folder / FINISHED, trial.name)
 
 
 class _Clock:

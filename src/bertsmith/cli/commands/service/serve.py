@@ -85,6 +85,9 @@ class LimitOptions:
     text_tokens: Annotated[
         int | None, _limit("text-tokens", "Tokens per text; those of the model if unset.")
     ] = None
+    document_tokens: Annotated[
+        int, _limit("document-tokens", "Tokens of a text that is read in windows (tags, answers).")
+    ] = 4_096
     json_depth: Annotated[int, _limit("json-depth", "Levels of nested JSON.")] = 32
     batch_tokens: Annotated[int, _limit("batch-tokens", "Tokens per batch.")] = 2_048
     queue_tokens: Annotated[
@@ -158,7 +161,7 @@ def serve(
         return
     service = Service(settings, access_log=_logged if serving.log else _unlogged)
     if not quiet:
-        for line in limits.lines():
+        for line in _limits(settings):
             note(line)
     run(
         service,
@@ -206,11 +209,19 @@ def _plan(settings: ServiceSettings) -> list[str]:
     """The models and the limits, a line each."""
     from bertsmith.folders.describe import describe
 
-    lines = []
-    for name, folder in settings.models.items():
-        found = describe(folder)
-        lines.append(f"model {name}: {found.variant}, {folder}")
-    return [*lines, *settings.limits.lines()]
+    lines = [
+        f"model {name}: {describe(folder).variant}, {folder}"
+        for name, folder in settings.models.items()
+    ]
+    if settings.index is not None:
+        lines.append(f"index of {next(iter(settings.models))}: {settings.index}")
+    return [*lines, *_limits(settings)]
+
+
+def _limits(settings: ServiceSettings) -> list[str]:
+    """The limits, and what happens to texts beyond them."""
+    long = "refused (413)" if settings.strict else "truncated, counted in x-cut-tokens"
+    return [f"texts that are too long: {long}", *settings.limits.lines()]
 
 
 def _logged(record: Mapping[str, Any]) -> None:

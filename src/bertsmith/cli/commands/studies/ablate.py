@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -27,6 +26,7 @@ from bertsmith.cli.shared.options import (
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import AblationCost, AblationRequest
+    from bertsmith.training.studies.ablation.runs import Ablation
     from bertsmith.training.studies.ablation.table import AblationTable
 
 What = Annotated[
@@ -122,7 +122,7 @@ def ablate(
 ) -> None:
     """Measure what settings of a recipe are worth: each changed alone, over several seeds.
 
-    Every row is pre-trained on the same corpus, in the same order, for equally many steps, with
+    Every row is pre-trained on the same corpus, in the same order, on equally many tokens, with
     the same seeds, and compared with the base by its paired differences: held-out masked loss under
     the base's masks, and the metrics of probes (fine-tuning on labeled rows). The cost is printed
     first; the same command resumes, and finished runs are not repeated.
@@ -138,18 +138,19 @@ def ablate(
 
         bertsmith ablate bert-paper --corpus shards --size tiny --estimate
     """
-    from bertsmith.api.ablate import ablation_cost, read_ablation, write_ablation
+    from bertsmith.api.ablate import plan_ablation, read_ablation, write_ablation
     from bertsmith.cli.shared.console import write_json, write_lines
     from bertsmith.cli.shared.studies import studying
-    from bertsmith.training.studies.ablation.runs import ablation_trials
+    from bertsmith.cli.views.observer import ConsoleObserver
 
     request = _request(what, corpus, varied, probed)
-    study = read_ablation(request)
+    study = read_ablation(request, ConsoleObserver(quiet=quiet))
     with studying(study.base.run, request.out, device=None, quiet=quiet) as running:
-        trials = ablation_trials(study, running.execution)
-        running.observer.lines(_cost_lines(ablation_cost(study, trials, running.execution)))
+        trials, cost = plan_ablation(study, running.execution)
         if varied.estimate:
+            _print_estimate(study, cost, as_json=as_json)
             return
+        running.observer.lines(cost.lines())
         done = running.run(trials)
     table = write_ablation(study, done.rows, title=what)
     if as_json:
@@ -177,14 +178,22 @@ def _request(what: str, corpus: Path, varied: Varied, probed: Probed) -> Ablatio
     )
 
 
-def _cost_lines(cost: AblationCost) -> Sequence[str]:
-    from bertsmith.report.elements.values import duration
+def _print_estimate(study: Ablation, cost: AblationCost, *, as_json: bool) -> None:
+    """The rows and what they will cost, as the result of the command."""
+    from bertsmith.cli.shared.console import table_lines, write_json, write_lines
+    from bertsmith.files.strict_json import json_values
 
-    return [
-        f"{cost.rows} rows x {cost.seeds} seeds: {cost.models} models and {cost.probes} probes, "
-        f"about {duration(cost.seconds)} in all on this machine if nothing else runs (from a few "
-        "timed steps of the base)"
+    if as_json:
+        rows = [
+            {"name": row.name, "settings": list(row.given), "steps": row.recipe.schedule.steps}
+            for row in study.rows
+        ]
+        write_json(json_values({**asdict(cost), "rows": rows}))
+        return
+    shown = [
+        [row.name, f"{row.recipe.schedule.steps:,}", "; ".join(row.given)] for row in study.rows
     ]
+    write_lines([*table_lines(["row", "steps", "settings"], shown), *cost.lines()])
 
 
 def _table(table: AblationTable) -> list[str]:

@@ -175,10 +175,16 @@ def _within(numbers: Ids, limit: int) -> bool:
 
 
 def _tables(encoder: Encoder) -> list[Tensor | None]:
-    """Token, position and segment tables, norm and projection, in the kernel's order."""
+    """Token, position and segment tables, norm and projection, in the kernel's order.
+
+    The task of texts without one, the same for all rows, is added to the positions.
+    """
     parts = encoder.embeddings
     segments = parts.segments.weight if parts.segments is not None else None
     positions = parts.positions.weight if parts.positions is not None else None
+    if positions is not None:  # `why_not` refuses models without
+        for name, table in parts.channels.items():
+            positions = positions + table.get_parameter("weight")[parts.absent.get(name, 0)]
     return [
         *(parts.tokens.weight, positions, segments),
         *_weight_and_bias(parts.norm),

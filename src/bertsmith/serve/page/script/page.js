@@ -107,7 +107,7 @@ function exampleValues(example) {
 
 function exampleButton(example) {
   const values = exampleValues(example);
-  const text = values.question ?? values.text;
+  const text = values.question ?? values.context ?? values.text;
   const chinese = Boolean(languageOf(text));
   return make("button", { type: "button", click: () => useExample(values) },
     make("b", { lang: chinese ? "zh-Hans" : null }, chinese ? "中文" : "EN"), textElement("span", text));

@@ -57,6 +57,26 @@ const TASKS = {
     ],
     body: (values) => ({ question: values.question, context: values.context }),
   },
+  choose: {
+    title: "Choose", route: "/choose",
+    about: () => "Which of the lines fits the beginning or answers the question.",
+    fields: () => ({ context: { label: "Beginning or question", rows: 3 }, lines: { label: "Choices, one per line", rows: 5 } }),
+    examples: [
+      { context: "She poured the coffee into her cup and", lines: "took a careful sip.\ndrove the cup to the station.\nplanted it in the garden." },
+      { context: "What do people use to cut bread?", lines: "a knife\na pillow\na candle\na letter" },
+      { context: "他打开雨伞，因为", lines: "外面下雨了。\n他想睡觉。\n书很有意思。" },
+      { context: "人们用什么切面包？", lines: "刀\n枕头\n蜡烛\n信" },
+    ],
+    names: { choices: "lines" },
+    body: (values) => ({ context: values.context, choices: lines(values.lines) }),
+    check: (values, model) => {
+      const count = lines(values.lines).length;
+      if (count < 2) return { field: "lines", message: "Write at least two choices, one per line." };
+      return count <= model.max_client_batch_size ? null
+        : { field: "lines", message: `${count} lines; the service takes at most ${model.max_client_batch_size} per request.` };
+    },
+    texts: (values) => [values.context, ...lines(values.lines)],
+  },
   generate: {
     title: "Write", route: "/generate", onDemand: true,
     about: () => "The model writes on, or writes what it was trained to make of the text.",

@@ -66,6 +66,15 @@ const VIEWS = {
     return shown;
   },
 
+  choose(answer, values) {
+    const texts = lines(values.lines);
+    return [
+      textElement("p", texts[answer.choice], { class: "big" }),
+      bars(texts.map((text, place) => ({ name: text, share: answer.probabilities[place], shown: percent(answer.probabilities[place]), first: place === answer.choice })),
+        { long: true, label: "Choices" }),
+    ];
+  },
+
   similarity(answer, values) {
     const rows = lines(values.lines).map((text, place) => ({ text, score: answer[place] })).sort((one, other) => other.score - one.score);
     return [bars(rows.map((row, rank) => ({ name: row.text, share: row.score, shown: row.score.toFixed(3), first: !rank })), { long: true, label: "Lines by similarity" })];

@@ -16,20 +16,30 @@ from bertsmith.training.loop.progress import Progress
 from bertsmith.training.loop.run import Run
 from bertsmith.training.loop.schedule import LinearSettings
 from bertsmith.training.pretrain.model import build_module
-from bertsmith.training.pretrain.recipe import PretrainRecipe, spec_of
+from bertsmith.training.pretrain.recipe import BatchSettings, PretrainRecipe, spec_of
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
-TIMED = 4  # steps; the first is not counted
+TIMED = 6  # steps; the first is not counted
 BACKWARD = 3  # a step is a forward pass and about twice as much backward
 PREDICTED = 0.15  # of the tokens, where not all are predicted
+TEXTS = 2  # of the small steps: what is left of their time does not depend on the tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Seconds of a step whatever its size, and of a multiplication."""
+
+    step: float = 0.0
+    multiplication: float = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSize:
-    """The rows of a probe: how often they are read, and by which kind of pass."""
+    """The work of a probe: tokens that are learned from, others that are only read, steps."""
 
-    tokens: float  # over all epochs
-    trained: bool
+    learned: float
+    read: float
+    steps: float
 
 
 def work_of(spec: Spec, predicted: float) -> float:
@@ -38,27 +48,43 @@ def work_of(spec: Spec, predicted: float) -> float:
     return spec.layers * block + predicted * spec.vocab_size * spec.embedding
 
 
-def pretrain_work(recipe: PretrainRecipe, corpus: Corpus) -> float:
-    """Multiplications of a whole run."""
+def pretrain_seconds(recipe: PretrainRecipe, corpus: Corpus, speed: Speed) -> float:
+    """Of a whole run."""
+    tokens = PretrainWorkload(recipe, corpus).step_tokens()
+    work = speed.multiplication * step_work(recipe, corpus, tokens)
+    return (recipe.schedule.steps or 0) * (speed.step + work)
+
+
+def step_work(recipe: PretrainRecipe, corpus: Corpus, tokens: float) -> float:
+    """Multiplications of a step of so many tokens, backward included."""
     spec = spec_of(recipe.model, corpus.tokenizer())
     predicted = 1.0 if spec.sees == "before" else PREDICTED
-    return BACKWARD * work_of(spec, predicted) * step_tokens(recipe) * (recipe.schedule.steps or 0)
+    return BACKWARD * work_of(spec, predicted) * tokens
 
 
-def probe_work(recipe: PretrainRecipe, corpus: Corpus, size: ProbeSize) -> float:
-    """Multiplications of a probe on the model of a recipe."""
-    spec = spec_of(recipe.model, corpus.tokenizer())
-    return (BACKWARD if size.trained else 1) * work_of(spec, 0.0) * size.tokens
+def probe_seconds(recipe: PretrainRecipe, corpus: Corpus, size: ProbeSize, speed: Speed) -> float:
+    """Of a probe on the model of a recipe."""
+    work = work_of(spec_of(recipe.model, corpus.tokenizer()), 0.0)
+    tokens = BACKWARD * size.learned + size.read
+    return size.steps * speed.step + speed.multiplication * work * tokens
 
 
-def step_tokens(recipe: PretrainRecipe) -> int:
-    """About how many tokens a step reads."""
-    length = recipe.input.max_length
-    return recipe.batch.texts(length) * length
+def measured_speed(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) -> Speed:
+    """From a few steps of a recipe, and a few very small ones, that are kept nowhere."""
+    small = changed(
+        recipe, {"batch": BatchSettings(sequences=TEXTS, micro_tokens=recipe.batch.micro_tokens)}
+    )
+    times, works = [], []
+    for one in (recipe, small):
+        times.append(_step_seconds(one, corpus, execution))
+        works.append(step_work(one, corpus, PretrainWorkload(one, corpus).step_tokens()))
+    if works[0] <= works[1] or times[0] <= times[1]:  # a small batch, or steps that are all alike
+        return Speed(multiplication=times[0] / works[0])
+    slope = (times[0] - times[1]) / (works[0] - works[1])
+    return Speed(step=max(0.0, times[1] - slope * works[1]), multiplication=slope)
 
 
-def measured_speed(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) -> float:
-    """Multiplications per second, from a few steps of a recipe that are kept nowhere."""
+def _step_seconds(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) -> float:
     marks: list[float] = []
 
     def watch(look: Progress) -> None:
@@ -82,6 +108,5 @@ def measured_speed(recipe: PretrainRecipe, corpus: Corpus, execution: Execution)
             watch=watch,
         )
     )
-    done = pretrain_work(short, corpus) / TIMED
     spans = [later - sooner for sooner, later in pairwise(marks)]
-    return done / max(min(spans, default=1.0), 1e-6)
+    return max(min(spans, default=1.0), 1e-6)

@@ -22,10 +22,10 @@ def why_none(base: PretrainRecipe, recipe: PretrainRecipe) -> str | None:
     """Why a recipe has no masked loss under the base's masks; None if it has one."""
     if base.program.token_objective is None:
         return "the base masks no tokens"
-    if recipe.model.sees == "before":
-        return "a left-to-right model does not predict masked tokens"
     if recipe.program.token_objective is None:
-        return "it does not learn to predict masked tokens"
+        left = recipe.model.sees == "before"
+        who = "a left-to-right model" if left else "it"
+        return f"{who} does not learn to predict masked tokens"
     return None
 
 

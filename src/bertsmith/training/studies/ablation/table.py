@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bertsmith.files.strict_json import json_values
@@ -27,8 +27,11 @@ class AblationCell:
     """
 
     value: Spread | None
+    by_seed: Mapping[int, float] = field(default_factory=dict)
     dash: str = ""  # why there is no value
     difference: Difference | None = None
+    agree: bool = False  # the difference has the same sign with every seed
+    lower: bool = False  # a small value is a good one
     p: float = math.nan
     verdict: Verdict | None = None
 
@@ -36,6 +39,13 @@ class AblationCell:
     def star(self) -> bool:
         """Whether a difference is shown."""
         return self.verdict in ("better", "worse")
+
+    @property
+    def direction(self) -> str:
+        """Better or worse with every seed; empty if seeds disagree."""
+        if self.difference is None or not self.agree:
+            return ""
+        return "better" if (self.difference.value < 0) == self.lower else "worse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +55,8 @@ class AblationRow:
     name: str
     settings: tuple[str, ...]
     cells: Mapping[str, AblationCell]
+    notes: tuple[str, ...] = ()
+    steps: int = 0
     seconds: float = 0.0  # of pre-training, mean over seeds
     parameters: int = 0
     size: int = 0  # bytes of the weights
@@ -57,7 +69,10 @@ class AblationRow:
         shown = [f"{name} {v}" for name, v in verdicts.items() if v in ("better", "worse")]
         if shown:
             return ", ".join(shown)
-        return DIRECTION if DIRECTION in verdicts.values() else NOTHING if verdicts else ""
+        if DIRECTION not in verdicts.values():
+            return NOTHING if verdicts else ""
+        ways = [f"{name} {c.direction}" for name, c in self.cells.items() if c.direction]
+        return f"{DIRECTION}: {', '.join(ways) or 'seeds disagree'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +83,8 @@ class RowFigures:
     settings: tuple[str, ...] = ()
     values: Mapping[str, Mapping[int, float]]
     dashes: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    steps: int = 0
     seconds: float = 0.0
     parameters: int = 0
     size: int = 0
@@ -96,16 +113,18 @@ class AblationTable:
         ]
         if len(self.seeds) < ENOUGH_SEEDS:
             lines.append(
-                f"{DIRECTION}: {len(self.seeds)} seeds cannot tell a difference from chance; "
-                f"take at least {ENOUGH_SEEDS}"
+                f"{DIRECTION}: what is better or worse with every seed; {len(self.seeds)} cannot "
+                f"tell a difference from chance, take at least {ENOUGH_SEEDS}"
             )
         if MASKED_LOSS in self.metrics:
             lines.append(f"{MASKED_LOSS}: of held-out text under the base's masks, nats per token")
-        if (spread := _token_spread(self.rows)) > 0.02:
+        lines.append("time: of one pre-training, the mean over seeds")
+        if others := _other_steps(self.rows):
             lines.append(
-                f"rows read different numbers of tokens in the same steps, by up to {spread:.0%}: "
-                "their texts have other lengths (see the column)"
+                f"all rows train on equally many tokens; their texts have other lengths than those "
+                f"of the base ({self.rows[0].steps:,} steps): {others}"
             )
+        lines += [f"{row.name}: {note}" for row in self.rows for note in row.notes]
         reasons = dict.fromkeys(
             f"- in {name} of {row.name}: {cell.dash}"
             for row in self.rows
@@ -125,6 +144,8 @@ class AblationTable:
                     "settings": list(row.settings),
                     "summary": row.summary,
                     "metrics": cells,
+                    "notes": list(row.notes),
+                    "steps": row.steps,
                     "seconds": row.seconds,
                     "parameters": row.parameters,
                     "bytes": row.size,
@@ -140,30 +161,39 @@ def lower_is_better(metric: str) -> bool:
     return metric == MASKED_LOSS or metric.rpartition(" ")[2] in LOWER_IS_BETTER
 
 
+def standard_errors_needed(seeds: int, comparisons: int) -> float:
+    """The smallest t that Holm's correction lets pass if no other difference is shown."""
+    if seeds < ENOUGH_SEEDS or not comparisons:
+        return math.nan
+    from scipy.special import stdtrit  # here, because scipy takes longer to load than all of ours
+
+    return float(stdtrit(seeds - 1, 1 - LEVEL / comparisons / 2))
+
+
 def make_table(rows: Sequence[RowFigures], seeds: Sequence[int]) -> AblationTable:
     """The table of these rows; the first one is the base."""
     base, metrics = rows[0], tuple(dict.fromkeys(m for row in rows for m in row.values))
-    pairs: dict[tuple[str, str], Difference] = {}
+    pairs: dict[tuple[str, str], _Pairs] = {}
     for row in rows[1:]:
         for metric in metrics:
             ours, theirs = row.values.get(metric, {}), base.values.get(metric, {})
             both = [seed for seed in seeds if seed in ours and seed in theirs]
             if both:
-                pairs[row.name, metric] = paired_over_seeds(
+                pairs[row.name, metric] = _Pairs.of(
                     [theirs[seed] for seed in both], [ours[seed] for seed in both]
                 )
-    adjusted = dict(zip(pairs, holm([one.p for one in pairs.values()]), strict=True))
+    ps = holm([one.difference.p for one in pairs.values()])
+    adjusted = {key: (one, p) for (key, one), p in zip(pairs.items(), ps, strict=True)}
     made = []
     for row in rows:
-        cells = {
-            metric: _cell(row, metric, pairs, adjusted, few=len(seeds) < ENOUGH_SEEDS)
-            for metric in metrics
-        }
+        cells = {m: _cell(row, m, adjusted.get((row.name, m))) for m in metrics}
         made.append(
             AblationRow(
                 name=row.name,
                 settings=row.settings,
                 cells=cells,
+                notes=row.notes,
+                steps=row.steps,
                 seconds=row.seconds,
                 parameters=row.parameters,
                 size=row.size,
@@ -173,28 +203,44 @@ def make_table(rows: Sequence[RowFigures], seeds: Sequence[int]) -> AblationTabl
     return AblationTable(metrics=metrics, seeds=tuple(seeds), rows=tuple(made))
 
 
-def _cell(
-    row: RowFigures,
-    metric: str,
-    pairs: Mapping[tuple[str, str], Difference],
-    adjusted: Mapping[tuple[str, str], float],
-    *,
-    few: bool,
-) -> AblationCell:
-    values = list(row.values.get(metric, {}).values())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairs:
+    """The difference of a row to the base in one metric, over the seeds that both have."""
+
+    difference: Difference
+    agree: bool
+    seeds: int
+
+    @classmethod
+    def of(cls, base: Sequence[float], row: Sequence[float]) -> _Pairs:
+        signs = {(b > a) - (b < a) for a, b in zip(base, row, strict=True)}
+        agree = signs in ({1}, {-1})
+        return cls(difference=paired_over_seeds(base, row), agree=agree, seeds=len(row))
+
+
+def _cell(row: RowFigures, metric: str, compared: tuple[_Pairs, float] | None) -> AblationCell:
+    values = row.values.get(metric, {})
     if not values:
         return AblationCell(value=None, dash=row.dashes.get(metric, "nothing was measured"))
-    spread = over_seeds(values)
-    difference = pairs.get((row.name, metric))
-    if difference is None:
-        return AblationCell(value=spread)
-    p = adjusted[row.name, metric]
+    spread = over_seeds(list(values.values()))
+    if compared is None:
+        return AblationCell(value=spread, by_seed=values)
+    pairs, p = compared
+    lower = lower_is_better(metric)
     verdict: Verdict = "no difference shown"
-    if few:
+    if pairs.seeds < ENOUGH_SEEDS:
         verdict = "direction only"
     elif p < LEVEL:
-        verdict = "better" if (difference.value < 0) == lower_is_better(metric) else "worse"
-    return AblationCell(value=spread, difference=difference, p=p, verdict=verdict)
+        verdict = "better" if (pairs.difference.value < 0) == lower else "worse"
+    return AblationCell(
+        value=spread,
+        by_seed=values,
+        difference=pairs.difference,
+        agree=pairs.agree,
+        lower=lower,
+        p=p,
+        verdict=verdict,
+    )
 
 
 def _cell_json(cell: AblationCell) -> dict[str, Any]:
@@ -202,6 +248,7 @@ def _cell_json(cell: AblationCell) -> dict[str, Any]:
         return {"value": None, "reason": cell.dash}
     record: dict[str, Any] = {
         "value": cell.value.mean,
+        "by_seed": {str(seed): value for seed, value in cell.by_seed.items()},
         "deviation": cell.value.deviation,
         "low": cell.value.low,
         "high": cell.value.high,
@@ -216,10 +263,11 @@ def _cell_json(cell: AblationCell) -> dict[str, Any]:
             "p_holm": cell.p,
             "shown": cell.star,
             "verdict": cell.verdict,
+            "direction": cell.direction or None,
         }
     return record
 
 
-def _token_spread(rows: Sequence[AblationRow]) -> float:
-    counts = [row.tokens for row in rows if row.tokens]
-    return (max(counts) - min(counts)) / max(counts) if counts else 0.0
+def _other_steps(rows: Sequence[AblationRow]) -> str:
+    """The rows with other numbers of steps than the base."""
+    return ", ".join(f"{row.name} {row.steps:,}" for row in rows if row.steps != rows[0].steps)

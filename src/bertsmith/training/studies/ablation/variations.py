@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,19 @@ from pydantic import Field
 
 from bertsmith.config import Settings, differences, read_toml, validated
 from bertsmith.errors import ConfigError, unknown
+from bertsmith.files.digest import json_digest
 from bertsmith.training.finetune.recipe import load_finetune_recipe
-from bertsmith.training.pretrain.recipe import About, PretrainRecipe, load_recipe
+from bertsmith.training.pretrain.recipe import (
+    PRETRAIN_RECIPES,
+    About,
+    PretrainRecipe,
+    load_recipe,
+)
 from bertsmith.training.recipe_files import RecipeShelf
 
 ABLATIONS = RecipeShelf("ablate")
 BASE = "base"
+LONGEST = 80  # bytes of a name in the name of a file
 PROBE = "probe."  # settings of the fine-tuning of probes begin with this
 
 SHORT_SECTIONS: Mapping[str, str] = {
@@ -43,7 +51,6 @@ READINGS: Mapping[str, tuple[str, ...]] = {
 EQUAL: Mapping[str, str] = {
     "schedule.steps": "all rows train on equally many tokens",
     "schedule.budget": "all rows train on equally many tokens",
-    "batch.": "all rows train on equally many tokens",
     "eval.": "all rows are measured on the same held-out text",
     "run.": "all rows have the same seeds and run in the same way",
     "save.": "it changes nothing that is learned",
@@ -71,17 +78,25 @@ class AblationGrid(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variation:
-    """A row: the recipe of pre-training, and settings of the fine-tuning of its probes."""
+    """A row: the recipe of pre-training, and settings of the fine-tuning of its probes.
+
+    `note` says why the row cannot differ from the base in this run.
+    """
 
     name: str
     given: tuple[str, ...]
     recipe: PretrainRecipe
     probe: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def slug(self) -> str:
-        """The name in letters that a file may have."""
-        return re.sub(r"[^\w.+-]+", "-", self.name.strip()).strip("-") or "row"
+        """The name in letters that a file may have; a long one ends in a digest of the whole."""
+        plain = re.sub(r"[^\w.+-]+", "-", self.name.strip()).strip("-.") or "row"
+        if len(plain.encode()) <= LONGEST:
+            return plain
+        start = plain.encode()[: LONGEST - 9].decode(errors="ignore")
+        return f"{start}-{json_digest(self.name)[:8]}"
 
 
 def find_grid(named: str) -> AblationGrid | None:
@@ -93,6 +108,9 @@ def find_grid(named: str) -> AblationGrid | None:
     elif path.is_file() and "vary" in (tree := read_toml(path)):
         place = str(path)
     else:
+        recipes = PRETRAIN_RECIPES.shipped()
+        if named not in recipes and not path.exists() and get_close_matches(named, shipped):
+            raise unknown("recipe or grid of variations", named, {**shipped, **recipes})
         return None
     return validated(AblationGrid, tree, place)
 
@@ -120,7 +138,7 @@ def full_settings(setting: str) -> tuple[str, ...]:
             name = full + name.removeprefix(short)
             break
     for prefix, why in EQUAL.items():
-        if name == prefix or (prefix.endswith(".") and name.startswith(prefix)):
+        if name == prefix.rstrip(".") or (prefix.endswith(".") and name.startswith(prefix)):
             raise ConfigError(
                 f"--vary {setting!r}: {name} cannot vary, since {why}; set it for all rows with "
                 f"--set {name}={value}"
@@ -146,6 +164,8 @@ def variations(
         probe = tuple(one.removeprefix(PROBE) for one in full if one.startswith(PROBE))
         load_finetune_recipe(None, probe)  # mistakes show before anything is trained
         own = load_recipe(recipe, [*settings, *(one for one in full if not one.startswith(PROBE))])
+        if own.schedule.steps != base.recipe.schedule.steps:
+            raise ConfigError(f"{row.name}: {EQUAL['schedule.steps']}; set steps with --steps")
         variation = Variation(name=row.name, given=row.settings, recipe=own, probe=probe)
         _check_new(variation, found)
         found.append(variation)
