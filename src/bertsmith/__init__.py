@@ -9,24 +9,24 @@ from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import ablate as ablate
+    from bertsmith.api.classic.language_models import LmRequest as LmRequest
+    from bertsmith.api.classic.language_models import MixtureScore as MixtureScore
+    from bertsmith.api.classic.language_models import (
+        generate_with_language_model as generate_with_language_model,
+    )
+    from bertsmith.api.classic.language_models import score_language_model as score_language_model
+    from bertsmith.api.classic.language_models import score_mixture as score_mixture
+    from bertsmith.api.classic.language_models import train_language_model as train_language_model
+    from bertsmith.api.classic.road import road as road
     from bertsmith.api.correction import correct as correct
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
-    from bertsmith.api.language_models import LmRequest as LmRequest
-    from bertsmith.api.language_models import MixtureScore as MixtureScore
-    from bertsmith.api.language_models import (
-        generate_with_language_model as generate_with_language_model,
-    )
-    from bertsmith.api.language_models import score_language_model as score_language_model
-    from bertsmith.api.language_models import score_mixture as score_mixture
-    from bertsmith.api.language_models import train_language_model as train_language_model
     from bertsmith.api.map import MapOptions as MapOptions
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
-    from bertsmith.api.road import road as road
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
@@ -80,7 +80,7 @@ _MODULES = {
     "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.finetune_request": ("FinetunedModel",),
-    "bertsmith.api.language_models": (
+    "bertsmith.api.classic.language_models": (
         "LmRequest",
         "MixtureScore",
         "generate_with_language_model",
@@ -90,7 +90,7 @@ _MODULES = {
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
-    "bertsmith.api.road": ("road",),
+    "bertsmith.api.classic.road": ("road",),
     "bertsmith.api.search": (
         "IndexOptions",
         "build_index",

@@ -19,7 +19,7 @@ import torch
 from forked_jobs import Report, answer, forked
 from tiny_road import tiny_request
 
-from bertsmith.api import road
+from bertsmith.api.classic import road
 from bertsmith.classic.road import material, study
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import Ranks

@@ -14,7 +14,7 @@ from html_tree import Tree
 from line_server import LineServer
 from tiny_road import SETTINGS, tiny_request, write_documents
 
-from bertsmith.api.road import read_road, road
+from bertsmith.api.classic.road import read_road, road
 from bertsmith.classic.road.documents import read_documents
 from bertsmith.classic.road.kinds import ROAD_KINDS
 from bertsmith.classic.road.readers import PieceReader, WordPieces

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +10,17 @@ from bertsmith.classic.gpt.model import GptLm
 from bertsmith.classic.gpt.settings import GptSettings
 from bertsmith.classic.gpt.units import TokenUnits
 from bertsmith.classic.gpt.workload import GptWorkload
-from bertsmith.classic.neural.reading import IndexedWords
-from bertsmith.classic.neural.train import PERPLEXITY, line_run, split_stream
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.neural.train import (
+    PERPLEXITY,
+    LineJob,
+    check_ranks,
+    line_run,
+    put_result,
+    split_stream,
+)
 from bertsmith.classic.words.stream import WordStream
 from bertsmith.config import Settings
-from bertsmith.errors import ConfigError
-from bertsmith.files.atomic_folder import result_folder
 from bertsmith.models.variants import find
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.execution.execution import Execution, RunSettings
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
@@ -29,18 +30,10 @@ from bertsmith.training.pretrain.recipe import PretrainRecipe, sized_spec, spec_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GptJob:
-    """What is learned from which words, and where the result goes: nowhere if `out` is None.
+class GptJob(LineJob):
+    """The training of a causal language model."""
 
-    Without `held_out` the last share of the stream, as the settings say, is held out.
-    """
-
-    stream: IndexedWords
     settings: GptSettings
-    out: Path | None = None
-    held_out: IndexedWords | None = None
-    rule: SplitRule | None = None  # how text became these words, for the folder
-    accept: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +53,7 @@ def train_gpt(
 ) -> GptResult:
     """Train, or resume training, and write the folder with the weights of least perplexity."""
     execution = execution or Execution()
-    if execution.ranks.world > 1:
-        raise ConfigError("language models of lines train in one process; set devices to 1")
+    check_ranks(execution)
     settings, words = job.settings, tuple(job.stream.words)
     lines, held_out = split_stream(job.stream, job.held_out, share=settings.held_out)
     tokenizer = None if job.rule is None else job.rule.tokenizer
@@ -96,10 +88,7 @@ def train_gpt(
         window=settings.plan.window,
         rule=job.rule,
     )
-    if job.out is not None:
-        with result_folder(job.out) as staging:
-            save_gpt(model, staging)
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    put_result(job.out, lambda staging: save_gpt(model, staging), execution)
     figures = {} if outcome.evaluation is None else outcome.evaluation.figures
     return GptResult(outcome=outcome, model=model, perplexity=figures.get(PERPLEXITY))
 

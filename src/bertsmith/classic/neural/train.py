@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +52,7 @@ class NeuralResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralJob:
+class LineJob:
     """What is learned from which words, and where the result goes: nowhere if `out` is None.
 
     Without `held_out` the last share of the stream, as the settings say, is held out. `accept`
@@ -61,27 +60,17 @@ class NeuralJob:
     """
 
     stream: IndexedWords
-    settings: NeuralSettings
     out: Path | None = None
     held_out: IndexedWords | None = None
     rule: SplitRule | None = None  # how text became these words, for the folder
     accept: Collection[str] = ()
 
 
-class LineJob(Protocol):
-    """What is read of a job to train a language model of lines."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuralJob(LineJob):
+    """The training of a neural language model."""
 
-    @property
-    def stream(self) -> IndexedWords:
-        """The words to train on."""
-
-    @property
-    def out(self) -> Path | None:
-        """The folder of the result."""
-
-    @property
-    def accept(self) -> Collection[str]:
-        """Settings whose change since the last checkpoint is wanted."""
+    settings: NeuralSettings
 
 
 def train_neural(
@@ -89,8 +78,7 @@ def train_neural(
 ) -> NeuralResult:
     """Train, or resume training, and write the folder with the weights of least perplexity."""
     execution = execution or Execution()
-    if execution.ranks.world > 1:
-        raise ConfigError("neural language models train in one process; set devices to 1")
+    check_ranks(execution)
     settings = job.settings
     lines, held_out = split_lines(job)
     counts = np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
@@ -114,12 +102,24 @@ def train_neural(
     result = NeuralLm(
         settings=settings, words=tuple(job.stream.words), network=network, rule=job.rule
     )
-    if job.out is not None:
-        with result_folder(job.out) as staging:
-            save_neural(result, staging)
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    put_result(job.out, lambda staging: save_neural(result, staging), execution)
     figures = {} if outcome.evaluation is None else outcome.evaluation.figures
     return NeuralResult(outcome=outcome, model=result, perplexity=figures.get(PERPLEXITY))
+
+
+def check_ranks(execution: Execution) -> None:
+    """Refuse several processes."""
+    if execution.ranks.world > 1:
+        raise ConfigError("language models of lines train in one process; set devices to 1")
+
+
+def put_result(out: Path | None, save: Callable[[Path], None], execution: Execution) -> None:
+    """Write the folder of a finished model, if there is one; older checkpoints go."""
+    if out is None:
+        return
+    with result_folder(out) as staging:
+        save(staging)
+    Checkpoints(out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
 
 
 def train_folder(

@@ -114,7 +114,7 @@ def road(
 
         bertsmith road reviews.csv --text review --budget 1h --labels reviews.csv --out road
     """
-    from bertsmith.api.road import RUN, read_road, write_road
+    from bertsmith.api.classic.road import RUN, read_road, write_road
     from bertsmith.cli.shared.console import note, write_json, write_lines
     from bertsmith.cli.shared.studies import studying
 
@@ -174,7 +174,7 @@ def _request(
 
 def _lines(table: RoadTable, out: Path) -> list[str]:
     """The table in three parts, which fit a terminal, and what it says."""
-    from bertsmith.api.road import JSON_FILE, PAGE
+    from bertsmith.api.classic.road import JSON_FILE, PAGE
     from bertsmith.cli.shared.console import table_lines
 
     heads = table.heads()
