@@ -48,6 +48,7 @@ $(DOCS): $(SETUP)
 	@touch $@
 
 $(BENCH): $(SETUP)
+	$(INSTALL) cmake  # builds kenlm, which comes as source
 	$(INSTALL) --no-build-isolation --editable '.[test,check,bench]'
 	@touch $@
 
@@ -97,6 +98,7 @@ bench-training: $(BENCH)
 	$(BIN)/python benchmarks/pretrained_vectors.py english "$(DATA)"
 	$(BIN)/python benchmarks/pretrained_vectors.py chinese "$(DATA)"
 	$(BIN)/python benchmarks/classic_neural.py "$(DATA)"
+	$(BIN)/python benchmarks/ngram.py "$(DATA)"
 
 clean:
 	rm -rf demo_out bench_out build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,15 @@ from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import ablate as ablate
+    from bertsmith.api.classic.language_models import LmRequest as LmRequest
+    from bertsmith.api.classic.language_models import MixtureScore as MixtureScore
+    from bertsmith.api.classic.language_models import (
+        generate_with_language_model as generate_with_language_model,
+    )
+    from bertsmith.api.classic.language_models import score_language_model as score_language_model
+    from bertsmith.api.classic.language_models import score_mixture as score_mixture
+    from bertsmith.api.classic.language_models import train_language_model as train_language_model
+    from bertsmith.api.classic.road import road as road
     from bertsmith.api.correction import correct as correct
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
@@ -36,6 +45,8 @@ if TYPE_CHECKING:
     from bertsmith.api.word_vectors import evaluate_word_vectors as evaluate_word_vectors
     from bertsmith.api.word_vectors import load_word_vectors as load_word_vectors
     from bertsmith.api.word_vectors import train_word_vectors as train_word_vectors
+    from bertsmith.classic.kinds import open_lm as open_lm
+    from bertsmith.classic.language_model import LmScore as LmScore
     from bertsmith.classic.vectors.word_vectors import WordVectors as WordVectors
     from bertsmith.classic.word2vec.settings import Word2VecSettings as Word2VecSettings
     from bertsmith.errors import BertsmithError as BertsmithError
@@ -69,8 +80,17 @@ _MODULES = {
     "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.finetune_request": ("FinetunedModel",),
+    "bertsmith.api.classic.language_models": (
+        "LmRequest",
+        "MixtureScore",
+        "generate_with_language_model",
+        "score_language_model",
+        "score_mixture",
+        "train_language_model",
+    ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
+    "bertsmith.api.classic.road": ("road",),
     "bertsmith.api.search": (
         "IndexOptions",
         "build_index",
@@ -91,6 +111,8 @@ _MODULES = {
         "tune_vectors",
         "whiten_vectors",
     ),
+    "bertsmith.classic.kinds": ("open_lm",),
+    "bertsmith.classic.language_model": ("LmScore",),
     "bertsmith.api.word_vectors": (
         "evaluate_word_vectors",
         "load_word_vectors",
@@ -125,8 +147,11 @@ __all__ = [
     "Hit",
     "Index",
     "IndexOptions",
+    "LmRequest",
+    "LmScore",
     "LoadedModel",
     "MapOptions",
+    "MixtureScore",
     "PretrainedModel",
     "SentenceEvaluation",
     "SimilarText",
@@ -147,17 +172,23 @@ __all__ = [
     "evaluate_word_vectors",
     "finetune",
     "flow_vectors",
+    "generate_with_language_model",
     "load",
     "load_model",
     "load_word_vectors",
     "map_texts",
     "nearest",
+    "open_lm",
     "predict",
     "pretrain",
+    "road",
+    "score_language_model",
+    "score_mixture",
     "search",
     "similar_pairs",
     "similar_sentences",
     "static_vectors",
+    "train_language_model",
     "train_sentences",
     "train_word_vectors",
     "tune_vectors",

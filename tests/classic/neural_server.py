@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 from forked_jobs import Report, answer, forked
-from tiny_words import random_words, tiny_settings
+from tiny_words import random_words, tiny_gpt, tiny_settings
 
+from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.neural.train import NeuralJob, train_neural
 from bertsmith.training.loop.progress import Progress
 
@@ -33,9 +34,13 @@ def _train(order: dict[str, Any], report: Report) -> None:
         if progress.step == order.get("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    settings = tiny_settings(order["kind"], **order["changes"])
-    job = NeuralJob(stream=random_words(60), settings=settings, out=Path(order["folder"]))
-    train_neural(job, watch=watch)
+    stream, out = random_words(60), Path(order["folder"])
+    if order["kind"] == "gpt":
+        chosen = tiny_gpt(**order["changes"])
+        train_gpt(GptJob(stream=stream, settings=chosen, out=out), watch=watch)
+    else:
+        settings = tiny_settings(order["kind"], **order["changes"])
+        train_neural(NeuralJob(stream=stream, settings=settings, out=out), watch=watch)
     report["code"] = 0
 
 

@@ -178,6 +178,13 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
             *("--steps", "2", "--out", to("a"), "--estimate", *EXACT),
         ],
     )
+    yield (
+        1,
+        [
+            *("road", m.texts, "--steps", "1", "--vocab-size", "120", "--out", to("road")),
+            *("--form", "documents", "--estimate"),
+        ],
+    )
     yield 4, ["tokenize", m.model, "the bird"]
     yield 5, ["vocab", "learn", m.texts, "--size", "120", "--out", to("vocab")]
     yield (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.classic.gpt.settings import GptSettings
 from bertsmith.classic.neural.settings import NEURAL_KINDS, NeuralSettings
 from bertsmith.config import validated
 
@@ -64,3 +65,19 @@ def tiny_settings(kind: str, **changes: Any) -> NeuralSettings:
         "save": {"every": 4, "seconds": None},
     }
     return validated(NEURAL_KINDS[kind], {**tree, **changes}, "test")
+
+
+def tiny_gpt(**changes: Any) -> GptSettings:
+    """Settings of a causal model of a few numbers."""
+    tree: dict[str, Any] = {
+        "model": {
+            "layers": 2,
+            "hidden": 16,
+            "heads": 2,
+            "init": "random",
+            "positions": 8,
+        },
+        "plan": {"steps": 12, "lines": 6, "window": 8, "evaluations": 3},
+        "save": {"every": 4, "seconds": None},
+    }
+    return validated(GptSettings, {**tree, **changes}, "test")

@@ -10,6 +10,9 @@ from typing import Protocol
 from bertsmith.classic.elmo.folder import open_elmo
 from bertsmith.classic.elmo.kind import train_kind as train_elmo_kind
 from bertsmith.classic.elmo.settings import ElmoSettings
+from bertsmith.classic.gpt.folder import LANGUAGE_MODEL, open_gpt
+from bertsmith.classic.gpt.settings import GptSettings
+from bertsmith.classic.gpt.train import train_gpt_folder
 from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
 from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
@@ -21,6 +24,7 @@ from bertsmith.classic.words.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import FolderError, unknown
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.extras import OWN
 from bertsmith.training.loop.progress import Watcher
 
 CONFIG = "config.json"
@@ -85,6 +89,12 @@ LM_KINDS: dict[str, LmKind] = {
         train=train_elmo_kind,
         open=open_elmo,
     ),
+    "gpt": LmKind(
+        about="causal attention on BERT's blocks (Radford et al. 2018)",
+        settings=GptSettings,
+        train=train_gpt_folder,
+        open=open_gpt,
+    ),
 }
 
 
@@ -99,6 +109,9 @@ def open_lm(path: Path) -> LanguageModel:
     """The model of a folder of any kind."""
     folder = Folder.at(path, wanted="the folder that `bertsmith lm train` wrote")
     name = folder.json_object(CONFIG).get("model_type") if folder.has(CONFIG) else None
+    record = folder.json_object(OWN).get(LANGUAGE_MODEL) if folder.has(OWN) else None
+    if isinstance(record, dict):  # a model folder that holds a language model of words, too
+        name = record.get("kind")
     if not isinstance(name, str) or name not in LM_KINDS:
         raise FolderError(
             f"{path} is no language model of these kinds: {', '.join(LM_KINDS)}; "

@@ -96,6 +96,10 @@ COMMANDS = {
         "bertsmith.cli.commands.studies.ablate:ablate",
         "Measure what settings of a pre-training recipe are worth.",
     ),
+    "road": Entry(
+        "bertsmith.cli.commands.studies.road:road",
+        "Compare models from n-gram to BERT on the same documents.",
+    ),
     "generate": Entry(
         "bertsmith.cli.commands.generation.generate:generate",
         "Write text: continue a prompt, or answer a source.",
@@ -106,7 +110,7 @@ COMMANDS = {
     ),
     "lm": Entry(
         "bertsmith.cli.commands.lm.app:app",
-        "Language models of words: n-gram, NNLM, LSTM, GRU.",
+        "Language models of words: n-gram, NNLM, LSTM, GRU, GPT.",
     ),
     "words": Entry(
         "bertsmith.cli.commands.words.app:app",

@@ -31,22 +31,21 @@ from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings
 from bertsmith.training.loop.schedule import LinearSettings, Seconds
-from bertsmith.training.optimizers.optimizers import AdamWSettings
+from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
 
 Count = Annotated[int, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Floats = NDArray[np.float64]
 
 
-class NeuralPlan(Settings):
+class LinePlan(Settings):
     """How long, in what portions; exactly one of epochs, steps and budget."""
 
     epochs: Annotated[float, Field(gt=0)] | None = None
     steps: Count | None = None
     budget: Seconds | None = None
-    lines: Count = 64  # per step where states are reset at line ends
-    lanes: Count = 32  # sequences side by side where they are not
-    window: Count = 70  # words after which gradients are cut; states are not
+    lines: Count = 64  # per step
+    window: Count = 70  # words that are read together; a longer line is read in pieces
     warmup: Share = 0.02
     evaluations: Count = 10  # of the held-out lines during training
     evaluate_every: Count = 500  # steps between them where a time limits training
@@ -69,10 +68,31 @@ class NeuralPlan(Settings):
         return self.evaluate_every if steps is None else max(1, steps // self.evaluations)
 
 
-class NeuralSettings(Settings):
-    """What all neural language models share."""
+class NeuralPlan(LinePlan):
+    """`lines` per step where states are reset at line ends, else `lanes`.
+
+    Gradients are cut after `window` words; states are not.
+    """
+
+    lanes: Count = 32  # sequences side by side
+
+
+class LineSettings(Settings):
+    """How a language model of lines is trained, in the one training loop."""
 
     kind: ClassVar[str]
+
+    plan: LinePlan
+    optimizer: OptimizerSettings
+    averaging: AveragingSettings = AveragingSettings(tail=0.0)
+    best: BestSettings = BestSettings(patience=3)  # by held-out perplexity
+    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05  # share of the lines, the last ones
+    save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+class NeuralSettings(LineSettings):
+    """What all neural language models share."""
 
     reset: Reset = "line"  # where states and contexts begin anew
     width: Count = 200  # of the vector of a word
@@ -82,11 +102,6 @@ class NeuralSettings(Settings):
     softmax: SoftmaxSettings = AdaptiveSoftmax()
     plan: NeuralPlan = NeuralPlan(epochs=8.0)
     optimizer: AdamWSettings = AdamWSettings(lr=2e-3)
-    averaging: AveragingSettings = AveragingSettings(tail=0.0)
-    best: BestSettings = BestSettings(patience=3)  # by held-out perplexity
-    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05  # share of the lines, the last ones
-    save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     @abstractmethod
     def body(self, classes: int) -> WindowNetwork | RecurrentNetwork:

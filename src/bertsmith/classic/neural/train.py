@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from bertsmith.classic.neural.folder import save_neural
-from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import IndexedWords, WordLines
 from bertsmith.classic.neural.scoring import NeuralLm
-from bertsmith.classic.neural.settings import NeuralSettings
+from bertsmith.classic.neural.settings import LineSettings, NeuralSettings
 from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
 from bertsmith.classic.words.splitting import SplitRule
 from bertsmith.classic.words.stream import WordStream
@@ -30,6 +30,7 @@ from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, eva
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.loop.workload import Workload
 
 # The loop records these itself, under the same names; `save` changes nothing that is learned.
 LEFT_OUT = ("optimizer", "averaging", "save", "seed")
@@ -51,7 +52,7 @@ class NeuralResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralJob:
+class LineJob:
     """What is learned from which words, and where the result goes: nowhere if `out` is None.
 
     Without `held_out` the last share of the stream, as the settings say, is held out. `accept`
@@ -59,11 +60,17 @@ class NeuralJob:
     """
 
     stream: IndexedWords
-    settings: NeuralSettings
     out: Path | None = None
     held_out: IndexedWords | None = None
     rule: SplitRule | None = None  # how text became these words, for the folder
     accept: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuralJob(LineJob):
+    """The training of a neural language model."""
+
+    settings: NeuralSettings
 
 
 def train_neural(
@@ -71,27 +78,48 @@ def train_neural(
 ) -> NeuralResult:
     """Train, or resume training, and write the folder with the weights of least perplexity."""
     execution = execution or Execution()
-    if execution.ranks.world > 1:
-        raise ConfigError("neural language models train in one process; set devices to 1")
+    check_ranks(execution)
     settings = job.settings
     lines, held_out = split_lines(job)
     counts = np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
     model = settings.build(counts)
     workload = NeuralWorkload(settings, lines, held_out, noise_table(settings, counts))
     execution.prepare(model)
-    outcome = train(_run(job, model, workload, held_out, execution, watch))
+    run = line_run(
+        job,
+        settings,
+        model,
+        workload,
+        held_out,
+        epoch=workload.steps_of_epoch,
+        execution=execution,
+        watch=watch,
+    )
+    outcome = train(run)
     if outcome.status != "finished":
         return NeuralResult(outcome=outcome)
     network = model.eval().to("cpu")
     result = NeuralLm(
         settings=settings, words=tuple(job.stream.words), network=network, rule=job.rule
     )
-    if job.out is not None:
-        with result_folder(job.out) as staging:
-            save_neural(result, staging)
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    put_result(job.out, lambda staging: save_neural(result, staging), execution)
     figures = {} if outcome.evaluation is None else outcome.evaluation.figures
     return NeuralResult(outcome=outcome, model=result, perplexity=figures.get(PERPLEXITY))
+
+
+def check_ranks(execution: Execution) -> None:
+    """Refuse several processes."""
+    if execution.ranks.world > 1:
+        raise ConfigError("language models of lines train in one process; set devices to 1")
+
+
+def put_result(out: Path | None, save: Callable[[Path], None], execution: Execution) -> None:
+    """Write the folder of a finished model, if there is one; older checkpoints go."""
+    if out is None:
+        return
+    with result_folder(out) as staging:
+        save(staging)
+    Checkpoints(out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
 
 
 def train_folder(
@@ -157,16 +185,19 @@ def _first_held_out(lines: WordLines, share: float) -> int:
     return int(inside[np.abs(inside - wanted).argmin()])
 
 
-def _run(
-    job: NeuralJob,
-    model: NeuralNetwork,
-    workload: NeuralWorkload,
+def line_run(
+    job: LineJob,
+    settings: LineSettings,
+    model: nn.Module,
+    workload: Workload,
     held_out: WordLines,
+    *,
+    epoch: float,
     execution: Execution,
     watch: Watcher | None,
 ) -> Run:
-    settings = job.settings
-    schedule = settings.plan.schedule(workload.steps_of_epoch)
+    """The run of a job, by held-out perplexity; `epoch` steps read every line once."""
+    schedule = settings.plan.schedule(epoch)
 
     def evaluate() -> Evaluation:
         losses = evaluate_losses(model, workload, execution)
@@ -184,7 +215,7 @@ def _run(
         evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
         averaging=settings.averaging,
         seed=settings.seed,
-        facts=facts(job, held_out, execution),
+        facts=facts(job, settings, held_out, execution),
         accept=frozenset(job.accept),
         execution=execution,
         watch=watch,
@@ -194,12 +225,14 @@ def _run(
     )
 
 
-def facts(job: NeuralJob, held_out: WordLines, execution: Execution) -> dict[str, Fact]:
+def facts(
+    job: LineJob, settings: LineSettings, held_out: WordLines, execution: Execution
+) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.settings.model_dump(mode="json")
+    tree = settings.model_dump(mode="json")
     return {
         **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
-        "kind": job.settings.kind,
+        "kind": settings.kind,
         "data.words": json_digest(list(job.stream.words)),
         "data.train": lines_digest(WordLines.of_stream(job.stream)),
         "data.held_out": lines_digest(held_out),

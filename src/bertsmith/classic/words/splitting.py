@@ -136,6 +136,10 @@ class WordSplitter:
             numbers[numbers != 0], np.diff(ends, prepend=0).astype(np.int64), self._numbers.taken()
         )
 
+    def names(self, numbers: NDArray[np.int32]) -> list[str]:
+        """The words of numbers that `split` gave."""
+        return [self._numbers.listed[number - 1] for number in numbers.tolist()]
+
     def _pieces(self, lines: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
         if self._encoder is None or self.rule.tokenizer is None:
             raise TypeError("there is no tokenizer")
@@ -156,10 +160,12 @@ class _Numbers(dict[str, int]):
     def __init__(self, known: Sequence[str]) -> None:
         super().__init__({word: number for number, word in enumerate(known, start=1)})
         self[BREAK] = 0
+        self.listed = list(known)
         self._new: list[str] = []
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
+        self.listed.append(word)
         self._new.append(word)
         return number
 

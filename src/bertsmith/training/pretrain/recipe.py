@@ -197,18 +197,25 @@ def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRec
 
 def spec_of(settings: ModelSettings, tokenizer: Tokenizer, *, device: str = "cpu") -> Spec:
     """The whole shape, for a vocabulary and a kind of device."""
+    spec = sized_spec(settings, tokenizer.vocab_size, pad=tokenizer.special.pad or 0, device=device)
+    return _with_decoder(spec, settings, tokenizer)
+
+
+def sized_spec(
+    settings: ModelSettings, vocab_size: int, *, pad: int = 0, device: str = "cpu"
+) -> Spec:
+    """The shape of a model without a decoder, for so many tokens."""
     variant = find(settings.variant)
     layers, hidden = SIZES[settings.size]
     factorized = variant.spec.embedding < variant.spec.hidden
     spec = variant.sizes.get(settings.size) or sized(
         variant.spec, layers, hidden, embedding=variant.spec.embedding if factorized else None
     )
-    spec = _with_decoder(_resized(spec, settings), settings, tokenizer)
-    pad = tokenizer.special.pad or 0
+    spec = _resized(spec, settings)
     multiple = settings.vocab_multiple
     return replace(
         spec,
-        vocab_size=-(-tokenizer.vocab_size // multiple) * multiple,
+        vocab_size=-(-vocab_size // multiple) * multiple,
         positions=spec.positions.resized(
             settings.positions,
             pad + 1 if variant.config.positions_after_pad else spec.positions.table[1],

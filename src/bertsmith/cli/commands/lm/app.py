@@ -7,7 +7,9 @@ import typer
 from bertsmith.cli.commands.lm.commands import convert, generate, score
 from bertsmith.cli.commands.lm.train import train
 
-app = typer.Typer(help="Language models of words: n-gram, NNLM, LSTM, GRU.", no_args_is_help=True)
+app = typer.Typer(
+    help="Language models of words: n-gram, NNLM, LSTM, GRU, ELMo, GPT.", no_args_is_help=True
+)
 app.command()(train)
 app.command()(score)
 app.command()(generate)

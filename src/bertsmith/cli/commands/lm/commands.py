@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from bertsmith.cli.commands.corpus import Files, TextReading
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import SAMPLING, WRITING, Json, option, spread
+from bertsmith.cli.shared.options import DATA, MODEL, SAMPLING, WRITING, Json, option, spread
 
 LmFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Language model of `bertsmith lm train`.")
@@ -26,29 +27,69 @@ Top = Annotated[
 Seed = Annotated[int, option(SAMPLING, "--seed", "Random seed.", min=0)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixOptions:
+    """Further models for a mixture, and the text that their weights are found on."""
+
+    mix: Annotated[
+        list[Path] | None,
+        option(
+            MODEL,
+            "--mix",
+            "Mix with this model, which was trained on the same words; can be repeated.",
+            metavar="DIR",
+        ),
+    ] = None
+    validation: Annotated[
+        list[Path] | None,
+        option(
+            DATA,
+            "--validation",
+            "Text that the weights of the mixture are found on; else they are equal.",
+            metavar="FILE",
+        ),
+    ] = None
+
+
 @spread
-def score(model: LmFolder, files: Files, reading: TextReading, as_json: Json = False) -> None:
+def score(
+    model: LmFolder, files: Files, reading: TextReading, mixed: MixOptions, as_json: Json = False
+) -> None:
     """Perplexity of text under a language model, with and without unknown words.
 
     The text is split as that of the training. Line ends count as words. Bits per character are
-    comparable between models with different words; perplexities per word are not.
+    comparable between models with different words; perplexities per word are not. With --mix the
+    score is that of a mixture and named as one.
 
     Examples:
 
         bertsmith lm score kn5 test.txt
 
+        bertsmith lm score lstm test.txt --mix kn5 --validation valid.txt
+
         bertsmith lm score kn5 test.txt --form sentences --json
     """
-    from bertsmith.api.language_models import score_language_model
-    from bertsmith.cli.views.perplexity import score_text
+    from bertsmith.api.classic.language_models import score_language_model, score_mixture
+    from bertsmith.cli.views.perplexity import mixture_text, score_text
     from bertsmith.corpus.sources import CorpusSettings
+    from bertsmith.errors import ConfigError
 
     settings = CorpusSettings(form=reading.form, reading=reading.spec(), on_error=reading.on_error)
-    found = score_language_model(model, [Path(file) for file in files], settings)
+    texts = [Path(file) for file in files]
+    if mixed.mix:
+        found = score_mixture(
+            [model, *mixed.mix], texts, validation=mixed.validation or (), settings=settings
+        )
+        lines, record = mixture_text(found), found.as_dict()
+    else:
+        if mixed.validation:
+            raise ConfigError("--validation finds the weights of a mixture; give --mix, too")
+        alone = score_language_model(model, texts, settings)
+        lines, record = score_text(alone), alone.as_dict()
     if as_json:
-        write_json(found.as_dict())
+        write_json(record)
         return
-    write_lines(score_text(found))
+    write_lines(lines)
 
 
 def generate(
@@ -68,7 +109,7 @@ def generate(
 
         bertsmith lm generate kn5 --top-k 20 --temperature 0.8
     """
-    from bertsmith.api.language_models import generate_with_language_model
+    from bertsmith.api.classic.language_models import generate_with_language_model
 
     found = generate_with_language_model(
         model, [text] * lines, most=most, temperature=temperature, top=top, seed=seed
@@ -88,6 +129,6 @@ def convert(
 
         bertsmith lm convert published.arpa.gz model
     """
-    from bertsmith.api.language_models import convert_ngram
+    from bertsmith.api.classic.language_models import convert_ngram
 
     write_lines([convert_ngram(source, target)])

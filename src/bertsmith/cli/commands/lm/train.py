@@ -63,9 +63,9 @@ class WordOptions:
 class KindOptions:
     """Which kind of model, and its settings."""
 
-    kind: Annotated[str, option(MODEL, "--kind", "ngram, nnlm, lstm or gru.", metavar="KIND")] = (
-        "ngram"
-    )
+    kind: Annotated[
+        str, option(MODEL, "--kind", "ngram, nnlm, lstm, gru, elmo or gpt.", metavar="KIND")
+    ] = "ngram"
     order: Annotated[
         int | None, option(MODEL, "--order", "Longest n-gram: the same as --set order=N.", min=1)
     ] = None
@@ -95,18 +95,17 @@ def train(
 ) -> None:
     """Train a language model on files of text; the same command resumes.
 
-    All kinds are trained on the same stream of words, so their perplexities can be compared when
-    --split, --pieces, --min-count and --most are the same.
+    Perplexities can be compared when --split, --pieces, --min-count and --most are the same.
 
     Examples:
 
         bertsmith lm train books.txt --kind ngram --order 5 --out kn5
 
-        bertsmith lm train books.txt --kind ngram --set "prune=[0, 0, 1]" --out pruned
-
         bertsmith lm train reviews.csv.gz --text review --kind lstm --most 10000 --out lstm
+
+        bertsmith lm train books.txt --form sentences --kind gpt --pieces my-bert --out gpt
     """
-    from bertsmith.api.language_models import LmRequest, train_language_model
+    from bertsmith.api.classic.language_models import LmRequest, train_language_model
     from bertsmith.classic.words.account import account_lines
     from bertsmith.classic.words.stream import WordReading, WordStream
     from bertsmith.cli.views.perplexity import score_text

@@ -6,13 +6,15 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from bertsmith.classic.generation import generate_lines
 from bertsmith.classic.kinds import lm_kind, open_lm
-from bertsmith.classic.language_model import LmScore, score_lines
+from bertsmith.classic.language_model import LanguageModel, LmScore, score_lines
+from bertsmith.classic.neural.mixture import Mixture, check_same_words, fitted_mixture
 from bertsmith.classic.ngram.arpa import read_arpa, write_arpa
 from bertsmith.classic.ngram.folder import open_ngram, write_ngram
 from bertsmith.classic.words.splitting import UNKNOWN, SplitRule
@@ -20,7 +22,7 @@ from bertsmith.classic.words.stream import WordReading, WordStream, build_words
 from bertsmith.classic.words.texts import KnownWordEncoder, encode_files, stream_of
 from bertsmith.config import overridden, validated
 from bertsmith.corpus.sources import CorpusSettings
-from bertsmith.errors import WriteError
+from bertsmith.errors import ConfigError, WriteError
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.loop.progress import Watcher
 
@@ -98,6 +100,76 @@ def score_language_model(
     opened = open_lm(model)
     text = encode_files(files, opened.words, SplitRule.open(model), settings)
     return score_lines(opened, text.lines, characters=text.characters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureScore:
+    """The score of a mixture, and what each of its models reaches alone.
+
+    `name` says that it is a mixture, and of what; `fitted` whether its weights were found on
+    validation text, else they are equal.
+    """
+
+    name: str
+    weights: tuple[float, ...]
+    fitted: bool
+    score: LmScore
+    alone: tuple[tuple[str, LmScore], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All figures for JSON."""
+        return {
+            "model": self.name,
+            "weights": list(self.weights),
+            "fitted": self.fitted,
+            **self.score.as_dict(),
+            "alone": [{"model": name, **score.as_dict()} for name, score in self.alone],
+        }
+
+
+def score_mixture(
+    models: Sequence[Path],
+    files: Sequence[Path],
+    *,
+    validation: Sequence[Path] = (),
+    settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
+) -> MixtureScore:
+    """The score of files under a weighted sum of models that were trained on the same words.
+
+    The weights are those that fit `validation` best, found by EM; without it they are equal. They
+    are never found on the files that are scored.
+    """
+    if same := {file.resolve() for file in files} & {file.resolve() for file in validation}:
+        raise ConfigError(
+            f"{min(same)} is both scored and validation text; find the weights on another file"
+        )
+    opened = [open_lm(model) for model in models]
+    check_same_words(opened)
+    rules = [SplitRule.open(model) for model in models]
+    for model, rule in zip(models[1:], rules[1:], strict=True):
+        if rule.describe() != rules[0].describe():
+            raise ConfigError(
+                f"{models[0]} and {model} split text differently, so they cannot be mixed; train "
+                "both with the same options"
+            )
+    words = opened[0].words
+    if validation:
+        known = encode_files(validation, words, rules[0], settings)
+        mixture = fitted_mixture(opened, known.lines)
+    else:
+        mixture = Mixture(models=tuple(opened), weights=(1 / len(opened),) * len(opened))
+    text = encode_files(files, words, rules[0], settings)
+
+    def score(model: LanguageModel) -> LmScore:
+        return score_lines(model, text.lines, characters=text.characters)
+
+    return MixtureScore(
+        name=mixture.kind,
+        weights=mixture.weights,
+        fitted=bool(validation),
+        score=score(mixture),
+        alone=tuple((model.kind, score(model)) for model in opened),
+    )
 
 
 def generate_with_language_model(

@@ -1,0 +1,1 @@
+"""Language models of words, and the road from them to BERT."""

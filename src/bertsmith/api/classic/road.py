@@ -1,0 +1,89 @@
+"""The road to BERT: models from n-gram to BERT on the same documents, as one table and page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bertsmith.api.observer import Observer, executing
+from bertsmith.classic.road.material import prepare_material
+from bertsmith.classic.road.request import RoadRequest
+from bertsmith.classic.road.study import RoadStudy, check_settings, make_study
+from bertsmith.classic.road.table import RoadTable
+from bertsmith.classic.road.word_tests import WordTests
+from bertsmith.errors import ConfigError, check_type
+from bertsmith.files.atomic_file import write_staged
+from bertsmith.files.strict_json import write_json
+from bertsmith.report.road import road_page
+from bertsmith.training.execution.execution import RunSettings
+from bertsmith.training.loop.schedule import seconds
+from bertsmith.training.studies.trials import Trials, held, run_trials
+
+PAGE, JSON_FILE = "road.html", "road.json"
+RUN = RunSettings(precision="fp32")  # the same number format for all models
+
+
+def read_road(
+    request: RoadRequest, *, notice: Callable[[str], None] = lambda line: None
+) -> RoadStudy:
+    """Check a request, then split, tokenize and prepare its tests; no model is trained."""
+    began = time.monotonic()
+    request.check()
+    check_settings(request.settings)
+    words = WordTests.read(request.similarity, request.analogies)
+    return make_study(prepare_material(request, notice), words, began)
+
+
+def write_road(study: RoadStudy, done: Trials) -> RoadTable:
+    """The table, and its files in the folder of the road."""
+    table = study.table(done)
+    write_json(study.folder / JSON_FILE, table.to_json())
+    names = ", ".join(path.name for path in study.material.request.files)
+    write_staged(study.folder / PAGE, road_page(table, title=f"The road to BERT: {names}").encode())
+    return table
+
+
+def road(
+    files: Sequence[str | Path],
+    out: str | Path,
+    *,
+    budget: str | float | None = None,
+    steps: int | None = None,
+    labels: str | Path | None = None,
+    similarity: Sequence[str | Path] = (),
+    analogies: Sequence[str | Path] = (),
+) -> RoadTable:
+    """Train models from n-gram to BERT on the same documents, test them, compare them.
+
+    `budget` ("30m") is for everything, `steps` are of each neural model; the same call resumes. The
+    table is also in `out`, as a page and as JSON.
+    """
+    check_type("out", out, str, Path)
+    if isinstance(files, str | Path):
+        raise ConfigError("files is a list; give [files] for one")
+    try:
+        time_given = None if budget is None else float(seconds(budget))
+    except ValueError as fault:
+        raise ConfigError(f"budget: {fault}") from fault
+    request = RoadRequest(
+        files=[Path(file) for file in files],
+        out=Path(out),
+        budget=time_given,
+        steps=steps,
+        labels=None if labels is None else Path(labels),
+        similarity=[Path(path) for path in similarity],
+        analogies=[Path(path) for path in analogies],
+    )
+    observer = Observer()
+    study = read_road(request, notice=observer.note)
+    with (
+        executing(RUN, study.folder, observer) as (execution, _),
+        held(study.folder, execution.ranks),
+    ):
+        done = run_trials(
+            study.trials(execution), study.folder, notice=observer.note, keep_going=True
+        )
+    if done.stopped is not None:
+        raise ConfigError(f"{study.folder} was stopped; the same call resumes")
+    return write_road(study, done)

@@ -1,0 +1,190 @@
+"""`bertsmith road`: models from n-gram to BERT on the same documents, as one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
+from bertsmith.cli.shared.options import (
+    DATA,
+    MODEL,
+    OUTPUT,
+    TRAINING,
+    Json,
+    Quiet,
+    Set,
+    Threads,
+    option,
+    spread,
+)
+
+if TYPE_CHECKING:
+    from bertsmith.classic.road.request import RoadRequest
+    from bertsmith.classic.road.table import RoadTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoadLength:
+    """How long, by the clock or by steps, and the sizes."""
+
+    budget: Annotated[
+        str | None,
+        option(TRAINING, "--budget", "Time for everything, tests included: 30m.", metavar="TIME"),
+    ] = None
+    steps: Annotated[
+        int | None,
+        option(
+            TRAINING,
+            "--steps",
+            "Steps of each neural model in place of a time: two runs give the same table.",
+            min=1,
+        ),
+    ] = None
+    size: Annotated[
+        Literal["tiny", "mini", "small", "medium", "base", "large"],
+        option(MODEL, "--size", "Size of GPT and BERT."),
+    ] = "tiny"
+    vocab_size: Annotated[
+        int, option(MODEL, "--vocab-size", "Pieces of the tokenizer.", min=20)
+    ] = 8_192
+    seed: Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)] = 0
+    set: Set = None
+    threads: Threads = None
+    estimate: Annotated[
+        bool, option(TRAINING, "--estimate", "Prepare and print the plan; train nothing.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoadTestFiles:
+    """Files of further tests."""
+
+    labels: Annotated[
+        Path | None,
+        option(DATA, "--labels", "Labeled texts for the probe.", metavar="FILE"),
+    ] = None
+    similarity: Annotated[
+        list[Path] | None,
+        option(DATA, "--similarity", "Pairs of words with ratings; repeatable.", metavar="FILE"),
+    ] = None
+    analogies: Annotated[
+        list[Path] | None,
+        option(DATA, "--analogies", "Analogies of four words; repeatable.", metavar="FILE"),
+    ] = None
+
+
+PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
+RoadFolder = Annotated[
+    Path, option(OUTPUT, "--out", "Folder of the road; it resumes from there.", metavar="DIR")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoadReading(TextReading):
+    """How the documents are read and written."""
+
+    segmenter: CorpusSegmenter = "auto"
+    cased: Annotated[bool, option(DATA, "--cased", "Keep upper case.")] = False
+
+
+@spread
+def road(
+    files: Files,
+    out: RoadFolder,
+    reading: RoadReading,
+    length: RoadLength,
+    tests: RoadTestFiles,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train n-gram, word2vec, NNLM, LSTM, ELMo, GPT and BERT on the same documents; one table.
+
+    Documents are split once; one in ten is held out. Left-to-right models predict the same pieces
+    of one tokenizer and are ranked; BERT's pseudo-perplexity and ELMo's two directions stand apart.
+    Further columns: similarity and analogies on the words that all models know, a classification
+    probe, a sense test, time and size. The same command resumes.
+
+    Examples:
+
+        bertsmith road reviews.csv.gz --text review --budget 30m --out road
+
+        bertsmith road books.txt --steps 200 --similarity ws353.txt --out road
+
+        bertsmith road reviews.csv --text review --budget 1h --labels reviews.csv --out road
+    """
+    from bertsmith.api.classic.road import RUN, read_road, write_road
+    from bertsmith.cli.shared.console import note, write_json, write_lines
+    from bertsmith.cli.shared.studies import studying
+
+    request = _request(files, out, reading, length, tests)
+    run = RUN.model_copy(update={"threads": length.threads})
+    with studying(run, out, device=None, quiet=quiet) as running:
+        study = read_road(request, notice=lambda line: note(line, quiet=quiet))
+        running.observer.lines([*study.facts(), *study.clock.lines()])
+        if length.estimate:
+            return
+        done = running.run(study.trials(running.execution), keep_going=True)
+    table = write_road(study, done)
+    if as_json:
+        write_json(table.to_json())
+    else:
+        write_lines(_lines(table, out))
+
+
+def _request(
+    files: list[str],
+    out: Path,
+    reading: RoadReading,
+    length: RoadLength,
+    tests: RoadTestFiles,
+) -> RoadRequest:
+    """What was given, as the library takes it."""
+    from bertsmith.classic.road.request import RoadRequest
+    from bertsmith.corpus.sources import CorpusSettings
+    from bertsmith.errors import ConfigError
+    from bertsmith.training.loop.schedule import seconds
+
+    try:
+        budget = None if length.budget is None else float(seconds(length.budget))
+    except ValueError as fault:
+        raise ConfigError(f"--budget: {fault}") from fault
+    return RoadRequest(
+        files=[Path(file) for file in files],
+        out=out,
+        budget=budget,
+        steps=length.steps,
+        reading=CorpusSettings(
+            form=reading.form,
+            reading=reading.spec(),
+            on_error=reading.on_error,
+            segmenter=reading.segmenter,
+        ),
+        lower=not reading.cased,
+        vocab_size=length.vocab_size,
+        size=length.size,
+        labels=tests.labels,
+        similarity=tests.similarity or (),
+        analogies=tests.analogies or (),
+        settings=length.set or (),
+        seed=length.seed,
+    )
+
+
+def _lines(table: RoadTable, out: Path) -> list[str]:
+    """The table in three parts, which fit a terminal, and what it says."""
+    from bertsmith.api.classic.road import JSON_FILE, PAGE
+    from bertsmith.cli.shared.console import table_lines
+
+    heads = table.heads()
+    rows = [table.texts(row) for row in table.rows]
+    parts = []
+    for first, last in PARTS:
+        also = [table.bag_texts()] if first == PARTS[1][0] and table.bag_texts() else []
+        body = [[row[0], *row[first:last]] for row in [*rows, *also]]
+        parts.append(table_lines([heads[0], *heads[first:last]], body))
+    lines = [line for part in parts for line in [*part, ""]]
+    lines += table.notes()
+    lines += [f"- {where}: {why}" for where, why in table.dashes()]
+    return [*lines, f"page and JSON: {out}/{PAGE}, {JSON_FILE}"]
