@@ -273,6 +273,8 @@ def test_what_cannot_be_learned_is_refused_by_name(
         few.micro_batches(19, 0.95)
     with pytest.raises(ConfigError, match="4 texts cannot serve"):  # before hours of other stages
         check_shares(few.recipe, 1)
+    with pytest.raises(ConfigError, match=r'heads of their own: set run\.sharding="ddp"'):
+        check_shares(short_ernie("run.sharding=fsdp"), 2)
     chinese = continual_corpus(tmp_path / "chinese", CHINESE, copies=4)
     with pytest.raises(ConfigError, match=r"Chinese has none.*program\.objectives\.capital=0"):
         PretrainWorkload(short_ernie(), chinese)
