@@ -113,6 +113,11 @@ class ProgramSettings(Settings):
         """Whether its examples need a second document to take sentences from."""
         return self.pair == "next_sentence"
 
+    @property
+    def uniform(self) -> bool:
+        """Whether every micro-batch trains the same weights, as sharded ranks must."""
+        return True
+
     def sources(self, chosen: ChosenDocuments) -> Mapping[str, ExampleSource]:
         """The kinds of examples by name; rows of examples carry the name as their `source`."""
         examples = CorpusExamples(chosen.corpus, chosen.documents, chosen.inputs, seed=chosen.seed)

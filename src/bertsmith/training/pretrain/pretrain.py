@@ -89,6 +89,11 @@ def check_shares(recipe: PretrainRecipe, world: int) -> None:
     fewest = min(recipe.batch.texts(inputs.max_length) for inputs in recipe.inputs)
     for start in (0.0, *recipe.program.stages):
         recipe.program.allotted(fewest, start)
+    if recipe.run.sharding == "fsdp" and world > 1 and not recipe.program.uniform:
+        raise ConfigError(
+            "sharded ranks must train the same weights in every pass, and the tasks of "
+            f'{recipe.program.kind} have heads of their own: set run.sharding="ddp"'
+        )
     if recipe.run.sharding == "fsdp" and fewest < world:
         raise ConfigError(
             f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "

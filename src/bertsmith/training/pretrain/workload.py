@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Iterator, Mapping
@@ -105,19 +106,23 @@ class PretrainWorkload(Workload):
 
     def step_tokens(self) -> float:
         """The tokens of a step of all ranks, by the mean length of the texts of an epoch."""
-        starts = [0.0, *(stage.after for stage in self.recipe.stages), 1.0]
+        means: dict[tuple[int, str], float] = {}
         tokens = 0.0
-        for number, inputs in enumerate(self._stages):
-            lengths = inputs.lengths(0, np.arange(inputs.count(0)))
-            texts = self.recipe.batch.texts(self.recipe.inputs[number].max_length)
-            tokens += (starts[number + 1] - starts[number]) * texts * float(lengths.mean())
+        for width, stage, allotted in self._intervals():
+            for source, texts in allotted.items():
+                if (stage, source) not in means:
+                    examples = self._stages[stage][source]
+                    lengths = examples.lengths(0, np.arange(examples.count(0)))
+                    means[stage, source] = float(lengths.mean())
+                tokens += width * texts * means[stage, source]
         return tokens
 
     def epochs(self, steps: int) -> int:
         """How many epochs the first so many steps begin, in the stage that begins the most."""
         sizes = [
-            self.recipe.batch.texts(inputs.max_length) / examples.count(0)
-            for inputs, examples in zip(self.recipe.inputs, self._stages, strict=True)
+            texts / self._stages[stage][source].count(0)
+            for _, stage, allotted in self._intervals()
+            for source, texts in allotted.items()
         ]
         return math.ceil(steps * max(sizes))
 
@@ -139,6 +144,14 @@ class PretrainWorkload(Workload):
             mine = _slice(order.permutation(count)[:most], self._rank, self._world)
             batches += self._cut(source, 0, mine, 1.0)
         return batches
+
+    def _intervals(self) -> Iterator[tuple[float, int, Mapping[str, int]]]:
+        """Shares of training in which steps are alike: width, stage and texts of each source."""
+        ends = {stage.after for stage in self.recipe.stages} | set(self.recipe.program.stages)
+        borders = sorted({0.0, 1.0, *ends})
+        for low, high in itertools.pairwise(borders):
+            stage = self.recipe.stage_at(low)
+            yield high - low, stage, self._allotted(stage, low)
 
     def _allotted(self, stage: int, share: float) -> Mapping[str, int]:
         """Texts of a step from each source, over all ranks."""
