@@ -13,7 +13,7 @@ from bertsmith.classic.word2vec.huffman import huffman_tree
 from bertsmith.classic.word2vec.native import LANES, NativeWordEngine
 from bertsmith.classic.word2vec.noise import alias_table, keep_thresholds, noise_shares
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import Tables, Weights, text_pieces
+from bertsmith.classic.word2vec.tables import Tables, WordWeights, text_pieces
 from bertsmith.classic.word2vec.torch_engine import TorchWordEngine, train_step
 from bertsmith.classic.word2vec.windows import traced_windows
 from bertsmith.errors import HardwareError
@@ -30,10 +30,10 @@ def tier(request: pytest.FixtureRequest) -> str:
 
 def trained(
     tier: str, settings: Word2VecSettings, pieces: int
-) -> tuple[Tables, Weights, tuple[np.ndarray, np.ndarray], list, tuple[float, float]]:
-    """Weights after some pieces, those before, the windows and the loss with its count."""
+) -> tuple[Tables, WordWeights, tuple[np.ndarray, np.ndarray], list, tuple[float, float]]:
+    """WordWeights after some pieces, those before, the windows and the loss with its count."""
     tables = Tables.of(text_stream(), settings)
-    weights = Weights.start(tables.words, settings, LANES[tier])
+    weights = WordWeights.start(tables.words, settings, LANES[tier])
     draw = np.random.default_rng(7)  # outputs that are not 0, or half of the sums hide
     weights.outputs[:, : settings.dim] = draw.normal(0, 0.1, (len(weights.outputs), settings.dim))
     weights.inputs[:, : settings.dim] = draw.normal(0, 0.1, (len(weights.inputs), settings.dim))
@@ -110,7 +110,7 @@ def test_windows_hold_what_they_should(tier: str) -> None:
 def test_noise_is_drawn_by_count_to_the_power(tier: str) -> None:
     settings = Word2VecSettings()
     tables = Tables.of(text_stream(), settings)
-    weights = Weights.start(tables.words, settings, LANES[tier])
+    weights = WordWeights.start(tables.words, settings, LANES[tier])
     engine = NativeWordEngine(tables, weights, settings, tier=tier)
     draws = 2_000_000
     counts = engine.noise_counts(draws, seed=11)
@@ -173,7 +173,7 @@ def test_the_tree_has_the_least_mean_length() -> None:
 def test_the_torch_step_equals_plain_loops(model: str, loss: str) -> None:
     settings = Word2VecSettings(model=model, loss=loss, dim=12, sample=0.0)
     tables = Tables.of(text_stream(), settings)
-    engine = TorchWordEngine(tables, Weights.start(tables.words, settings, 1), settings)
+    engine = TorchWordEngine(tables, WordWeights.start(tables.words, settings, 1), settings)
     draw = np.random.default_rng(3)
     words, piece, _ = engine._text(0, 3, draw)
     rows = engine._rows(words, piece, np.full(len(words), 2), (0, 12), draw)  # none is damped

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.word2vec.native import LANES, TIERS, NativeWordEngine, word2vec_kernel
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import Tables, Weights
+from bertsmith.classic.word2vec.tables import Tables, WordWeights
 from bertsmith.errors import HardwareError, unknown
 from bertsmith.hardware.probes import Probe
 from bertsmith.hardware.report import cached, examine
@@ -83,7 +83,7 @@ def lanes_of(engine: str) -> int:
 
 
 def make_engine(
-    engine: str, tables: Tables, weights: Weights, settings: Word2VecSettings
+    engine: str, tables: Tables, weights: WordWeights, settings: Word2VecSettings
 ) -> WordEngine:
     """The engine, ready to run; torch is imported only if it trains."""
     if engine == "torch":

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.vectors.word_vectors import WordVectors
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import Weights
+from bertsmith.classic.word2vec.tables import WordWeights
 from bertsmith.classic.words.folder import WordStream
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
@@ -55,7 +55,7 @@ class TrainingState:
     seconds: float = 0.0
 
 
-def save_state(place: Path, state: TrainingState, weights: Weights) -> None:
+def save_state(place: Path, state: TrainingState, weights: WordWeights) -> None:
     """Replace the checkpoint, all or nothing."""
     needed = weights.inputs.nbytes + weights.outputs.nbytes + _SMALL
     only = (STATE, INPUTS, OUTPUTS)
@@ -66,7 +66,7 @@ def save_state(place: Path, state: TrainingState, weights: Weights) -> None:
         write_file(staging / STATE, json.dumps(about).encode())
 
 
-def load_state(place: Path, key: str, weights: Weights) -> TrainingState | None:
+def load_state(place: Path, key: str, weights: WordWeights) -> TrainingState | None:
     """Put the checkpoint into the weights; None if there is none of the same run."""
     if not (place / EPOCH / STATE).is_file():
         return None
@@ -87,7 +87,7 @@ def load_state(place: Path, key: str, weights: Weights) -> TrainingState | None:
 def save_model(
     out: Path,
     stream: WordStream,
-    weights: Weights,
+    weights: WordWeights,
     settings: Word2VecSettings,
     about: dict[str, Any],
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import Schedule, Tables, Weights
+from bertsmith.classic.word2vec.tables import Schedule, Tables, WordWeights
 from bertsmith.hardware.native_kernel import NativeKernel
 
 _SOURCES = Path(__file__).parent / "kernel"
@@ -26,8 +26,8 @@ _POINTER, _DOUBLE, _WHOLE = ctypes.c_void_p, ctypes.c_double, ctypes.c_int32
 TIERS: tuple[str, ...] = tuple(_FEATURES)
 
 
-class Job(ctypes.Structure):
-    """The struct of the same name in word2vec.cpp."""
+class KernelJob(ctypes.Structure):
+    """The struct `Job` of word2vec.cpp."""
 
     _fields_ = (
         *((name, _POINTER) for name in ("ids", "pieces", "inputs", "outputs", "keep", "noise")),
@@ -70,7 +70,7 @@ class NativeWordEngine:
     """Trains weights on chunks of text; any number of threads may call `run` at once."""
 
     def __init__(
-        self, tables: Tables, weights: Weights, settings: Word2VecSettings, *, tier: str
+        self, tables: Tables, weights: WordWeights, settings: Word2VecSettings, *, tier: str
     ) -> None:
         self.name = f"native-{tier}"
         self.seen = np.zeros(1, dtype=np.int64)
@@ -78,7 +78,7 @@ class NativeWordEngine:
         schedule = Schedule.of(settings, tables.known)
         tree = tables.tree
         self._held = (tables, weights)  # the kernel reads and writes their memory
-        self._job = Job(
+        self._job = KernelJob(
             ids=tables.ids.ctypes.data,
             pieces=tables.pieces.ctypes.data,
             inputs=weights.inputs.ctypes.data,

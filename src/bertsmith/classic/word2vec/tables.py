@@ -22,7 +22,7 @@ _LINE = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weights:
+class WordWeights:
     """Input vectors (V, S) and output vectors (V, S), or (V - 1, S) of inner nodes of the tree.
 
     S is the dimension, rounded up to whole vectors of the processor; what lies beyond is 0.
@@ -33,14 +33,14 @@ class Weights:
     dim: int
 
     @classmethod
-    def zeros(cls, words: int, settings: Word2VecSettings, lanes: int) -> Weights:
-        """Weights in aligned memory."""
+    def zeros(cls, words: int, settings: Word2VecSettings, lanes: int) -> WordWeights:
+        """WordWeights in aligned memory."""
         stride = -(-settings.dim // lanes) * lanes
         rows = words - 1 if settings.loss == "hierarchical" else words
         return cls(_aligned(words, stride), _aligned(rows, stride), settings.dim)
 
     @classmethod
-    def start(cls, words: int, settings: Word2VecSettings, lanes: int) -> Weights:
+    def start(cls, words: int, settings: Word2VecSettings, lanes: int) -> WordWeights:
         """Inputs uniform in +-0.5 / D, outputs 0."""
         made = cls.zeros(words, settings, lanes)
         draw = np.random.Generator(np.random.PCG64(settings.seed))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import Schedule, Tables, Weights
+from bertsmith.classic.word2vec.tables import Schedule, Tables, WordWeights
 
 CENTERS = 256  # windows per step
 CENTERS_OF_TREE = 16  # the root of the tree is part of every prediction
@@ -109,7 +109,7 @@ def _damping(rows: Tensor, sizes: Tensor, height: int) -> Tensor:
 class TorchWordEngine:
     """Trains weights on chunks of text; any number of threads may call `run` at once."""
 
-    def __init__(self, tables: Tables, weights: Weights, settings: Word2VecSettings) -> None:
+    def __init__(self, tables: Tables, weights: WordWeights, settings: Word2VecSettings) -> None:
         self.name = "torch"
         self.seen = np.zeros(1, dtype=np.int64)
         self._tables = tables

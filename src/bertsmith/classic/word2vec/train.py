@@ -24,7 +24,7 @@ from bertsmith.classic.word2vec.folder import (
     save_state,
 )
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import LONGEST_PIECE, Schedule, Tables, Weights
+from bertsmith.classic.word2vec.tables import LONGEST_PIECE, Schedule, Tables, WordWeights
 from bertsmith.classic.words.folder import WordStream
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.digest import json_digest
@@ -121,7 +121,7 @@ class _Training:
         self.settings = settings
         self.threads = threads
         self.tables = Tables.of(stream, settings)
-        self.weights = Weights.start(self.tables.words, settings, lanes_of(engine))
+        self.weights = WordWeights.start(self.tables.words, settings, lanes_of(engine))
         self.engine = make_engine(engine, self.tables, self.weights, settings)
         self._watch = watch
         self._schedule = Schedule.of(settings, self.tables.known)

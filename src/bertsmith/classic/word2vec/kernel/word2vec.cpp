@@ -24,7 +24,7 @@ enum Loss { kNegative = 0, kHierarchical = 1, kNce = 2 };
 
 extern "C" {
 
-// The layout is that of `Job` in native.py.
+// The layout is that of `KernelJob` in native.py.
 struct Job {
   const int32_t* ids;         // 0 is the unknown word, which is left out; word w has row w - 1
   const int64_t* pieces;      // where each piece of text begins, and the end

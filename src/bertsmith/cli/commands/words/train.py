@@ -25,6 +25,7 @@ from bertsmith.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
+    from bertsmith.api.word_vectors import WordChoice
     from bertsmith.classic.word2vec.folder import TrainedWords
     from bertsmith.classic.word2vec.train import WordProgress, WordWatcher
 
@@ -36,6 +37,31 @@ class VectorWordOptions(WordOptions):
     min_count: Annotated[
         int, option(DATA, "--min-count", "Rarer words are left out of the text.", min=1)
     ] = 5
+
+    def choice(self, text: TextReading) -> WordChoice:
+        """The words of files that are read so."""
+        from bertsmith.api.word_vectors import WordChoice
+        from bertsmith.classic.words.stream import WordReading
+
+        tokenizer = None
+        if self.pieces is not None:
+            from bertsmith.folders.read import load_tokenizer
+
+            tokenizer = load_tokenizer(self.pieces)
+        return WordChoice(
+            reading=WordReading(
+                form=text.form,
+                reading=text.spec(),
+                on_error=text.on_error,
+                segmenter=self.segmenter,
+                split=self.split,
+            ),
+            min_count=self.min_count,
+            most=self.most,
+            lower=self.lower,
+            tokenizer=tokenizer,
+            words=self.words,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +110,19 @@ class Word2VecOptions:
     seed: Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)] = 1
 
 
-Engine = Annotated[
-    Literal["auto", "avx512", "avx2", "torch"],
-    option(
-        COMPUTE,
-        "--engine",
-        "auto: the fastest kernel proven on this machine, torch without a C++ compiler.",
-    ),
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordCompute:
+    """Where training runs."""
+
+    threads: Threads = None
+    engine: Annotated[
+        Literal["auto", "avx512", "avx2", "torch"],
+        option(
+            COMPUTE,
+            "--engine",
+            "auto: the fastest kernel proven on this machine, torch without a C++ compiler.",
+        ),
+    ] = "auto"
 
 
 @spread
@@ -101,8 +132,7 @@ def train(
     reading: TextReading,
     word: VectorWordOptions,
     settings: Word2VecOptions,
-    threads: Threads = None,
-    engine: Engine = "auto",
+    compute: WordCompute,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -121,12 +151,10 @@ def train(
     """
     from dataclasses import asdict
 
-    from bertsmith.api.word_vectors import WordChoice, train_word_vectors
+    from bertsmith.api.word_vectors import train_word_vectors
     from bertsmith.classic.word2vec.settings import Word2VecSettings
-    from bertsmith.classic.words.stream import WordReading
     from bertsmith.cli.views.progress import meter
     from bertsmith.config import validated
-    from bertsmith.folders.read import load_tokenizer
 
     given = {name: value for name, value in asdict(settings).items() if value is not None}
     silent = quiet or as_json
@@ -135,22 +163,9 @@ def train(
             files,
             out,
             settings=validated(Word2VecSettings, given, "options"),
-            options=WordChoice(
-                reading=WordReading(
-                    form=reading.form,
-                    reading=reading.spec(),
-                    on_error=reading.on_error,
-                    segmenter=word.segmenter,
-                    split=word.split,
-                ),
-                min_count=word.min_count,
-                most=word.most,
-                lower=word.lower,
-                tokenizer=None if word.pieces is None else load_tokenizer(word.pieces),
-                words=word.words,
-            ),
-            threads=threads,
-            engine=engine,
+            options=word.choice(reading),
+            threads=compute.threads,
+            engine=compute.engine,
             progress=shown,
             watch=watch,
         )
