@@ -284,16 +284,18 @@ def soak(seconds: float) -> dict[str, Any]:
         rate = 0.7 * peak["requests_per_second"]
         rounds = max(4, int(seconds // 30))
         memory: list[float] = []
+        front: list[float] = []
         p99: list[float] = []
         descriptors: list[int] = []
         statuses: dict[str, int] = {}
         for _ in range(rounds):
             found = load(side, rate=rate, seconds=30, texts=texts)
-            pages = (
+            pages = [
                 int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 for pid in tree(side.process.pid)
-            )
+            ]
             memory.append(sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6)
+            front.append(pages[0] * os.sysconf("SC_PAGE_SIZE") / 1e6)
             p99.append(found["latency_ms"]["p99"])
             descriptors.append(len(list(Path(f"/proc/{side.process.pid}/fd").iterdir())))
             for status, count in found["statuses"].items():
@@ -304,6 +306,7 @@ def soak(seconds: float) -> dict[str, Any]:
         "minutes": rounds / 2,
         "rate": round(rate, 1),
         "memory_mb": [round(one, 1) for one in memory],
+        "front_mb": [round(one, 1) for one in front],
         "slope_mb_per_minute": round(slope, 2),
         "p99_ms": p99,
         "descriptors": descriptors,

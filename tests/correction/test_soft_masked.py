@@ -171,6 +171,9 @@ def test_a_toy_language_is_learned_saved_evaluated_and_corrected(
     assert run("evaluate", out, data, "--json", "--quiet") == 0
     again = json.loads(capsys.readouterr().out.partition("{")[2].join(("{", "")))
     assert again["figures"]["correction_f1"] > 0.9
+    odd = write_pairs(tmp_path / "odd.tsv", [("天乙人丙", "天甲人丙"), ("天", "天甲")])
+    assert run("evaluate", out, odd) == 0
+    assert "1 pair of different lengths left out (first: line 3" in capsys.readouterr().err
     transformed = load_model(out).model
     assert "masked_lm" in transformed.heads
     assert run("correct", source, "天乙") == 2

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from program_cases import Builder, case, pairs
 
 from bertsmith.corpus.rows import RowsBatch
@@ -42,6 +44,42 @@ def test_orders_are_bijections_and_blocks_stay_in_place() -> None:
         assert sorted(part) == list(range(len(part)))
         assert (part // 16 == np.arange(len(part)) // 16).all()
     assert (order != rows.places).mean() > 0.7
+
+
+@given(
+    st.lists(st.integers(1, 90), min_size=1, max_size=6),
+    st.integers(2, 64),
+    st.integers(0, 2**32),
+)
+def test_any_order_is_a_bijection_that_leaks_nothing_and_is_the_same_on_two_ranks(
+    lengths: list[int], block: int, seed: int
+) -> None:
+    made = PermutationProgram(PermutationSettings(block=block))
+    rows = texts(tuple(lengths), first=seed)
+    order, predicted = made.order(rows), made.predicted(rows)
+    sees = made.prepare(rows).inputs.layout.sees
+    assert isinstance(sees, Ordered)
+    content = visibility(sees, lengths).numpy()
+    for text, start in enumerate(rows.starts):
+        size = lengths[text]
+        own, chosen = order[start : start + size], predicted[start : start + size]
+        real = rows.real[start : start + size]
+        assert sorted(own) == list(range(size)), "a bijection"
+        assert (own // block == np.arange(size) // block).all(), "blocks and ends stay in place"
+        assert not (chosen & ~real).any(), "<sep> and <cls> are never predicted"
+        later = own[:, None] < own[None, :]  # i comes before j
+        hidden = (chosen | ~real)[None, :] & later
+        assert not content[text, :size, :size][hidden].any(), "nothing later is seen"
+        alone = RowsBatch(
+            ids=rows.ids[start : start + size],
+            segments=rows.segments[start : start + size],
+            words=rows.words[start : start + size],
+            lengths=(size,),
+            keys=rows.keys[text : text + 1],
+        )
+        assert (made.order(alone) == own).all(), "whatever stands next to it"
+        assert (made.predicted(alone) == chosen).all()
+    assert (made.order(texts(tuple(lengths), first=seed)) == order).all(), "the same seed"
 
 
 def test_the_order_of_a_text_does_not_depend_on_batch_or_rank() -> None:

@@ -182,5 +182,7 @@ def test_a_column_of_a_table_without_header_is_named_by_its_number(tmp_path: Pat
 def test_a_missing_column_and_tags_without_meaning_are_refused() -> None:
     with pytest.raises(ConfigError, match="no column 'roles'"):
         structures_of(example("red bird", json.dumps([])), "roles")
+    with pytest.raises(ConfigError, match="no model folder of that name"):
+        Channel.of(ChannelReading(column="tags"), [example("red bird", "")])
     with pytest.raises(ConfigError, match="no training row has a tag"):
         Channel.of(ChannelReading(column="tags"), [example("red bird", "O O")])

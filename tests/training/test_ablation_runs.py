@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import environment
+from command_line import environment, run
 from toy_corpus import toy_corpus
 
 from bertsmith.api.ablate import AblationRequest, ablate, plan_ablation, read_ablation
@@ -177,6 +177,34 @@ def test_a_row_that_diverges_is_a_finding_and_not_the_end(
         assert {cell.dash for cell in cells.values()} == {"training diverged"}
         assert "training diverged with seed 0" in " ".join(table.rows[1].notes)
         assert all(cell.value is not None for cell in table.rows[2].cells.values())
+
+
+def test_an_estimate_lists_rows_and_steps_and_trains_nothing(
+    shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [part for one in SETTINGS for part in ("--set", one)]
+    start = ["ablate", "bert", "--corpus", shards, "--out", tmp_path / "o", *settings]
+    vary = ["--vary", "objectives.nsp=0", "--vary", "mask.copies=4", "--steps", "40"]
+    assert run(*start, *vary, "--estimate", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in record["rows"]] == ["base", "objectives.nsp=0", "mask.copies=4"]
+    assert record["rows"][0]["steps"] == 40 > record["rows"][1]["steps"]
+    assert (record["models"], record["probes"], record["left"]) == (6, 0, 6)
+    assert record["seconds"] > 0
+    assert run(*start, *vary, "--estimate") == 0
+    printed = capsys.readouterr().out
+    assert "6 models and 0 probes, about" in printed
+    assert "mask.copies=4: the run begins" in printed
+    assert not (tmp_path / "o" / "models").exists()
+
+
+def test_mistakes_in_names_are_answered_with_the_nearest_one(shards: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'bert-paper'"):
+        read_ablation(_request(shards, tmp_path / "o", recipe="bert-papr"))
+    with pytest.raises(ConfigError, match="did you mean 'no NSP'"):
+        read_ablation(_request(shards, tmp_path / "o", recipe="bert-paper", only=["NSP"]))
+    with pytest.raises(ConfigError, match=r"^model\.heads=3: .* 128 is not a multiple of 3"):
+        read_ablation(_request(shards, tmp_path / "o", "model.heads=3"))
 
 
 def test_probes_without_labels_and_corpora_that_do_not_fit_are_refused(

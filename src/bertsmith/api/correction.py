@@ -84,6 +84,7 @@ def evaluate_corrector(
     on_error: OnError = "stop",
     out: Path | None = None,
     device: str = "cpu",
+    observer: Observer | None = None,
 ) -> dict[str, Any]:
     """Figures of a corrector on the wrong and right texts of a file.
 
@@ -91,11 +92,14 @@ def evaluate_corrector(
     """
     corrector = load_corrector(folder, device=device)
     rows = correction_rows(data, spec, on_error)
+    for remark in rows.notes:
+        (observer or Observer()).note(remark)
     if not len(rows):
         raise InputFileError(f"{data}: there is no pair to compare with")
     proposals = corrector.proposals([row[0] for row in rows.rows])
     found = evaluated(rows, proposals, corrector.threshold)
     record = {"model": str(folder), "file": str(data), "task": "correct", **found}
+    record["notes"] = list(rows.notes)
     record["interval"] = found["intervals"][found["main"]]
     if out is not None:
         make_folder(out)

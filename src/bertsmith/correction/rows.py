@@ -39,8 +39,9 @@ def correction_rows(
     try:
         data = written_rows(path, spec, on_error)
     except ConfigError as fault:
+        reason = fault.__cause__ or fault
         raise ConfigError(
-            f"{path}: correction needs a column of wrong texts and one of right ones ({fault}); "
+            f"{path}: correction needs a column of wrong texts and one of right ones ({reason}); "
             "name both: --text WRONG --text RIGHT. Clean text is read with --set "
             "errors.confusions=FILE or errors.confusions=pinyin, which plants errors"
         ) from fault

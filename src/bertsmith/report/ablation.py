@@ -120,7 +120,7 @@ def _metric_rows(result: AblationTable, metric: str) -> list[list[str]]:
     for row in result.rows:
         cell = row.cells[metric]
         p = "" if math.isnan(cell.p) else f"{cell.p:.3f}"
-        shows = cell.verdict or ""
+        shows: str = cell.verdict or ""
         if shows == DIRECTION:
             shows = f"{shows}: {cell.direction or 'seeds disagree'}"
         rows.append([row.name, _value(cell), _difference(cell), p, shows])

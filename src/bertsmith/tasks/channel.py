@@ -64,6 +64,12 @@ class Channel:
         """From training rows."""
         every = rows_structures(examples, reading.column, tagger)
         names = sorted({name for one in every for part in one for _, _, name in part} | {OUTSIDE})
+        if not any(every) and tagger is None:
+            raise ConfigError(
+                f"--channel {reading.column}: no training row has anything in that column, and "
+                "there is no model folder of that name; name a column of tags, or the folder of a "
+                "model that tags"
+            )
         if len(names) < 2:
             raise ConfigError(
                 f"--channel {reading.column}: no training row has a tag other than {OUTSIDE}; "

@@ -125,7 +125,7 @@ def test_texts_that_cannot_be_filled_are_refused(folder: Path, tmp_path: Path) -
     model = bertsmith.load(folder, precision="fp32")
     with pytest.raises(ConfigError, match="leave length out"):
         model.sample_by_filling(FillingOptions(start="a [MASK]", length=3))
-    with pytest.raises(TooLongError):
+    with pytest.raises(TooLongError, match="a smaller length"):
         model.sample_by_filling(FillingOptions(length=5_000))
     with pytest.raises(TextError, match="control token"):
         model.sample_by_filling(FillingOptions(start="a [SEP] b", length=2))

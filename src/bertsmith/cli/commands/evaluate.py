@@ -126,7 +126,13 @@ def _model(
         )
     if corrects:
         return evaluate_corrector(
-            folder, path, spec, on_error=on_error, out=out, device=computing.device
+            folder,
+            path,
+            spec,
+            on_error=on_error,
+            out=out,
+            device=computing.device,
+            observer=observer,
         )
     if writing is not None:
         return evaluate_writing(writing, path, spec, on_error=on_error, out=out, observer=observer)

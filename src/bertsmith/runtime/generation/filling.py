@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertsmith.errors import ConfigError, FolderError, TextError
+from bertsmith.errors import ConfigError, FolderError, TextError, TooLongError
 from bertsmith.random_keys import key_of, uniforms
 from bertsmith.runtime.engines.batches import row_batch
 from bertsmith.runtime.generation.sample import inverse
@@ -156,7 +156,13 @@ def _start(model: MaskedModel, options: FillingOptions) -> tuple[Ints, NDArray[n
     else:
         masks = " ".join([model.mask] * (options.length or LENGTH))
         text = f"{text} {masks}" if text else masks
-    encoding = model.encoded(text)
+    try:
+        encoding = model.encoded(text)
+    except TooLongError as fault:
+        raise TooLongError(
+            f"the model reads at most {model.longest} tokens, and the start with the masks has "
+            f"more; give a smaller length (--length) or a shorter start (--start): {fault}"
+        ) from fault
     places = np.flatnonzero((encoding.ids == model.mask_id) & (encoding.fields >= 0))
     if not len(places):
         raise TextError("no place to fill is left in the text; give masks, or a length")

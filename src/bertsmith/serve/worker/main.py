@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,11 @@ from bertsmith.serve.frames import (
     receive_frame,
     unpack_ids,
 )
+from bertsmith.serve.worker.memory import give_back
 from bertsmith.serve.worker.operations import Operations
 
 BEAT_SECONDS = 0.5
+BEATS_TO_TRIM = 10  # after so many, memory that batches have left is given back
 STREAMS = 4  # results in parts that are computed at once
 
 
@@ -40,6 +43,7 @@ class Answering:
         self._sending = threading.Lock()
         self._cancelled: set[int] = set()
         self._slots = threading.Semaphore(STREAMS)
+        self._worked = False  # since memory was given back
 
     def run(self) -> None:
         """Until the front ends the connection or asks to stop."""
@@ -70,14 +74,18 @@ class Answering:
                 return
 
     def _beat(self) -> None:
-        while True:
+        for number in count(1):
             time.sleep(BEAT_SECONDS)
+            if self._worked and number % BEATS_TO_TRIM == 0:
+                self._worked = False
+                give_back()
             try:
                 self.send(WireFrame(FrameKind.BEAT, 0))
             except OSError:
                 os._exit(0)  # the front is gone
 
     def _answer(self, frame: WireFrame) -> None:
+        self._worked = True
         try:
             if frame.kind is FrameKind.ROWS:
                 texts, options = unpack_ids(frame.payload)
@@ -92,6 +100,7 @@ class Answering:
 
     def _stream(self, frame: WireFrame) -> None:
         with self._slots:
+            self._worked = True
             call = frame.json()
             try:
                 for part in self._operations.stream(call["operation"], call["row"]):

@@ -26,7 +26,7 @@ TEXTS = 2  # of the small steps: what is left of their time does not depend on t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
+class StepSpeed:
     """Seconds of a step whatever its size, and of a multiplication."""
 
     step: float = 0.0
@@ -48,7 +48,7 @@ def work_of(spec: Spec, predicted: float) -> float:
     return spec.layers * block + predicted * spec.vocab_size * spec.embedding
 
 
-def pretrain_seconds(recipe: PretrainRecipe, corpus: Corpus, speed: Speed) -> float:
+def pretrain_seconds(recipe: PretrainRecipe, corpus: Corpus, speed: StepSpeed) -> float:
     """Of a whole run."""
     tokens = PretrainWorkload(recipe, corpus).step_tokens()
     work = speed.multiplication * step_work(recipe, corpus, tokens)
@@ -62,14 +62,16 @@ def step_work(recipe: PretrainRecipe, corpus: Corpus, tokens: float) -> float:
     return BACKWARD * work_of(spec, predicted) * tokens
 
 
-def probe_seconds(recipe: PretrainRecipe, corpus: Corpus, size: ProbeSize, speed: Speed) -> float:
+def probe_seconds(
+    recipe: PretrainRecipe, corpus: Corpus, size: ProbeSize, speed: StepSpeed
+) -> float:
     """Of a probe on the model of a recipe."""
     work = work_of(spec_of(recipe.model, corpus.tokenizer()), 0.0)
     tokens = BACKWARD * size.learned + size.read
     return size.steps * speed.step + speed.multiplication * work * tokens
 
 
-def measured_speed(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) -> Speed:
+def measured_speed(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) -> StepSpeed:
     """From a few steps of a recipe, and a few very small ones, that are kept nowhere."""
     small = changed(
         recipe, {"batch": BatchSettings(sequences=TEXTS, micro_tokens=recipe.batch.micro_tokens)}
@@ -79,9 +81,9 @@ def measured_speed(recipe: PretrainRecipe, corpus: Corpus, execution: Execution)
         times.append(_step_seconds(one, corpus, execution))
         works.append(step_work(one, corpus, PretrainWorkload(one, corpus).step_tokens()))
     if works[0] <= works[1] or times[0] <= times[1]:  # a small batch, or steps that are all alike
-        return Speed(multiplication=times[0] / works[0])
+        return StepSpeed(multiplication=times[0] / works[0])
     slope = (times[0] - times[1]) / (works[0] - works[1])
-    return Speed(step=max(0.0, times[1] - slope * works[1]), multiplication=slope)
+    return StepSpeed(step=max(0.0, times[1] - slope * works[1]), multiplication=slope)
 
 
 def _step_seconds(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) -> float:

@@ -25,7 +25,7 @@ from bertsmith.training.pretrain.pretrain import Job, facts, pretrain
 from bertsmith.training.pretrain.recipe import PretrainRecipe, spec_of
 from bertsmith.training.studies.ablation.cost import (
     ProbeSize,
-    Speed,
+    StepSpeed,
     pretrain_seconds,
     probe_seconds,
 )
@@ -147,10 +147,12 @@ def ablation_trials(study: Ablation, execution: Execution) -> list[Trial]:
                     _probe_trial(study, row, seed, case, corpus, execution)
                     for case in study.cases()
                 ]
-    return priced(study, trials, corpus, Speed())
+    return priced(study, trials, corpus, StepSpeed())
 
 
-def priced(study: Ablation, trials: Sequence[Trial], corpus: Corpus, speed: Speed) -> list[Trial]:
+def priced(
+    study: Ablation, trials: Sequence[Trial], corpus: Corpus, speed: StepSpeed
+) -> list[Trial]:
     """The trials with their time in seconds, at this speed, as their cost."""
     costs: dict[str, float] = {}
     for row in study.rows:
