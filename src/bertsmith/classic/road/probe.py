@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from bertsmith.metrics.significance import bootstrap
 Floats = NDArray[np.float64]
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # of C
 FOLDS = 5
+MOST_ITERATIONS = 300
 SPLIT = "labels.split.json"
 
 Text = tuple[str, ...]
@@ -39,6 +41,7 @@ class RoadProbe:
 
     def measure(self, features: Callable[[Sequence[Text]], Any]) -> dict[str, Any]:
         """Accuracy on the test rows with its interval; `features` gives (N, D) of texts."""
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
         from sklearn.model_selection import GridSearchCV, StratifiedKFold
         from sklearn.pipeline import make_pipeline
@@ -48,14 +51,17 @@ class RoadProbe:
         rows = features(self.train)
         dense = isinstance(rows, np.ndarray)
         model = make_pipeline(
-            StandardScaler(with_mean=dense, with_std=dense), LogisticRegression(max_iter=300)
+            StandardScaler(with_mean=dense, with_std=dense),
+            LogisticRegression(max_iter=MOST_ITERATIONS),
         )
         search = GridSearchCV(
             model,
             {"logisticregression__C": list(GRID)},
             cv=StratifiedKFold(folds, shuffle=True, random_state=0),
         )
-        search.fit(rows, np.array(self.train_labels))
+        with warnings.catch_warnings():  # the largest C of the grid may end before its minimum
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            search.fit(rows, np.array(self.train_labels))
         right = np.asarray(search.predict(features(self.test)) == np.array(self.test_labels))
         interval = bootstrap(lambda rows: float(right[rows].mean()), len(right))
         return {
