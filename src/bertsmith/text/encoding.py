@@ -22,11 +22,12 @@ class UnknownTokens:
     tokens: int = 0
     unknown: int = 0
     name: str = "[UNK]"
+    what: str = "unknown tokens"
 
     def add(self, other: UnknownTokens) -> None:
         """Add the count of further texts."""
         self.tokens, self.unknown = self.tokens + other.tokens, self.unknown + other.unknown
-        self.name = other.name
+        self.name, self.what = other.name, other.what
 
     @property
     def share(self) -> float:
@@ -39,7 +40,7 @@ class UnknownTokens:
         return self.share > HIGH_UNKNOWN
 
     def __str__(self) -> str:
-        line = f"unknown tokens ({self.name}): {self.unknown:,} of {self.tokens:,}"
+        line = f"{self.what} ({self.name}): {self.unknown:,} of {self.tokens:,}"
         line += f", {100 * self.share:.1f} %" if self.unknown else ""
         if not self.is_high:
             return line
@@ -56,7 +57,8 @@ class Encoding:
     `ids` (L,); `words` (L,) word number, counted over all fields, -1 for special tokens; `offsets`
     (L, 2) character positions in the untouched field, (0, 0) for special tokens; `segments` (L,);
     `fields` (L,) the input field each token came from, -1 for special tokens; `cut` the number of
-    tokens left out of each field.
+    tokens left out of each field; `characters` (L, n) those of each token, where the model reads
+    them.
     """
 
     ids: Ints
@@ -66,6 +68,7 @@ class Encoding:
     fields: Ints
     cut: tuple[int, ...]
     name_of: Callable[[int], str | None] = field(repr=False)
+    characters: NDArray[np.int16] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -87,19 +90,26 @@ class Pieces:
 
     `total` counts all tokens of the field; when it is larger than `len(ids)`, the arrays hold the
     first and the last of them; the middle, which no setting could keep, was only counted.
+    `characters` (N, n) are those of each token, where the model reads them.
     """
 
     ids: Ints
     words: Ints
     offsets: Ints
     total: int
+    characters: NDArray[np.int16] | None = None
 
     def pick(self, head: int, tail: int) -> Pieces:
         """The first `head` and the last `tail` tokens."""
         if head + tail >= len(self.ids) == self.total:
             return self
         at = np.r_[0:head, len(self.ids) - tail : len(self.ids)]
-        return Pieces(self.ids[at], self.words[at], self.offsets[at], self.total)
+        return self.at(at)
+
+    def at(self, rows: slice | NDArray[np.int64]) -> Pieces:
+        """Some of the tokens."""
+        spelled = None if self.characters is None else self.characters[rows]
+        return Pieces(self.ids[rows], self.words[rows], self.offsets[rows], self.total, spelled)
 
 
 def renumber(words: Ints) -> Ints:
@@ -125,6 +135,7 @@ def assemble(
     offsets = np.zeros((length, 2), dtype=np.int32)
     segments = np.zeros(length, dtype=np.int32)
     fields = np.full(length, -1, dtype=np.int32)
+    characters = [pieces.characters for pieces in parts if pieces.characters is not None]
     at = word = 0
     for number, gap in enumerate(frame.gaps):
         for mark, segment in gap:
@@ -146,6 +157,7 @@ def assemble(
         fields=fields,
         cut=cut,
         name_of=name_of,
+        characters=np.concatenate(characters) if characters else None,
     )
 
 
