@@ -13,8 +13,7 @@ from bertsmith.errors import unknown
 from bertsmith.labeled.example import Answers, ChoiceIndex, Example
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
-from bertsmith.text.encoding import UnknownTokens
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder, UnknownTokens
 
 Counts = NDArray[np.int64]
 LIMITS = (64, 128, 256, 512)

@@ -9,7 +9,7 @@ from bertsmith.folders.read import LoadedFolder, load_model, load_tokenizer, rea
 from bertsmith.folders.words.read import WordFolder, is_words, load_word_folder, load_word_tokenizer
 
 if TYPE_CHECKING:
-    from bertsmith.text.field_encoder import FieldEncoder
+    from bertsmith.text.encoding import FieldEncoder
 
 LoadedEncoder = LoadedFolder | WordFolder
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bertsmith.models.build import Model
-    from bertsmith.text.field_encoder import FieldEncoder
+    from bertsmith.text.encoding import FieldEncoder
     from bertsmith.text.tokenizer import Tokenizer
 
 

@@ -30,7 +30,7 @@ from bertsmith.runtime.selection import (
 if TYPE_CHECKING:
     from bertsmith.models.build import Model
     from bertsmith.models.text_model import TextModel
-    from bertsmith.text.field_encoder import FieldEncoder
+    from bertsmith.text.encoding import FieldEncoder
     from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import extra_name
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.tag_channel import CHANNEL, ChannelShape
-from bertsmith.text.encoding import Encoding, Ints, renumber
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints, renumber
 
 KEY = "channel"
 OUTSIDE = "O"

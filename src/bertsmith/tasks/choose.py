@@ -23,7 +23,7 @@ from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import ClassPairs, Logits, ScoredRows, Task, TaskKind, WholeText
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.tag_channel import ChannelShape
 from bertsmith.tasks.task import Task
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 
 class Enrichment(Protocol):

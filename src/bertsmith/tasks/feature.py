@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from bertsmith.labeled.example import Example
 from bertsmith.tasks.length import LengthSettings, encodings, pair_encodings
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 
 Numbers = NDArray[np.int64]
 

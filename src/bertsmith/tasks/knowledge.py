@@ -21,8 +21,7 @@ from bertsmith.folders.extras import KNOWLEDGE as FILE
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.triples import SubjectPlace, Triples, triples_of
 from bertsmith.tasks.feature import Feature
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 
 KEY = "knowledge"
 

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
-from bertsmith.text.encoding import Encoding
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import Encoding, FieldEncoder
 from bertsmith.text.truncation import FieldBudgets, Keep, Truncation, Windows
 
 Count = Annotated[int, Field(gt=0)]

@@ -13,7 +13,7 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, with_meta
 from bertsmith.tasks.task import Task
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 log = logging.getLogger(__name__)
 

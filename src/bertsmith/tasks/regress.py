@@ -34,7 +34,7 @@ from bertsmith.tasks.task import (
     TaskOptions,
     WholeText,
 )
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.kinds import TASKS, task_kind
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Loss
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 _STREAM = 1  # separates these draws from others with the same seed and number
 

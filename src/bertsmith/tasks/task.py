@@ -28,7 +28,7 @@ from bertsmith.tasks.feature import Feature, Targets, text_features
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 Logits = NDArray[np.float32]
 Loss = Callable[[Tensor, TaskBatch], LossSum]

@@ -11,8 +11,7 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, FolderError, TextError, check_type
 from bertsmith.files.safe_folder import Folder
-from bertsmith.text.encoding import Ints, Pieces, UnknownTokens, with_segmenter_words
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder, Ints, Pieces, UnknownTokens, with_segmenter_words
 from bertsmith.text.safe_tokenizer import SafeTokenizer, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
 from bertsmith.text.special_tokens import Frame, SpecialTokens, placed_tokens, read_template

@@ -29,7 +29,7 @@ from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import PredictedAnswer, Prediction
 from bertsmith.tasks.stored import stored_fields
 from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from bertsmith.errors import ConfigError, TextError, TooLongError
 from bertsmith.labeled.example import Answers, Example, shown_target
 from bertsmith.tasks.feature import Feature, Numbers
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 from bertsmith.text.truncation import Windows, room_for_text
 
 STRIDE = 128  # Devlin et al. 2018, for SQuAD

@@ -12,8 +12,7 @@ from bertsmith.labeled.example import Example, Tagged, shown_target
 from bertsmith.labeled.formats.spans import units_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 
 Units = tuple[tuple[int, int], ...]
 Pairs = NDArray[np.int64]

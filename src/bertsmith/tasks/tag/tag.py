@@ -35,7 +35,7 @@ from bertsmith.tasks.tag.features import example_units, tag_features
 from bertsmith.tasks.tag.paths import Steps, best_paths
 from bertsmith.tasks.tag.scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
 from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError, FolderError, TextError
 from bertsmith.files.safe_folder import Folder
-from bertsmith.text.encoding import Ints, Pieces, UnknownTokens
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder, Ints, Pieces, UnknownTokens
 from bertsmith.text.special_tokens import BARE, Frame, SpecialTokens
 from bertsmith.text.words.characters import LENGTH, MARKS, character_table
 from bertsmith.text.words.rule import SPLITTER, WordRule

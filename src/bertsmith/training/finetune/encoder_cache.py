@@ -65,7 +65,7 @@ def cache_vectors(
             return None
     return {
         name: [
-            replace(feature, **{field: output})  # type: ignore[arg-type]
+            replace(feature, **{field: output})
             for feature, output in zip(features, cache[name], strict=True)
         ]
         for name, features in rows.items()

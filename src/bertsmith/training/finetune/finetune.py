@@ -31,7 +31,7 @@ from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.reading import TaskReading
 from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task, TaskOptions, score
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution

@@ -36,7 +36,7 @@ from bertsmith.tasks.model.tag_channel import ChannelShape
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import Pooling, VectorSettings
 from bertsmith.tasks.task import Task
-from bertsmith.text.field_encoder import FieldEncoder
+from bertsmith.text.encoding import FieldEncoder
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.words.tokenizer import WordTokenizer
 from bertsmith.training.finetune.recipe import FinetuneRecipe
