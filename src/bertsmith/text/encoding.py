@@ -1,4 +1,4 @@
-"""Encodings: token ids, word numbers, offsets, how many tokens were cut; their assembly of fields."""
+"""Encodings: token ids, word numbers, offsets, tokens that were cut; their assembly of fields."""
 
 from __future__ import annotations
 
