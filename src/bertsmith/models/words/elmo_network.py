@@ -87,7 +87,8 @@ class ProjectedLstm(nn.Module):
         Columns that have ended take no more part, and keep their last state.
         """
         steps, columns = rows.shape[:2]
-        entering = self.inputs(rows)  # (L, B, 4H)
+        # Apart, for the gradient of one step of a whole tensor would be as large as all of it.
+        entering = self.inputs(rows).unbind(0)  # L of (B, 4H)
         if state is None:
             state = (rows.new_zeros(columns, self.width), rows.new_zeros(columns, self.hidden))
         output, cell = state
@@ -97,7 +98,7 @@ class ProjectedLstm(nn.Module):
             if live < len(output):
                 ended.append((output[live:], cell[live:]))
                 output, cell = output[:live], cell[:live]
-            output, cell = self._step(entering[step, :live], output, cell)
+            output, cell = self._step(entering[step][:live], output, cell)
             found.append(F.pad(output, (0, 0, 0, columns - live)) if live < columns else output)
         last = [(output, cell), *reversed(ended)]
         final = (torch.cat([out for out, _ in last]), torch.cat([memory for _, memory in last]))
