@@ -181,3 +181,16 @@ def test_words_that_are_pieces_of_a_tokenizer_are_refused(tmp_path: Path) -> Non
     )
     with pytest.raises(FolderError, match=r"splitter\.json: its words are the pieces"):
         bertsmith.load_words(folder)
+
+
+def test_a_folder_of_words_train_is_read_with_its_rule(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The bank raised its rates.\n" * 20, encoding="utf-8")
+    out = tmp_path / "vectors"
+    options = ("--lower", "--dim", "8", "--epochs", "1", "--engine", "torch", "--threads", "1")
+    assert run("words", "train", text, "--min-count", "1", *options, "--out", out) == 0
+    (found,) = bertsmith.load_words(out).words(["THE bank, its"])
+    words, matrix = read_word_vectors(out)
+    assert found.words == ("THE", "bank", ",", "its")
+    assert np.array_equal(found.layers[0, 0], matrix[words.index("the")])
+    assert not found.layers[0, 2].any()
