@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 Numbers = NDArray[np.int64]
 MOST_HELD_OUT = 2_048  # texts: enough for three digits, and evaluation stays a small part
+SAMPLED = tuple((place + 0.5) / 100 for place in range(100))  # shares of training
 FEWEST_FOR_PAIRS = 2  # documents: a wrong next sentence comes from another one
 
 
@@ -105,21 +106,28 @@ class PretrainWorkload(Workload):
 
     def step_tokens(self) -> float:
         """The tokens of a step of all ranks, by the mean length of the texts of an epoch."""
-        starts = [0.0, *(stage.after for stage in self.recipe.stages), 1.0]
-        tokens = 0.0
-        for number, inputs in enumerate(self._stages):
-            lengths = inputs.lengths(0, np.arange(inputs.count(0)))
-            texts = self.recipe.batch.texts(self.recipe.inputs[number].max_length)
-            tokens += (starts[number + 1] - starts[number]) * texts * float(lengths.mean())
-        return tokens
+        means = [
+            {name: float(one.lengths(0, np.arange(one.count(0))).mean()) for name, one in stage}
+            for stage in (sources.items() for sources in self._stages)
+        ]
+        return sum(
+            texts * means[stage][source] for stage, source, texts in self._sampled_steps()
+        ) / len(SAMPLED)
 
     def epochs(self, steps: int) -> int:
-        """How many epochs the first so many steps begin, in the stage that begins the most."""
+        """How many epochs so many steps begin, in the kind of examples that begins the most."""
         sizes = [
-            self.recipe.batch.texts(inputs.max_length) / examples.count(0)
-            for inputs, examples in zip(self.recipe.inputs, self._stages, strict=True)
+            texts / self._stages[stage][source].count(0)
+            for stage, source, texts in self._sampled_steps()
         ]
         return math.ceil(steps * max(sizes))
+
+    def _sampled_steps(self) -> Iterator[tuple[int, str, int]]:
+        """Steps all over training: stage, source, and how many texts are read from it."""
+        for share in SAMPLED:
+            stage = self.recipe.stage_at(share)
+            for source, texts in self._allotted(stage, share).items():
+                yield stage, source, texts
 
     def held_out(self) -> Iterator[ProgramBatch]:
         """This rank's share of the held-out examples, hidden as at the end of training."""
