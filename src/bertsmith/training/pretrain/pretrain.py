@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +49,16 @@ class Job:
 
 
 def pretrain(
-    job: Job, *, execution: Execution | None = None, watch: Watcher | None = None
+    job: Job,
+    *,
+    execution: Execution | None = None,
+    watch: Watcher | None = None,
+    notice: Callable[[str], None] = log.info,
 ) -> Outcome:
-    """Train, or resume training, and write the model folder when the schedule has ended."""
+    """Train, or resume training, and write the model folder when the schedule has ended.
+
+    `notice` gets what the program reports of the texts.
+    """
     execution = execution or Execution()
     recipe = job.recipe
     check_shares(recipe, execution.ranks.world)
@@ -77,6 +84,9 @@ def pretrain(
         stages=recipe.program.stages,
     )
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=False))
+    if execution.ranks.is_first:
+        for remark in work.account():
+            notice(remark)
     outcome = train(run)
     if outcome.status == "finished":
         with execution.ranks.watched():
