@@ -161,7 +161,9 @@ def own_side(job: dict[str, Any], work: Path) -> dict[str, float]:
     from bertsmith.classic.word2vec.train import train_word2vec
     from bertsmith.classic.words.stream import WordReading, build_words
 
-    reading = WordReading(split="spaces", segmenter="character", form="sentences")
+    reading = WordReading(
+        split="spaces", segmenter="character", form="sentences", block_bytes=1 << 20
+    )  # the blocks that `train_word_vectors` reads
     stream = build_words([Path(job["text"])], work / "words", min_count=MIN_COUNT, reading=reading)
     settings = Word2VecSettings(
         model=job["model"],

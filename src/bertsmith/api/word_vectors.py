@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bertsmith.classic.vectors.evaluation import (
@@ -29,6 +29,7 @@ from bertsmith.files.word_vectors.rows import VectorForm
 from bertsmith.text.tokenizer import Tokenizer
 
 MIN_COUNT = 5
+_BLOCK = 1 << 20  # bytes of text at a time
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -68,6 +69,9 @@ def train_word_vectors(
     given = [files] if isinstance(files, str | Path) else files
     place = Path(out).absolute()
     kept = wanted.words or place.parent / f".{place.name}.words"
+    reading = wanted.reading
+    if wanted.words is None:  # nobody shares the words: less memory while they are read
+        reading = replace(reading, block_bytes=min(reading.block_bytes, _BLOCK))
     stream = build_words(
         [Path(file) for file in given],
         kept,
@@ -75,7 +79,7 @@ def train_word_vectors(
         most=wanted.most,
         lower=wanted.lower,
         tokenizer=wanted.tokenizer,
-        reading=wanted.reading,
+        reading=reading,
         progress=progress,
     )
     trained = train_word2vec(
