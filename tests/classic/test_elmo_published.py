@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from elmo_fixture import CHARACTERS, PlainElmo, write_published
 
-from bertsmith.classic.elmo.network import LayerMix
-from bertsmith.classic.elmo.published import read_published
 from bertsmith.classic.elmo.reader import ElmoReader
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
+from bertsmith.folders.words.published_elmo import read_published
+from bertsmith.nn.pooling import LayerMix
 
 SENTENCES = [
     ["The", "bank", "raised", "rates", "."],

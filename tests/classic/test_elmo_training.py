@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from bertsmith.classic.elmo.characters import count_cut
 from bertsmith.classic.elmo.folder import is_elmo, open_elmo, open_reader
 from bertsmith.classic.elmo.settings import ElmoSettings
-from bertsmith.classic.elmo.spec import ElmoSpec
 from bertsmith.classic.elmo.train import ElmoJob, train_elmo
 from bertsmith.classic.neural.settings import NeuralPlan
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SampledSoftmax
 from bertsmith.errors import TensorMismatchError
+from bertsmith.models.words.elmo_spec import ElmoSpec
+from bertsmith.text.words.characters import count_cut
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.progress import Progress
 from bertsmith.training.optimizers.optimizers import AdamWSettings

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 from stop_after import StopAfter
-from toy_corpus import short_recipe, toy_corpus
+from toy_corpus import needed_settings, short_recipe, toy_corpus
 
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.corpus.shards import Corpus, open_corpus
@@ -26,7 +26,7 @@ from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
-WRITING = ("gpt", "unilm", "bart", "mass")  # recipes whose programs arrange their texts
+ARRANGING = ("gpt", "unilm", "bart", "mass", "wklm")  # recipes whose programs arrange their texts
 
 
 class Arranged:
@@ -71,13 +71,14 @@ def corpus_path(tmp_path_factory) -> Path:
     return toy_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-PROGRAMS = ["arranged", *WRITING]
+PROGRAMS = ["arranged", *ARRANGING]
 EACH = pytest.mark.parametrize("name", PROGRAMS)
 
 
 def recipe(name: str, steps: int = 6) -> PretrainRecipe:
-    if name in WRITING:
-        return short_recipe(name, "input.max_length=48", "save.every=3", steps=steps)
+    if name in ARRANGING:
+        more = needed_settings(name)
+        return short_recipe(name, "input.max_length=48", "save.every=3", *more, steps=steps)
     base = short_recipe(
         "roberta", "model.variant=bert", "input.max_length=48", "save.every=3", steps=steps
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import torch
+from tiny_tasks import word_tokenizer
 from torch import nn
 
 from bertsmith.corpus.rows import RowsBatch
@@ -18,6 +20,9 @@ from bertsmith.objectives.continual.program import ContinualProgram
 from bertsmith.objectives.continual.tasks import DistanceTask
 from bertsmith.objectives.denoise import DenoiseProgram
 from bertsmith.objectives.electra import ElectraProgram
+from bertsmith.objectives.knowledge.entity_list import EntityList
+from bertsmith.objectives.knowledge.mentions import Entities
+from bertsmith.objectives.knowledge.wklm import WklmProgram
 from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
 from bertsmith.objectives.masked_span import MaskedSpanProgram, MaskedSpanSettings
 from bertsmith.objectives.masking.grouping import geometric, runs
@@ -43,9 +48,11 @@ MIXES = {  # parts of the loss of each program
     "masked_span": ("masked_span",),
     "permutation": ("permuted",),
     "continual": ("distance",),
+    "wklm": ("mlm", "replaced", "aligned"),
 }
 SHAPES: dict[str, dict[str, object]] = {  # of BERT, where a program has no variant of its own
     "spanbert": {},
+    "wklm": {},
     "causal": {"sees": "before"},
     "unified": {"segments": 6},
     "denoise": {"decoder": DecoderSpec(layers=2, heads=4, feed_forward=64, start=3)},
@@ -141,7 +148,19 @@ def noise(rows: RowsBatch) -> Noised:
     return second(first.rows(rows)).after(first)
 
 
+@cache
+def tiny_entities() -> Entities:
+    """Entities of one to three tokens; the token of the id n is the word w<n>."""
+    words = [f"w{number}" for number in range(5, VOCAB)]
+    names = ["w6", "w7 w8", "w15 w16 w17", "w18", "w9", "w10 w11", "w25", "w9 w12", "w20"]
+    types = ["a", "a", "a", "a", "b", "b", "b", "b", "lone"]
+    return Entities(EntityList(tuple(names), tuple(types)), word_tokenizer(words))
+
+
 def program(name: str) -> Program:
+    if name == "wklm":
+        parts = dict.fromkeys(MIXES[name], 1.0)
+        return WklmProgram(tiny_entities(), masking(), rate=0.4, weights=parts, width=16)
     if name == "electra":
         return ElectraProgram(masking(), mlm=1.0, rtd=50.0, width=0.5)
     if name == "causal":

@@ -46,6 +46,12 @@ def test_limits_that_contradict_each_other_are_refused(values, message: str) -> 
         validated(Limits, values, "the limits")
 
 
+def test_what_may_wait_leaves_time_to_compute_before_the_deadline() -> None:
+    limits = Limits(deadline=20.0, drain=20.0)
+    assert limits.queue_seconds == 12.0
+    assert any(line.endswith("12 s of the measured speed") for line in limits.lines())
+
+
 def test_a_body_is_read_in_parts() -> None:
     assert asyncio.run(read_body([], receiving(b"ab", b"", b"cd"), LIMITS)) == b"abcd"
 

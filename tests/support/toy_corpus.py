@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import random
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from bertsmith.corpus.build import build_corpus
@@ -41,6 +45,25 @@ def toy_corpus(
     tokenizer = learn_vocabulary(texts, kind=kind, size=size, min_count=1)
     build_corpus([place / "text.txt"], tokenizer, place / "shards", workers=1)
     return place / "shards"
+
+
+@cache
+def entity_file() -> Path:
+    """A list of entities of the English texts: people, places, and one animal alone."""
+    place = Path(tempfile.mkdtemp(prefix="toy-entities-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    typed = {"person": ["the man", "my sister", "the old teacher", "your neighbor"]}
+    typed |= {"place": [name for name in WHAT if name != "an apple"], "animal": ["a dog"]}
+    lines = [f"{name}\t{kind}\n" for kind, names in typed.items() for name in names]
+    (place / "entities.tsv").write_text("".join(lines), encoding="utf-8")
+    return place / "entities.tsv"
+
+
+def needed_settings(name: str) -> list[str]:
+    """Settings that a shipped recipe cannot run without."""
+    if name == "wklm":
+        return [f"program.entities={entity_file()}", "program.aligned=0.5"]
+    return []
 
 
 def short_recipe(name: str, *more: str, steps: int = 20) -> PretrainRecipe:

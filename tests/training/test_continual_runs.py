@@ -85,6 +85,18 @@ def test_a_step_learns_the_tasks_that_have_begun(old: str, corpus: Corpus) -> No
     assert learned(again, 15) == learned(workload, 15)
 
 
+def test_the_tokens_of_a_step_are_estimated_over_all_stages(corpus: Corpus) -> None:
+    workload = PretrainWorkload(short_ernie(), corpus)
+    read = [
+        sum(batch.tokens for batch in workload.micro_batches(step, (step % STEPS) / STEPS))
+        for step in range(5 * STEPS)
+    ]
+    assert workload.step_tokens() == pytest.approx(float(np.mean(read)), rel=0.05)
+    counts = {name: one.count(0) for name, one in workload._stages[0].items()}
+    most = max(learned(workload, 3)["knowledge"] / counts["knowledge"], 2 / counts["relation"])
+    assert workload.epochs(100) == np.ceil(100 * most)
+
+
 def contents(workload: PretrainWorkload, step: int) -> list[tuple[object, ...]]:
     """Everything that is read and predicted of every text of a step."""
     found = []
@@ -273,6 +285,8 @@ def test_what_cannot_be_learned_is_refused_by_name(
         few.micro_batches(19, 0.95)
     with pytest.raises(ConfigError, match="4 texts cannot serve"):  # before hours of other stages
         check_shares(few.recipe, 1)
+    with pytest.raises(ConfigError, match=r'heads of their own: set run\.sharding="ddp"'):
+        check_shares(short_ernie("run.sharding=fsdp"), 2)
     chinese = continual_corpus(tmp_path / "chinese", CHINESE, copies=4)
     with pytest.raises(ConfigError, match=r"Chinese has none.*program\.objectives\.capital=0"):
         PretrainWorkload(short_ernie(), chinese)

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 import torch
-from toy_corpus import short_recipe, toy_corpus
+from toy_corpus import needed_settings, short_recipe, toy_corpus
 
 from bertsmith.config import to_toml
 from bertsmith.corpus.shards import open_corpus
@@ -28,7 +28,7 @@ from bertsmith.training.pretrain.workload import PretrainWorkload
 
 NAMES = [
     "albert", "bart", "bert", "bert-wwm", "bert-wwm-zh", "electra", "ernie", "ernie2", "fast",
-    "gpt", "macbert", "mass", "nezha", "roberta", "spanbert", "unilm", "xlnet",
+    "gpt", "macbert", "mass", "nezha", "roberta", "spanbert", "unilm", "wklm", "xlnet",
 ]  # fmt: skip
 FITTING = {  # the toy corpus has small letters, no markers, and documents of a hundred tokens
     "ernie2": (
@@ -61,7 +61,7 @@ def test_a_recipe_survives_the_way_to_a_file_and_back(name, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_builds_and_makes_batches_that_learn(name, corpus) -> None:
-    recipe = short_recipe(name, *FITTING.get(name, ()))
+    recipe = short_recipe(name, *FITTING.get(name, ()), *needed_settings(name))
     work = PretrainWorkload(recipe, corpus)
     module = build_module(recipe, corpus, work.program)
     batches = work.micro_batches(0, 0.8 if name == "ernie2" else 0.0)  # all tasks have begun

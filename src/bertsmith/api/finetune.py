@@ -21,7 +21,7 @@ from bertsmith.errors import ConfigError, check_type
 from bertsmith.evaluation.length_table import length_table
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
-from bertsmith.folders.read import load_tokenizer, read_folder
+from bertsmith.folders.encoders import check_encoder, encoder_tokenizer
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.labeled.survey.survey import survey
@@ -31,6 +31,7 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import first_then_others
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.finetune import finetune as training
+from bertsmith.training.finetune.encoder_recipe import fit_recipe
 from bertsmith.training.finetune.enrichment import extra_columns
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
@@ -98,7 +99,8 @@ def _run_labeled(
         raise ConfigError("give seeds or folds, not both")
     recipe = request.read_recipe(request.spec.task)  # mistakes here and in the name of the
     check_ablation(recipe, request)
-    read_folder(request.model)  # model come before the reading
+    check_encoder(request.model)  # model come before the reading
+    recipe = fit_recipe(recipe, request.model)
     with executing(recipe.run, request.out, observer, device=request.device, stop=stop) as (
         execution,
         observer,
@@ -186,7 +188,7 @@ def finetune_job(request: FinetuneRequest, splits: Splits) -> FinetuneJob:
     if spec.task is None:
         raise ConfigError(f"{request.data}: the task of these rows is not clear; set --task")
     return FinetuneJob(
-        recipe=request.read_recipe(spec.task),
+        recipe=fit_recipe(request.read_recipe(spec.task), request.model),
         task=spec.task,
         model=request.model,
         train=splits.train,
@@ -202,7 +204,7 @@ def _survey(job: FinetuneJob, splits: Splits, observer: Observer) -> dict[str, A
     """Survey and length table, for the observer and for the record."""
     findings = survey(splits)
     lengths = job.recipe.length
-    table = length_table(splits, load_tokenizer(job.model), windows=lengths.stride is not None)
+    table = length_table(splits, encoder_tokenizer(job.model), windows=lengths.stride is not None)
     observer.lines([*findings.lines(), *table.lines(lengths.max_length)])
     return {"survey": findings.to_json(), "lengths": table.to_json(lengths.max_length)}
 

@@ -76,7 +76,7 @@ def run_pretrain(
         observer,
     ):
         with observer.training() as watch:
-            outcome = training.pretrain(job, execution=execution, watch=watch)
+            outcome = training.pretrain(job, execution=execution, watch=watch, notice=observer.note)
         if not execution.ranks.is_first:
             return PretrainedModel(folder=job.out, outcome=outcome, is_first=False)
     title = f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}"

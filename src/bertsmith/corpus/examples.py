@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
 import numpy as np
@@ -238,6 +238,7 @@ class PlannedExamples:
         self._seed = seed
         self._view = CorpusView(corpus, documents)
         self._assembly = Assembly(corpus, paired=paired)
+        self._longest = max_length
         self._room = max_length - self._assembly.specials
         self._plan: tuple[int, Plan] | None = None
         self._counts: dict[int, int] = {}
@@ -261,7 +262,8 @@ class PlannedExamples:
         """The examples of these numbers, 0 to count - 1, one after another."""
         numbers = self._checked(epoch, numbers)
         keys = hashes(key_of(self._seed, "example", epoch), numbers)
-        return self._assembly.rows(self.plan(epoch), numbers, keys)
+        rows = self._assembly.rows(self.plan(epoch), numbers, keys)
+        return replace(rows, longest=self._longest)
 
     def plan(self, epoch: int) -> Plan:
         """The plan of an epoch, made on first use."""

@@ -34,6 +34,7 @@ class RowsBatch:
     of each row's sentence, where that is known: neighbors with other numbers are in other ones.
     `origins` (T,) is each row's place in the corpus, -1 for special tokens, and `source` the name
     of the examples in a program that has several kinds.
+    `longest` is the number of tokens that a text may have, None without a limit.
     """
 
     ids: Ints
@@ -49,6 +50,7 @@ class RowsBatch:
     token_labels: Longs | None = None
     origins: Longs | None = None
     source: str = ""
+    longest: int | None = None
 
     @cached_property
     def sizes(self) -> Longs:

@@ -13,8 +13,7 @@ from bertsmith.errors import unknown
 from bertsmith.labeled.example import Answers, ChoiceIndex, Example
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
-from bertsmith.text.encoding import UnknownTokens
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder, UnknownTokens
 
 Counts = NDArray[np.int64]
 LIMITS = (64, 128, 256, 512)
@@ -122,7 +121,7 @@ class LengthTable:
 
 def length_table(
     rows: Splits | Mapping[str, Sequence[Example]],
-    tokenizer: Tokenizer,
+    tokenizer: FieldEncoder,
     limits: Sequence[int] = LIMITS,
     *,
     windows: bool = False,
@@ -150,7 +149,7 @@ def length_table(
 
 def row_lengths(
     examples: Sequence[Example],
-    tokenizer: Tokenizer,
+    tokenizer: FieldEncoder,
     *,
     choices: bool = False,
     count: UnknownTokens | None = None,

@@ -14,6 +14,7 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import MODULES, SentenceFolder, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
+from bertsmith.folders.words.read import words_refusal
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
@@ -127,6 +128,9 @@ def read_folder(name: str | Path, *, variants: Sequence[Variant] = ()) -> ModelF
     `variants` are known besides those of the table.
     """
     folder = Folder.at(resolve(name))
+    refusal = words_refusal(folder.path)
+    if refusal is not None:
+        raise refusal
     parts = read_sentence(folder)
     if parts.static:
         raise FolderError(
@@ -150,6 +154,9 @@ def read_folder(name: str | Path, *, variants: Sequence[Variant] = ()) -> ModelF
 def load_tokenizer(name: str | Path) -> Tokenizer:
     """The tokenizer of a model by path or name, without its weights."""
     folder = Folder.at(resolve(name))
+    refusal = words_refusal(folder.path)
+    if refusal is not None:
+        raise refusal
     if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
         return read_tokenizer(folder)
     parts = read_sentence(folder)

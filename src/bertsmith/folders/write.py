@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bertsmith.models.build import Model
+    from bertsmith.text.encoding import FieldEncoder
     from bertsmith.text.tokenizer import Tokenizer
 
 
@@ -75,7 +76,7 @@ def write_folder(
     path: Path,
     files: Mapping[str, Any],
     weights: Mapping[str, Mapping[str, Tensor]],
-    tokenizers: Mapping[str, Tokenizer],
+    tokenizers: Mapping[str, FieldEncoder],
     *,
     overwrite: bool = False,
 ) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.positions import SegmentRecurrent
 from bertsmith.models.spec import Spec
+from bertsmith.models.text_model import TextModel
 from bertsmith.models.variant import Head, Variant
 from bertsmith.models.variants import find
 from bertsmith.nn.attention import Attention
@@ -29,8 +30,12 @@ from bertsmith.nn.relative.encoder import RelativeEncoder
 INIT_STD = 0.02  # Devlin et al. 2018
 
 
-class Model(nn.Module):
+class Model(TextModel):
     """An encoder, for some models a decoder that shares its token embedding, and heads."""
+
+    spec: Spec
+    encoder: Encoder
+    decoder: Decoder | None
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from bertsmith.nn.layout import FULL, Layout, Sees
 
 SEGMENTS = "segments"  # the channel of sentence A and B
 TASKS = "tasks"  # the channel of pre-training tasks (ERNIE 2.0)
+CHARACTERS = "characters"  # (T, n) of each token, for encoders of words
 Numbers = NDArray[np.integer]
 
 

@@ -1,15 +1,33 @@
-"""One vector a text from its rows: (T, D) and lengths -> (B, D)."""
+"""One vector per text from its rows: (T, D) and lengths -> (B, D); one layer from several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertsmith.errors import TextError, unknown
 
 Pooling = Callable[[Tensor, Tensor], Tensor]
+
+
+class LayerMix(nn.Module):
+    """gamma sum_j softmax(w)_j h_j, with learned w and gamma: (n, ..., D) -> (..., D).
+
+    Peters et al. 2018, arXiv:1802.05365.
+    """
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(layers))
+        self.gamma = nn.Parameter(torch.ones(1))
+
+    def forward(self, layers: Tensor) -> Tensor:
+        """(n, ..., D) -> (..., D)."""
+        shares = self.weights.softmax(dim=0)
+        mixed: Tensor = self.gamma * torch.tensordot(shares, layers, dims=1)
+        return mixed
 
 
 def mean(rows: Tensor, lengths: Tensor) -> Tensor:

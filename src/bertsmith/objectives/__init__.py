@@ -4,6 +4,7 @@ from bertsmith.objectives.causal import CausalSettings
 from bertsmith.objectives.continual.program import ContinualSettings
 from bertsmith.objectives.denoise import DenoiseSettings
 from bertsmith.objectives.electra import ElectraSettings
+from bertsmith.objectives.knowledge.wklm import WklmSettings
 from bertsmith.objectives.masked import MaskedSettings
 from bertsmith.objectives.masked_span import MaskedSpanSettings
 from bertsmith.objectives.permutation import PermutationSettings
@@ -19,6 +20,7 @@ PROGRAMS: dict[str, type[ProgramSettings]] = {
     "masked_span": MaskedSpanSettings,
     "permutation": PermutationSettings,
     "continual": ContinualSettings,
+    "wklm": WklmSettings,
 }
 
 __all__ = ["PROGRAMS", "Program", "ProgramSettings"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import nn
@@ -80,6 +80,29 @@ class Program(Protocol):
         """The loss and the accuracy of each part."""
 
 
+@runtime_checkable
+class BatchWide(Protocol):
+    """A program whose micro-batches may have to know something of the whole batch of a step.
+
+    Then losses are the same however ranks and micro-batches divide it.
+    """
+
+    @property
+    def reads_batch(self) -> bool:
+        """Whether `within` is needed, with these settings."""
+
+    def within(self, batch: Sequence[RowsBatch]) -> Program:
+        """The program for micro-batches of this batch, which is that of all ranks."""
+
+
+@runtime_checkable
+class Accounted(Protocol):
+    """A program that reports at the start of a run what it finds in the texts."""
+
+    def account(self, samples: Iterable[RowsBatch]) -> list[str]:
+        """Remarks for people, from some of the examples."""
+
+
 class ProgramSettings(Settings):
     """The settings of a program: the section `program` of a recipe."""
 
@@ -112,6 +135,11 @@ class ProgramSettings(Settings):
     def mixes_documents(self) -> bool:
         """Whether its examples need a second document to take sentences from."""
         return self.pair == "next_sentence"
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every micro-batch trains the same weights, as sharded ranks must."""
+        return True
 
     def sources(self, chosen: ChosenDocuments) -> Mapping[str, ExampleSource]:
         """The kinds of examples by name; rows of examples carry the name as their `source`."""

@@ -29,17 +29,61 @@ from bertsmith.runtime.selection import (
 
 if TYPE_CHECKING:
     from bertsmith.models.build import Model
+    from bertsmith.models.text_model import TextModel
+    from bertsmith.text.encoding import FieldEncoder
     from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
 
-class Host:
+class TorchHost:
+    """Any encoder in memory, run by torch alone, one batch at a time."""
+
+    def __init__(
+        self,
+        model: TextModel,
+        tokenizer: FieldEncoder,
+        *,
+        device: torch.device | str = "cpu",
+        precision: Precision = "auto",
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        if torch.get_num_threads() > 1:
+            check_fork()
+        self.device = torch.device(device)
+        self.precision = precision
+        self.model = model.to(self.device).eval()
+        self.tokenizer = tokenizer
+        self._dtype = weights_dtype(self.device, precision)
+        self._turn = threading.Lock()
+
+    @property
+    def rounding(self) -> str:
+        """What torch rounds to, behind the name of an engine; empty if nothing is rounded."""
+        return "" if self._dtype == torch.float32 else f" under {self._dtype}"
+
+    @contextmanager
+    def torch_turn(self) -> Iterator[None]:
+        """Hold torch for one batch, with the autocast of the precision.
+
+        Torch divides each operation among all cores: two batches at once would only get in each
+        other's way.
+        """
+        half = self._dtype != torch.float32
+        with self._turn, torch.autocast(self.device.type, self._dtype, enabled=half):
+            yield
+
+
+class Host(TorchHost):
     """Owns a model in memory. Embedder, predictor, mask filling and scoring are views on one.
 
     Any number of threads may use a host at once. Where an engine runs one batch at a time, their
     batches take turns; else they share the worker threads, which start with the first batch.
     """
+
+    model: Model
+    tokenizer: Tokenizer
 
     def __init__(
         self,
@@ -53,15 +97,7 @@ class Host:
         engine: Engine | None = None,
     ) -> None:
         """`notice` gets a line whenever the engine changes; `engine` replaces the selected one."""
-        if precision not in PRECISIONS:
-            raise unknown("precision", precision, PRECISIONS)
-        if torch.get_num_threads() > 1:
-            check_fork()
-        self.device = torch.device(device)
-        self.precision = precision
-        self.model = model.to(self.device).eval()
-        self.tokenizer = tokenizer
-        self._dtype = weights_dtype(self.device, precision)
+        super().__init__(model, tokenizer, device=device, precision=precision)
         self._threads = threads or thread_count()
         self._notice = notice
         self._given = engine
@@ -69,6 +105,7 @@ class Host:
         self._lock = threading.Lock()
         self._settled: Engine | None = None
         self._workers = Workers(self._threads)
+        self._turn = self._workers.turn
 
     @property
     def engine(self) -> Engine:
@@ -98,22 +135,6 @@ class Host:
         with self._lock:
             self._settled = self._settled or engine
         return self._settled.name + self.rounding
-
-    @property
-    def rounding(self) -> str:
-        """What torch rounds to, behind the name of an engine; empty if nothing is rounded."""
-        return "" if self._dtype == torch.float32 else f" under {self._dtype}"
-
-    @contextmanager
-    def torch_turn(self) -> Iterator[None]:
-        """Hold torch for one batch, with the autocast of the precision.
-
-        Torch divides each operation among all cores: two batches at once would only get in each
-        other's way.
-        """
-        half = self._dtype != torch.float32
-        with self._workers.turn, torch.autocast(self.device.type, self._dtype, enabled=half):
-            yield
 
     def hidden(
         self, batch: RowBatch, rows: Sequence[int] | None = None, *, engine: Engine | None = None

@@ -15,10 +15,11 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import HEAD, KNOWLEDGE, read_data, read_task, read_task_head
 from bertsmith.folders.generation import read_writes
 from bertsmith.folders.read import ModelFolder, load_model
+from bertsmith.folders.words.read import is_word_folder, load_word_folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.labeled.triples import read_triples
-from bertsmith.models.build import Model
-from bertsmith.runtime.host import Host
+from bertsmith.models.text_model import TextModel
+from bertsmith.runtime.host import Host, TorchHost
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.runtime.selection import Notice, Precision
 from bertsmith.tasks.channel import Channel
@@ -50,16 +51,19 @@ def load_predictor(
     `knowledge` is a file of triples to read instead of the graph of training.
     """
     where = torch_device(device)
-    loaded = load_model(name, device=str(where))
-    host = Host(
-        loaded.model,
-        loaded.tokenizer,
-        device=where,
-        precision=precision,
-        threads=threads,
-        notice=notice,
-    )
-    predictor = predictor_of(host, loaded.folder)
+    if is_word_folder(name):
+        predictor = _words_predictor(Path(name), device=str(where), precision=precision)
+    else:
+        loaded = load_model(name, device=str(where))
+        host = Host(
+            loaded.model,
+            loaded.tokenizer,
+            device=where,
+            precision=precision,
+            threads=threads,
+            notice=notice,
+        )
+        predictor = predictor_of(host, loaded.folder)
     if knowledge is not None:
         predictor.reading = _with_graph(predictor.reading, Path(knowledge), str(name), notice)
     return predictor
@@ -85,6 +89,20 @@ def _with_graph(reading: TaskReading, path: Path, model: str, notice: Notice) ->
     return replace(reading, enrichment=trained.with_graph(graph))
 
 
+def _words_predictor(path: Path, *, device: str, precision: Precision) -> ModelPredictor:
+    """The predictor of a fine-tuned folder whose encoder reads words."""
+    home = Folder.at(path.expanduser())
+    section = read_task(home)
+    if section is None:
+        raise FolderError(
+            f"{path} was not fine-tuned: it has no head for a task; "
+            f"`bertsmith finetune DATA --model {path} --out DIR` makes a folder that has"
+        )
+    loaded = load_word_folder(path, device=device)
+    host = TorchHost(loaded.model, loaded.tokenizer, device=device, precision=precision)
+    return _own_predictor(host, home, section)
+
+
 def has_task(host: Host, folder: ModelFolder) -> bool:
     """Whether `predictor_of` finds a task in the folder."""
     if read_task(folder.parts.transformer) is not None:
@@ -98,8 +116,13 @@ def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:
     section = read_task(home)
     if section is None:
         return _published_predictor(host, folder)
+    return _own_predictor(host, home, section)
+
+
+def _own_predictor(host: TorchHost, home: Folder, section: dict[str, Any]) -> ModelPredictor:
+    """The predictor of a folder that was fine-tuned here."""
     tables: dict[str, dict[str, int]] = section.get("meta", {})
-    model = _task_model(host.model, folder.path, section, tables)
+    model = _task_model(host.model, home.path, section, tables)
     _fill(model, read_task_head(home, section), str(home.path / HEAD))
     lengths = _settings(LengthSettings, section, "length", home.path)
     return ModelPredictor(
@@ -164,7 +187,9 @@ def _published_predictor(host: Host, folder: ModelFolder) -> ModelPredictor:
     return ModelPredictor(host, model, lengths=lengths, tables={})
 
 
-def _task_model(model: Model, path: Path, section: dict[str, Any], tables: MetaTables) -> TaskModel:
+def _task_model(
+    model: TextModel, path: Path, section: dict[str, Any], tables: MetaTables
+) -> TaskModel:
     try:
         task = task_from_json(section)
     except (KeyError, TypeError, ValueError) as fault:

@@ -15,6 +15,7 @@ from bertsmith.errors import FolderError, check_type, unknown
 from bertsmith.folders import read
 from bertsmith.folders.read import ModelFolder
 from bertsmith.folders.static import is_static, load_static
+from bertsmith.folders.words.read import is_word_folder, words_refusal
 from bertsmith.hardware.devices import torch_device
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.runtime.embedder import Embedder
@@ -206,6 +207,9 @@ def load(
         raise unknown("precision", precision, PRECISIONS)
     check_type("threads", threads, int, NoneType)
     where = torch_device(device)
+    refusal = words_refusal(name)
+    if refusal is not None:
+        raise refusal
     if is_static(name):
         static = load_static(name, device=str(where))
         table = TableVectors(static.table, static.tokenizer)
@@ -242,5 +246,9 @@ def predict(
     name: str | Path, rows: Iterable[Row], *, device: str = "cpu", precision: Precision = "auto"
 ) -> list[Prediction]:
     """Predictions of a fine-tuned folder for texts, or tuples of fields."""
+    if is_word_folder(name):
+        from bertsmith.runtime.load_predictor import load_predictor
+
+        return load_predictor(name, device=device, precision=precision).predict(rows)
     with load(name, device=device, precision=precision) as model:
         return model.predict(rows)

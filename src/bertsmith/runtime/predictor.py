@@ -16,7 +16,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
-from bertsmith.runtime.host import Host, not_finite
+from bertsmith.runtime.host import Host, TorchHost, not_finite
 from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
 from bertsmith.tasks.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
@@ -124,7 +124,7 @@ class ModelPredictor(Predictor):
 
     def __init__(
         self,
-        host: Host,
+        host: TorchHost,
         model: TaskModel,
         *,
         lengths: LengthSettings,
@@ -143,8 +143,9 @@ class ModelPredictor(Predictor):
             tokenizer=host.tokenizer, lengths=lengths, tables=tables, enrichment=enrichment
         )
         # Branches need positions and visibility, tags all rows: the other engines have neither.
-        self._eager = enrichment is not None or not model.reads_last
-        if host.precision == "bf16" and host.device.type == "cpu" and self._eager:
+        eager = enrichment is not None or not model.reads_last
+        self._fast = host if isinstance(host, Host) and not eager else None
+        if host.precision == "bf16" and host.device.type == "cpu" and self._fast is None:
             needs = "others" if enrichment is None else f"a {enrichment.key} section, too"
             raise HardwareError(
                 f"the bf16 path of a CPU gives the last layer alone, and this model reads {needs}; "
@@ -152,8 +153,8 @@ class ModelPredictor(Predictor):
             )
         self._lock = threading.Lock()
         self._work = 0.0  # operations so far: much of it pays for a faster engine
-        if not self._eager:
-            log.debug("predictions by %s", host.engine.name)  # an engine that is missing shows now
+        if self._fast is not None:  # an engine that is missing shows now
+            log.debug("predictions by %s", self._fast.engine.name)
 
     @property
     def task(self) -> Task:
@@ -190,8 +191,8 @@ class ModelPredictor(Predictor):
         if unknown is not None:
             unknown.add(self.tokenizer.unknown_tokens([one.encoding.ids for one in features]))
         engine = self._engine(features)
-        if engine is not None:
-            answered = answer_on(self.host, engine, self.model, features)
+        if engine is not None and self._fast is not None:
+            answered = answer_on(self._fast, engine, self.model, features)
         else:
             device, turn = self.host.device, self.host.torch_turn
             answered = compute_logits(self.model, features, device=device, precision=turn)
@@ -209,26 +210,26 @@ class ModelPredictor(Predictor):
 
     def settle(self, tokens: int) -> str:
         """Select the engine for about so many tokens, for good; its name."""
-        if self._eager:
+        if self._fast is None:
             source = "" if self.reading.enrichment is None else self.reading.enrichment.source
             return f"eager on {self.host.device}{self.host.rounding}{source}"
-        return self.host.settle(self._counted(tokens, tokens))
+        return self._fast.settle(self._counted(self._fast, tokens, tokens))
 
     def _features(self, examples: Sequence[Example]) -> list[Feature]:
         return self.reading.features(self.task, examples)
 
     def _engine(self, features: Sequence[Feature]) -> Engine | None:
         """The engine for features; None: the model as torch runs it, with all its layers."""
-        if self._eager:
+        if self._fast is None:
             return None
         tokens = sum(map(len, features))
-        engine = self.host.prepare(self._counted(tokens, len(features)))
+        engine = self._fast.prepare(self._counted(self._fast, tokens, len(features)))
         return None if isinstance(engine, EagerEngine) else engine
 
-    def _counted(self, tokens: int, texts: int) -> float:
+    def _counted(self, host: Host, tokens: int, texts: int) -> float:
         """Operations of all work up to this, for all of it pays for a faster engine."""
         with self._lock:
-            self._work += self.host.flops(tokens, texts)
+            self._work += host.flops(tokens, texts)
             return self._work
 
 
@@ -259,7 +260,7 @@ def answer_on(
 ) -> TaskLogits:
     """`tasks.inference.compute_logits` by an engine that encodes the last layer; no loss."""
     budget = batch_budget(engine, sum(map(len, features)))
-    segments = model.model.spec.reads_segments
+    segments = model.transformer.spec.reads_segments
     by_number: dict[int, Logits] = {}
 
     def read(batch: RowBatch, hidden: Tensor) -> Tensor:

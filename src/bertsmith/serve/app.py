@@ -244,6 +244,7 @@ class App:
         await send({"type": "http.response.body", "body": b""})
 
     def _account(self, request: _Request, status: int) -> None:
+        self.service.worked = True
         seconds = time.perf_counter() - request.start
         self.service.metrics.request(request.label, status, seconds)
         record: dict[str, Any] = {

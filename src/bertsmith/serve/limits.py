@@ -10,6 +10,7 @@ from bertsmith.config import Settings
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+QUEUE_PART = 0.6  # of the deadline
 
 
 class Limits(Settings):
@@ -26,7 +27,7 @@ class Limits(Settings):
     document_tokens: Count = 4_096  # per text that is read in windows (tags, answers)
     json_depth: Count = 32
     batch_tokens: Count = 2_048  # fewer where so many would take long
-    queue_tokens: Count | None = None  # that may wait; None: `deadline` of the measured speed
+    queue_tokens: Count | None = None  # that may wait; None: `queue_seconds` of the measured speed
     connections: Count = 1_024
     deadline: Seconds = 30.0  # of a request, from its first byte to its answer
     drain: Seconds = 30.0  # after SIGTERM
@@ -56,6 +57,14 @@ class Limits(Settings):
             )
         return self
 
+    @property
+    def queue_seconds(self) -> float:
+        """How long a request may wait: what it takes to compute, and a slower moment, come on top.
+
+        A request that waits for its whole deadline would be accepted and never answered.
+        """
+        return QUEUE_PART * self.deadline
+
     def lines(self) -> list[str]:
         """One line per limit, for the start of the service."""
         shown = {
@@ -70,7 +79,7 @@ class Limits(Settings):
             "tokens per batch": f"at most {self.batch_tokens:,}",
             "waiting tokens": f"{self.queue_tokens:,}"
             if self.queue_tokens
-            else f"{self.deadline:g} s of the measured speed",
+            else f"{self.queue_seconds:g} s of the measured speed",
             "connections": f"{self.connections:,}, idle ones for {self.keep_alive:g} s",
             "deadline": f"{self.deadline:g} s per request, {self.drain:g} s to drain",
         }

@@ -308,5 +308,5 @@ class ServedModel:
         queue.limit = self._limit(queue.speed)
 
     def _limit(self, speed: float) -> int:
-        limit = self.limits.queue_tokens or int(self.limits.deadline * speed)
+        limit = self.limits.queue_tokens or int(self.limits.queue_seconds * speed)
         return max(limit, self.limits.batch_tokens)

@@ -13,9 +13,11 @@ from bertsmith.errors import ConfigError
 from bertsmith.serve.app import App
 from bertsmith.serve.http.addresses import is_loopback
 from bertsmith.serve.http.protocol import guarded_protocol
+from bertsmith.serve.memory import give_back
 from bertsmith.serve.service import Service
 
 Notice = Callable[[str], None]
+TICKS_TO_TRIM = 50  # of .1 s; then memory that requests have left is given back
 LINGER = 0.3  # seconds of 503 after the last answer, for who has not heard that the service ends
 
 
@@ -78,6 +80,9 @@ class _Server(uvicorn.Server):
         """Whether to end: by uvicorn's reasons, or because all that was accepted is answered."""
         if await super().on_tick(counter):
             return True
+        if counter % TICKS_TO_TRIM == 0 and self._service.worked:
+            self._service.worked = False
+            give_back()
         if not self._service.draining:
             return False
         now = time.monotonic()

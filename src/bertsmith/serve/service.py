@@ -67,6 +67,7 @@ class Service:
         self.access_log = access_log
         self.started = int(time.time())
         self.draining = False
+        self.worked = False  # since memory was given back
         self.accepted = 0  # requests that are answered also while draining
         self.models: dict[str, ServedModel] = {}
         indexed = settings.index_model or next(iter(settings.models))

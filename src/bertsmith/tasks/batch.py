@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.errors import TextError
-from bertsmith.nn.inputs import SEGMENTS, Inputs
+from bertsmith.nn.inputs import CHARACTERS, SEGMENTS, Inputs
 from bertsmith.nn.layout import Dense, Layout, Sees
 from bertsmith.tasks.feature import Feature
 from bertsmith.text.encoding import Ints
@@ -24,7 +24,8 @@ class TaskBatch:
     rows that a head on rows reads, None for tasks on whole texts; `units` (U,) are the units of the
     example they represent, if the task has units. `targets` is None if an example is unlabeled;
     else it has one entry per example, or per `at`. `meta` (E, n) and `auxiliary` (E, m) are of
-    further columns. `vectors` (B, W) are cached encoder outputs, if all passages have one.
+    further columns. `vectors` (B, W) are cached encoder outputs, if all passages have one, and so
+    are `layers` (n, T, D).
     """
 
     inputs: Inputs
@@ -36,6 +37,7 @@ class TaskBatch:
     meta: Tensor
     auxiliary: Tensor
     vectors: Tensor | None
+    layers: Tensor | None = None
 
     @property
     def ids(self) -> Tensor:
@@ -49,8 +51,8 @@ class TaskBatch:
 
     @property
     def tokens(self) -> int:
-        """The tokens that pass through the encoder: T, or 0 with cached vectors."""
-        return self.ids.shape[0] if self.vectors is None else 0
+        """The tokens that pass through the encoder: T, or 0 with cached outputs."""
+        return self.ids.shape[0] if self.vectors is None and self.layers is None else 0
 
     @property
     def wanted(self) -> Tensor:
@@ -75,6 +77,7 @@ class TaskBatch:
             meta=self.meta.to(device),
             auxiliary=self.auxiliary.to(device),
             vectors=moved(self.vectors),
+            layers=moved(self.layers),
         )
 
 
@@ -96,6 +99,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
     labeled = features if reads_rows else [firsts[number] for number in order]
     targets = [feature.target for feature in labeled if feature.target is not None]
     vectors = [feature.vector for feature in features if feature.vector is not None]
+    layers = [feature.layers for feature in features if feature.layers is not None]
     return TaskBatch(
         inputs=feature_inputs(features),
         owners=torch.tensor([place[number] for number in numbers]),
@@ -106,6 +110,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
         meta=torch.from_numpy(np.stack([firsts[number].meta for number in order])),
         auxiliary=torch.from_numpy(np.stack([firsts[number].auxiliary for number in order])),
         vectors=torch.from_numpy(np.stack(vectors)) if len(vectors) == len(features) else None,
+        layers=_side_by_side(layers) if len(layers) == len(features) else None,
     )
 
 
@@ -130,6 +135,9 @@ def channels_of(features: Sequence[Feature]) -> dict[str, Ints]:
                 "share a batch"
             )
     further = {name: np.concatenate([one.channels[name] for one in features]) for name in names}
+    spelled = [one.encoding.characters for one in features if one.encoding.characters is not None]
+    if spelled:
+        further[CHARACTERS] = np.concatenate(spelled).astype(np.int32)
     return {SEGMENTS: np.concatenate([one.encoding.segments for one in features]), **further}
 
 
@@ -159,6 +167,11 @@ def visibility_of(features: Sequence[Feature]) -> Sees | None:
 
 def _joined(parts: Sequence[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.concatenate(parts).astype(np.int64))
+
+
+def _side_by_side(layers: Sequence[np.ndarray]) -> Tensor:
+    """The layers of all passages: -> (n, T, D)."""
+    return torch.from_numpy(np.concatenate(layers, axis=1))
 
 
 def _targets(targets: Sequence[np.ndarray], *, rows: bool) -> Tensor:

@@ -18,8 +18,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import extra_name
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.tag_channel import CHANNEL, ChannelShape
-from bertsmith.text.encoding import Encoding, Ints, renumber
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints, renumber
 
 KEY = "channel"
 OUTSIDE = "O"
@@ -105,7 +104,7 @@ class Channel:
         self,
         features: Sequence[Feature],
         examples: Sequence[Example],
-        tokenizer: Tokenizer,
+        tokenizer: FieldEncoder,
         max_length: int,
     ) -> tuple[list[Feature], dict[str, Any]]:
         """The features with word numbers and tags, and how many words have which."""

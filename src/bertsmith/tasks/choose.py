@@ -23,7 +23,7 @@ from bertsmith.tasks.length import LengthSettings, encodings
 from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import ClassPairs, Logits, ScoredRows, Task, TaskKind, WholeText
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Choose(WholeText):
         return KIND
 
     def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+        self, examples: Sequence[Example], tokenizer: FieldEncoder, lengths: LengthSettings
     ) -> list[Feature]:
         """K passages (context, choice) per example, each with the number of the right one."""
         if lengths.stride is not None:

@@ -10,7 +10,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.tag_channel import ChannelShape
 from bertsmith.tasks.task import Task
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 
 class Enrichment(Protocol):
@@ -36,7 +36,7 @@ class Enrichment(Protocol):
         self,
         features: Sequence[Feature],
         examples: Sequence[Example],
-        tokenizer: Tokenizer,
+        tokenizer: FieldEncoder,
         max_length: int,
     ) -> tuple[list[Feature], dict[str, Any]]:
         """The features with what is joined to them, and counts of it as JSON values."""

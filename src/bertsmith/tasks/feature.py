@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from bertsmith.labeled.example import Example
 from bertsmith.tasks.length import LengthSettings, encodings, pair_encodings
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 
 Numbers = NDArray[np.int64]
 
@@ -25,8 +24,8 @@ class Feature:
     `at` (U,) are the tokens that a head on rows reads, `units` (U,) the units of the example they
     represent. `meta` (n,) are the ids of further columns that the head reads, `auxiliary` (m,) the
     targets of further columns, nan: none. `channels`, each (L,) or (L, n), `positions` (L,) and the
-    boolean `visible` (L, L) are for models that read more than ids and segments. `vector` (W,) is
-    the cached output of a frozen encoder.
+    boolean `visible` (L, L) are for models that read more than ids and segments. `vector` (W,), or
+    `layers` (n, L, D) where single rows are read, is the cached output of a frozen encoder.
     """
 
     encoding: Encoding
@@ -40,6 +39,7 @@ class Feature:
     positions: Ints | None = None
     visible: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
+    layers: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.encoding)
@@ -50,7 +50,7 @@ Targets = Sequence[NDArray[np.generic] | None]
 
 def text_features(
     examples: Sequence[Example],
-    tokenizer: Tokenizer,
+    tokenizer: FieldEncoder,
     lengths: LengthSettings,
     targets: Targets,
     *,

@@ -21,8 +21,7 @@ from bertsmith.folders.extras import KNOWLEDGE as FILE
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.triples import SubjectPlace, Triples, triples_of
 from bertsmith.tasks.feature import Feature
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 
 KEY = "knowledge"
 
@@ -73,7 +72,7 @@ class Knowledge:
         self,
         features: Sequence[Feature],
         examples: Sequence[Example],
-        tokenizer: Tokenizer,
+        tokenizer: FieldEncoder,
         max_length: int,
     ) -> tuple[list[Feature], dict[str, Any]]:
         """The features with the branches of their texts, and what they got.
@@ -269,7 +268,7 @@ def _places(
     return places
 
 
-def _pieces_of(tokenizer: Tokenizer) -> Callable[[str], Ints]:
+def _pieces_of(tokenizer: FieldEncoder) -> Callable[[str], Ints]:
     """Token ids of a fact without special tokens, each computed once."""
     known: dict[str, Ints] = {}
 

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
-from bertsmith.text.encoding import Encoding
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import Encoding, FieldEncoder
 from bertsmith.text.truncation import FieldBudgets, Keep, Truncation, Windows
 
 Count = Annotated[int, Field(gt=0)]
@@ -67,7 +66,7 @@ class LengthSettings(Settings):
 
 
 def encodings(
-    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
+    texts: Sequence[tuple[str, ...]], tokenizer: FieldEncoder, lengths: LengthSettings
 ) -> list[list[Encoding]]:
     """Each text, or tuple of fields, as one Encoding or as several windows."""
     if lengths.step is not None:
@@ -88,7 +87,7 @@ def encodings(
 
 
 def pair_encodings(
-    texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, lengths: LengthSettings
+    texts: Sequence[tuple[str, ...]], tokenizer: FieldEncoder, lengths: LengthSettings
 ) -> list[list[Encoding]]:
     """Each of the two texts of a pair by itself, as a bi-encoder reads them."""
     if lengths.stride is not None or lengths.budgets is not None:
@@ -109,7 +108,7 @@ def pair_encodings(
     return [encoded[at : at + 2] for at in range(0, len(encoded), 2)]
 
 
-def _windows(fields: tuple[str, ...], tokenizer: Tokenizer, windows: Windows) -> list[Encoding]:
+def _windows(fields: tuple[str, ...], tokenizer: FieldEncoder, windows: Windows) -> list[Encoding]:
     if len(fields) > 2:
         raise ConfigError(
             f"windows move over one text or the second of a pair, not over {len(fields)} fields; "

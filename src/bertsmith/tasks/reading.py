@@ -13,7 +13,7 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, with_meta
 from bertsmith.tasks.task import Task
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class TaskReading:
     """Makes the features of a task, the same in training and in prediction."""
 
-    tokenizer: Tokenizer
+    tokenizer: FieldEncoder
     lengths: LengthSettings
     tables: MetaTables = field(default_factory=dict)
     enrichment: Enrichment | None = None

@@ -34,7 +34,7 @@ from bertsmith.tasks.task import (
     TaskOptions,
     WholeText,
 )
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Regress(WholeText):
         return self.pair == "bi-encoder"
 
     def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+        self, examples: Sequence[Example], tokenizer: FieldEncoder, lengths: LengthSettings
     ) -> list[Feature]:
         """One passage per example, or its windows; of a bi-encoder one per text."""
         targets = self.targets(examples)

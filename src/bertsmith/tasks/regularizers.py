@@ -14,7 +14,7 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.kinds import TASKS, task_kind
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import Loss
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 _STREAM = 1  # separates these draws from others with the same seed and number
 
@@ -64,7 +64,7 @@ class TokenDropout:
     seed: int
 
     @classmethod
-    def of(cls, share: float, tokenizer: Tokenizer, seed: int) -> TokenDropout | None:
+    def of(cls, share: float, tokenizer: FieldEncoder, seed: int) -> TokenDropout | None:
         """With the mask token of a vocabulary; None for a share of 0."""
         if not share:
             return None

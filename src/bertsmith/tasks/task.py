@@ -28,7 +28,7 @@ from bertsmith.tasks.feature import Feature, Targets, text_features
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 Logits = NDArray[np.float32]
 Loss = Callable[[Tensor, TaskBatch], LossSum]
@@ -99,7 +99,7 @@ class Task(Protocol):
 
     @abstractmethod
     def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+        self, examples: Sequence[Example], tokenizer: FieldEncoder, lengths: LengthSettings
     ) -> list[Feature]:
         """The passages of every example, in order; each holds the count of truncated tokens."""
 
@@ -159,7 +159,7 @@ class WholeText(Task, Protocol):
         ]
 
     def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+        self, examples: Sequence[Example], tokenizer: FieldEncoder, lengths: LengthSettings
     ) -> list[Feature]:
         """One passage per example, or its windows."""
         return text_features(examples, tokenizer, lengths, self.targets(examples))

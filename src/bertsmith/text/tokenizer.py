@@ -11,17 +11,10 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, FolderError, TextError, check_type
 from bertsmith.files.safe_folder import Folder
-from bertsmith.text.encoding import (
-    Encoding,
-    Ints,
-    Pieces,
-    UnknownTokens,
-    assemble,
-    with_segmenter_words,
-)
+from bertsmith.text.encoding import FieldEncoder, Ints, Pieces, UnknownTokens, with_segmenter_words
 from bertsmith.text.safe_tokenizer import SafeTokenizer, batches, clean_texts, rust_errors
 from bertsmith.text.segment import Segmenter
-from bertsmith.text.special_tokens import SpecialTokens, placed_tokens, read_template
+from bertsmith.text.special_tokens import Frame, SpecialTokens, placed_tokens, read_template
 from bertsmith.text.tokenizer_files import (
     TokenizerSource,
     read_files,
@@ -31,20 +24,13 @@ from bertsmith.text.tokenizer_files import (
 )
 from bertsmith.text.tokenizer_json import added_token, vocabulary
 from bertsmith.text.tokenizer_limits import check_special_count
-from bertsmith.text.truncation import (
-    FieldBudgets,
-    Truncation,
-    Windows,
-    allot,
-    ends,
-    room_for_text,
-)
+from bertsmith.text.truncation import room_for_text
 
 # Some folders write 1e30 for "no limit".
 LONGEST = 1_000_000
 
 
-class Tokenizer:
+class Tokenizer(FieldEncoder):
     """Turns texts into Encodings and back; immutable, safe to share between threads."""
 
     def __init__(self, source: TokenizerSource, *, segmenter: Segmenter | None = None) -> None:
@@ -183,71 +169,6 @@ class Tokenizer:
                 )
         return grown
 
-    def encode(
-        self,
-        text: str,
-        pair: str | None = None,
-        *,
-        truncation: Truncation | None = None,
-        allow_special: bool = False,
-    ) -> Encoding:
-        """One text, or a pair of texts, with its special tokens."""
-        fields = [text] if pair is None else [text, pair]
-        return self.encode_fields(fields, truncation=truncation, allow_special=allow_special)
-
-    def encode_batch(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str] | None = None,
-        *,
-        truncation: Truncation | None = None,
-        allow_special: bool = False,
-    ) -> list[Encoding]:
-        """Many texts, or pairs of texts; the same as one by one, but faster."""
-        if isinstance(texts, str) or isinstance(pairs, str):
-            raise TextError("a single str was given where a sequence of texts is expected")
-        if pairs is not None and len(pairs) != len(texts):
-            raise TextError(f"{len(texts)} texts and {len(pairs)} pairs were given; give as many")
-        limits = _limits(truncation)
-        columns = [self._pieces(texts, allow_special, limits)]
-        if pairs is not None:
-            columns.append(self._pieces(pairs, allow_special, limits))
-        return [self._fit(list(row), truncation) for row in zip(*columns, strict=True)]
-
-    def encode_fields(
-        self,
-        fields: Sequence[str],
-        *,
-        truncation: Truncation | None = None,
-        allow_special: bool = False,
-    ) -> Encoding:
-        """Several fields in one Encoding, separated as a pair is; each may have its own budget."""
-        if isinstance(fields, str) or not fields:
-            raise TextError("encode_fields needs a sequence of one or more texts")
-        return self._fit(self._pieces(fields, allow_special, _limits(truncation)), truncation)
-
-    def windows(
-        self, text: str, pair: str | None = None, *, windows: Windows, allow_special: bool = False
-    ) -> list[Encoding]:
-        """Every part of a long text: windows over it, or over `pair` with `text` whole in each.
-
-        Nothing is lost over all windows, so their `cut` is 0.
-        """
-        fields = [text] if pair is None else [text, pair]
-        *fixed, moving = self._pieces(fields, allow_special, None)
-        frame = self._template.frame(len(fields))
-        room = windows.length - frame.specials - sum(pieces.total for pieces in fixed)
-        encodings = []
-        for start in windows.starts(moving.total, room):
-            part = slice(start, start + room)
-            window = Pieces(
-                moving.ids[part], moving.words[part], moving.offsets[part], moving.total
-            )
-            encodings.append(
-                assemble([*fixed, window], frame, (0,) * len(fields), self.id_to_token)
-            )
-        return encodings
-
     def fast_ids(
         self, texts: Sequence[str], max_length: int | None
     ) -> tuple[list[Ints], list[int]]:
@@ -324,25 +245,5 @@ class Tokenizer:
             return pieces
         return with_segmenter_words(pieces, texts, self._segmenter)
 
-    def _fit(self, fields: list[Pieces], setting: Truncation | None) -> Encoding:
-        """Fields truncated by the setting, between their special tokens."""
-        frame = self._template.frame(len(fields))
-        totals = [pieces.total for pieces in fields]
-        counts = allot(totals, frame.specials, setting)
-        if setting is not None:
-            fields = [
-                pieces.pick(*ends(setting.keep, setting.head, count)) if count < total else pieces
-                for pieces, count, total in zip(fields, counts, totals, strict=True)
-            ]
-        cut = tuple(total - count for total, count in zip(totals, counts, strict=True))
-        return assemble(fields, frame, cut, self.id_to_token)
-
-
-def _limits(setting: Truncation | None) -> tuple[int, int] | None:
-    """The most tokens a setting could keep of the two ends of a field; None if unbounded."""
-    if setting is None:
-        return None
-    most = setting.max_length
-    if isinstance(setting, FieldBudgets) and None not in setting.budgets:
-        most = max(budget for budget in setting.budgets if budget is not None)
-    return None if most is None else (most, 0 if setting.keep == "head" else most)
+    def _frame(self, fields: int) -> Frame:
+        return self._template.frame(fields)

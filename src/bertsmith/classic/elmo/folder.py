@@ -10,8 +10,6 @@ import torch
 
 from bertsmith.classic.elmo.language_model import BidirectionalLm
 from bertsmith.classic.elmo.model import ElmoModel
-from bertsmith.classic.elmo.network import ElmoNetwork
-from bertsmith.classic.elmo.published import is_published, read_published
 from bertsmith.classic.elmo.reader import ElmoReader
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.neural.folder import CONFIG
@@ -26,6 +24,8 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.load_weights import read_exactly
 from bertsmith.folders.tensor_file import data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE, open_weights
+from bertsmith.folders.words.published_elmo import is_published, read_published
+from bertsmith.models.words.elmo_network import ElmoNetwork
 
 _SMALL = 1 << 16
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from bertsmith.classic.elmo.network import ElmoNetwork
 from bertsmith.classic.neural.softmax import LinearSoftmax, TailedSoftmax
+from bertsmith.models.words.elmo_network import ElmoNetwork
 from bertsmith.nn.loss import LossSum
 
 FORWARD_BACKWARD = ("forward", "backward")

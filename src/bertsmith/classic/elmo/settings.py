@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from bertsmith.classic.elmo.spec import ElmoSpec
 from bertsmith.classic.neural.settings import NeuralPlan, Share
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SoftmaxSettings
 from bertsmith.config import Settings
+from bertsmith.models.words.elmo_spec import ElmoSpec
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings

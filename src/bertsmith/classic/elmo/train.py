@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bertsmith.classic.elmo.characters import count_cut
 from bertsmith.classic.elmo.folder import build_elmo, save_elmo
 from bertsmith.classic.elmo.language_model import FORWARD_BACKWARD, BidirectionalLm
 from bertsmith.classic.elmo.model import ElmoModel
-from bertsmith.classic.elmo.network import initialize_elmo
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.workload import ElmoWorkload
 from bertsmith.classic.neural.reading import IndexedWords, WordLines
@@ -32,7 +30,9 @@ from bertsmith.classic.words.splitting import SplitRule
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
+from bertsmith.models.words.elmo_network import initialize_elmo
 from bertsmith.random_keys import key_of
+from bertsmith.text.words.characters import count_cut
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution

@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bertsmith.classic.elmo.characters import character_table, mark_rows
 from bertsmith.classic.elmo.language_model import FORWARD_BACKWARD, BidirectionalLm
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.neural.reading import WordLines
 from bertsmith.classic.neural.workload import NoiseTable
 from bertsmith.nn.packing import pack
+from bertsmith.text.words.characters import character_table, mark_rows
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload
 

@@ -65,12 +65,13 @@ class WordVectors:
 
     def __getitem__(self, word: str) -> Matrix:
         """The vector (D,) of a word; an unknown word is refused with the most similar name."""
-        return self.matrix[self.number(word)]
+        row: Matrix = self.matrix[self.number(word)]
+        return row
 
     @property
     def dimension(self) -> int:
         """D, the numbers per vector."""
-        return self.matrix.shape[1]
+        return int(self.matrix.shape[1])
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -81,7 +82,8 @@ class WordVectors:
     def unit(self) -> Matrix:
         """All vectors at length 1 (V, D); those of length 0 stay as they are."""
         lengths = np.linalg.norm(self.matrix, axis=1, keepdims=True)
-        unit: Matrix = self.matrix / np.where(lengths == 0, np.float32(1), lengths)
+        lengths[lengths == 0] = 1.0
+        unit: Matrix = np.divide(self.matrix, lengths, dtype=np.float32)
         return unit
 
     def number(self, word: str) -> int:

@@ -59,12 +59,12 @@ def _random_text() -> WordStream:
     """A text whose words are distributed as those of a language."""
     draw = np.random.Generator(np.random.PCG64(1))
     drawn = np.minimum(draw.zipf(1.3, _LINES * _LENGTH), _WORDS).astype(np.int32)
-    _, drawn, counts = np.unique(drawn, return_inverse=True, return_counts=True)
+    _, places, counts = np.unique(drawn, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return WordStream(
-        ids=(rank[drawn] + 1).astype(np.int32),
+        ids=(rank[places] + 1).astype(np.int32),
         starts=np.arange(_LINES + 1, dtype=np.int64) * _LENGTH,
         documents=np.array([0, _LINES], dtype=np.int64),
         words=("<unk>", *(str(number) for number in range(len(order)))),

@@ -6,58 +6,40 @@ as the text that was trained on.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.corpus.worker import encoder_of
-from bertsmith.errors import ConfigError, FolderError, unknown
+from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.strict_json import write_json
-from bertsmith.text.segment import BREAK, CHINESE, segmenter, word_starts
+from bertsmith.text.segment import BREAK, segmenter, word_starts
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.words.rule import SPLITTER as SPLITTER
+from bertsmith.text.words.rule import WordRule, chinese_borders, parted, word_pattern
 
-Split = Literal["words", "letters", "spaces"]
-SPLITS: tuple[str, ...] = get_args(Split)
-SPLITTER, TOKENIZER = "splitter.json", "tokenizer"
+TOKENIZER = "tokenizer"
 UNKNOWN, BEGIN, END = "<unk>", "<s>", "</s>"
 RESERVED = (UNKNOWN, BEGIN, END)  # a text that holds them holds an unknown word
-_LAST = 0x10FFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitRule:
-    """What decides the words of a text.
+class SplitRule(WordRule):
+    """What decides the words of a text: a rule, or a `tokenizer`, whose pieces are the words then.
 
-    `split`: "words" parts punctuation from words and keeps it; "letters" leaves punctuation out;
-    "spaces" is for text that is tokenized already. `segmenter` finds Chinese words in the first
-    two. With a `tokenizer` the words are its pieces and `split` and `segmenter` are not asked.
+    `split` and `segmenter` are not asked with a tokenizer.
     """
 
-    split: Split = "words"
-    lower: bool = False
-    segmenter: str = "character"
     tokenizer: Tokenizer | None = None
-
-    def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise unknown("split", self.split, SPLITS)
 
     def describe(self) -> dict[str, Any]:
         """The rule without its tokenizer, as JSON."""
-        return {
-            "split": self.split,
-            "lower": self.lower,
-            "segmenter": self.segmenter,
-            "pieces": self.tokenizer is not None,
-        }
+        return {**WordRule.describe(self), "pieces": self.tokenizer is not None}
 
     def save(self, folder: Path) -> None:
         """Write the rule into an existing folder: splitter.json and, if there is one, tokenizer/"""
@@ -107,7 +89,7 @@ class WordSplitter:
         """`known` are the words numbered by an earlier run, in order."""
         self.rule = rule
         self._numbers = _Numbers(known)
-        self._pattern = _pattern(rule.split, whole=rule.segmenter != "character")
+        self._pattern = word_pattern(rule.split, whole=rule.segmenter != "character")
         self._segmenter = None
         self._encoder = None
         if rule.tokenizer is not None:
@@ -128,7 +110,7 @@ class WordSplitter:
             text = text.lower()
         if self._segmenter is not None and not text.isascii():
             opens = word_starts(self._segmenter, text.split(BREAK))
-            text = _parted(text, opens)
+            text = parted(text, chinese_borders(text, opens))
         numbers = self._numbers.of(self._pattern.findall(text))
         breaks = np.flatnonzero(numbers == 0)
         ends = np.append(breaks - np.arange(len(breaks)), len(numbers) - len(breaks))
@@ -175,42 +157,3 @@ class _Numbers(dict[str, int]):
     def taken(self) -> list[str]:
         new, self._new = self._new, []
         return new
-
-
-def _parted(text: str, opens: NDArray[np.bool_]) -> str:
-    """The text with a blank between Chinese words that touch."""
-    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    chinese = np.zeros(len(codes), dtype=bool)
-    for first, last in CHINESE:
-        chinese |= (codes >= first) & (codes <= last)
-    follows = np.zeros(len(codes), dtype=bool)
-    follows[1:] = chinese[:-1]
-    places = np.flatnonzero(chinese & follows & opens)
-    return np.insert(codes, places, ord(" ")).tobytes().decode("utf-32-le")
-
-
-@cache
-def _pattern(split: str, *, whole: bool) -> re.Pattern[str]:
-    """Matches one word, or the break between lines; `whole`: Chinese runs are words already."""
-    if split == "spaces":  # the white space of kenlm: of ASCII alone
-        return re.compile("[^\x00 \t\n\r\x0b\x0c]+|\n")
-    ideographs = "".join(f"{chr(first)}-{chr(last)}" for first, last in CHINESE)
-    letter = f"[^\\W_{ideographs}]"
-    run = f"{letter}+(?:[{_marks()}]{letter}*)*"
-    word = f"{run}(?:['\u2019]{run})*"
-    chinese = f"[{ideographs}]" + ("+" if whole else "")
-    rest = "" if split == "letters" else "|[^\\s\x00]"
-    return re.compile(f"{word}|{chinese}|\n{rest}")
-
-
-@cache
-def _marks() -> str:
-    """Unicode's combining marks as ranges of a character class: they belong to their letter."""
-    ranges: list[list[int]] = []
-    for code in range(0x300, _LAST):
-        if unicodedata.category(chr(code))[0] == "M":
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)

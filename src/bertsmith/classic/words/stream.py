@@ -29,7 +29,7 @@ from bertsmith.classic.words.folder import (
     WORDS,
     WordStream,
 )
-from bertsmith.classic.words.splitting import RESERVED, UNKNOWN, Split, SplitRule, WordSplitter
+from bertsmith.classic.words.splitting import RESERVED, UNKNOWN, SplitRule, WordSplitter
 from bertsmith.corpus.reading import BLOCK, MOST_EXAMPLES, CorpusReader, Documents, documents_of
 from bertsmith.corpus.shards import vocabulary_of
 from bertsmith.corpus.sources import (
@@ -46,6 +46,7 @@ from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.resumable_file import JOURNAL, GrowingFiles
 from bertsmith.files.strict_json import write_json
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.words.rule import Split
 
 __all__ = ["WordReading", "WordStream", "build_words"]
 

@@ -26,6 +26,7 @@ from bertsmith.errors import ConfigError, WriteError
 if TYPE_CHECKING:
     from bertsmith.labeled.texts import Texts
     from bertsmith.runtime.embedder import Embedder, EncodingAccount
+    from bertsmith.runtime.word_embedder import LayerChoice
 
 File = Annotated[
     str,
@@ -55,6 +56,29 @@ class EncodeOptions(ComputeOptions):
     prompt: Prompt = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordOutput:
+    """Vectors of words instead of texts."""
+
+    words: Annotated[
+        bool,
+        option(
+            OUTPUT,
+            "--words",
+            "One row per word, by ELMo or word vectors; FILE.words.tsv lists the words.",
+        ),
+    ] = False
+    layer: Annotated[
+        str | None,
+        option(
+            OUTPUT,
+            "--layer",
+            "With --words: a number (0: the words themselves), mean, or all side by side.",
+            metavar="LAYER",
+        ),
+    ] = None
+
+
 @spread
 def embed(
     model: ModelArgument,
@@ -62,22 +86,31 @@ def embed(
     out: Out,
     reading: TextOptions,
     computing: EncodeOptions,
+    output: WordOutput,
     rows: FirstRows = None,
     quiet: Quiet = False,
 ) -> None:
     """Turn a file of texts into a matrix of vectors, one row per text, in the order of the file.
 
-    Memory is bounded for any file size. Truncated texts are counted and reported at the end.
+    Memory is bounded for any file size. Truncated texts are counted and reported at the end. With
+    --words there is a row per word, from ELMo (in its context) or word vectors.
 
-    Example:
+    Examples:
 
         bertsmith embed all-MiniLM-L6-v2 texts.txt --out vectors.npy
+
+        bertsmith embed my-elmo texts.txt --words --layer all --out words.npy
     """
     from bertsmith.cli.shared.console import note
     from bertsmith.files.vectors import check_target
 
     check_target(out)
     _check_source(file, out)
+    if output.words:
+        _embed_words(model, file, out, reading, computing, output.layer, rows, quiet)
+        return
+    if output.layer is not None:
+        raise ConfigError("--layer chooses the layer of words: give --words with it")
     with open_texts(file, reading, rows=rows, quiet=quiet) as texts:
         from bertsmith.runtime.embedder import EncodingAccount  # torch: faults of files show first
 
@@ -166,3 +199,56 @@ def _write(
         for vectors in blocks:
             writer.append(vectors)
     return writer.rows, writer.width
+
+
+def _embed_words(
+    model: str,
+    file: str,
+    out: Path,
+    reading: TextOptions,
+    computing: EncodeOptions,
+    layer: str | None,
+    rows: int | None,
+    quiet: bool,
+) -> None:
+    """Vectors of words, and the list of the words next to them."""
+    from bertsmith.cli.shared.console import note
+
+    if computing.prompt is not None:
+        raise ConfigError("--prompt is put before texts, and words are embedded: leave it out")
+    choice = _layer(layer or "mean")
+    start = time.perf_counter()
+    with open_texts(file, reading, rows=rows, quiet=quiet) as texts:
+        from bertsmith.cli.views.progress import meter
+        from bertsmith.runtime.word_embedder import load_words
+        from bertsmith.runtime.word_files import write_words
+
+        embedder = load_words(model, device=computing.device, precision=computing.precision)
+        with meter("embed", quiet=quiet) as shown:
+            done = write_words(
+                embedder, texts, out, layer=choice, progress=lambda many: shown(many, texts.share)
+            )
+    for remark in texts.account.notes():
+        note(remark, quiet=quiet)
+    if quiet:
+        return
+    from bertsmith.report.elements.values import duration
+
+    spent = duration(time.perf_counter() - start)
+    write_remarks(
+        [
+            f"{out}: {done.words:,} words of {done.texts:,} texts x {done.width} in {spent}",
+            f"{done.listed}: text, start, end and word of each row",
+            f"  {done.unknown}",
+        ]
+    )
+
+
+def _layer(name: str) -> LayerChoice:
+    if name == "all":
+        return "all"
+    if name == "mean":
+        return "mean"
+    if not name.isdecimal():
+        raise ConfigError(f"--layer is {name!r}; give all, mean, or the number of a layer")
+    return int(name)

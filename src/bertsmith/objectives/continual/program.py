@@ -201,6 +201,11 @@ class ContinualSettings(ProgramSettings):
         return self.objectives.distance is not None
 
     @property
+    def uniform(self) -> bool:
+        """Each task has a head of its own, and ranks work on different tasks."""
+        return len(self.objectives.chosen) == 1
+
+    @property
     def stages(self) -> Mapping[float, str]:
         """The tasks that are learned between one beginning and the next."""
         starts = sorted({task.after for task in self.objectives.chosen})

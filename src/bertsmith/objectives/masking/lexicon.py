@@ -20,7 +20,8 @@ class Lexicon:
 
     def __init__(self, phrases: Sequence[str], tokenizer: Tokenizer) -> None:
         self.phrases = tuple(phrases)
-        sequences = [ids for form in forms(self.phrases, tokenizer) for ids in form]
+        self.forms = forms(self.phrases, tokenizer)
+        sequences = [ids for form in self.forms for ids in form]
         self._trie = Trie(sequences, tokenizer.vocab_size)
         self._ideographs = _ideographs(tokenizer)
 
@@ -40,6 +41,11 @@ class Lexicon:
         stops = rows.starts[rows.texts[starts]] + rows.sizes[rows.texts[starts]]
         sizes = self._trie.longest_at(rows.ids, starts, stops, may_end)
         return _leftmost(starts[sizes > 0], sizes[sizes > 0])
+
+    def entries(self, rows: RowsBatch, starts: Longs, sizes: Longs) -> tuple[Longs, Longs]:
+        """Which phrase each place of `find` holds, and in which of the `forms`."""
+        forms, phrases = np.divmod(self._trie.exact(rows.ids, starts, sizes), len(self.phrases))
+        return phrases, forms
 
     def _boundaries(self, rows: RowsBatch) -> Flags:
         """(T + 1,) where a phrase may begin or end: between words, and next to an ideograph.

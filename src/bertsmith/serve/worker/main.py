@@ -25,7 +25,7 @@ from bertsmith.serve.frames import (
     receive_frame,
     unpack_ids,
 )
-from bertsmith.serve.worker.memory import give_back
+from bertsmith.serve.memory import give_back
 from bertsmith.serve.worker.operations import Operations
 
 BEAT_SECONDS = 0.5

@@ -29,7 +29,7 @@ from bertsmith.tasks.losses import group_cross_entropy
 from bertsmith.tasks.prediction import PredictedAnswer, Prediction
 from bertsmith.tasks.stored import stored_fields
 from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class FindAnswer(Task):
         return 2
 
     def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+        self, examples: Sequence[Example], tokenizer: FieldEncoder, lengths: LengthSettings
     ) -> list[Feature]:
         """The windows of each example; what is cut or cannot be learned is logged by id."""
         rule = WindowRule.of(tokenizer, lengths, self.question_limit)

@@ -12,8 +12,7 @@ from bertsmith.errors import ConfigError, TextError, TooLongError
 from bertsmith.labeled.example import Answers, Example, shown_target
 from bertsmith.tasks.feature import Feature, Numbers
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 from bertsmith.text.truncation import Windows, room_for_text
 
 STRIDE = 128  # Devlin et al. 2018, for SQuAD
@@ -60,7 +59,7 @@ class WindowRule:
     strict: bool
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, lengths: LengthSettings, question: int) -> WindowRule:
+    def of(cls, tokenizer: FieldEncoder, lengths: LengthSettings, question: int) -> WindowRule:
         """The rule of these settings; a question never gets more than half of the room."""
         if lengths.keep != "head" or lengths.budgets is not None:
             raise ConfigError(
@@ -97,7 +96,7 @@ class WindowRule:
 
 
 def answer_features(
-    examples: Sequence[Example], tokenizer: Tokenizer, rule: WindowRule
+    examples: Sequence[Example], tokenizer: FieldEncoder, rule: WindowRule
 ) -> tuple[list[Feature], AnswerAccount]:
     """The windows of each (question, context).
 

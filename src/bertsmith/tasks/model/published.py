@@ -23,6 +23,8 @@ def head_gaps(model: TaskModel, lengths: LengthSettings) -> list[str]:
     """What keeps a head from having the published shape, in words; [] if nothing does."""
     if model.published is not None:
         return []
+    if not isinstance(model.model, Model):
+        return ["encoder of words"]
     task, vector, spec = model.task, model.settings, model.model.spec
     if task.crf is not None:
         return ["CRF"]

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
+from bertsmith.models.text_model import TextModel
 from bertsmith.nn.encoder import Want
+from bertsmith.nn.pooling import LayerMix
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import Auxiliary
@@ -54,10 +56,10 @@ def _check_bi_encoder(
 
 def _check_rows(task: Task, vector: VectorSettings, head: HeadSettings) -> None:
     """Refuse settings of whole texts for a task on rows."""
-    if task.reads == "rows" and (head.meta or head.wide or vector.needs_layers):
+    if task.reads == "rows" and (head.meta or head.wide or vector.combines_layers):
         raise ConfigError(
-            f"{task.name} reads single rows: head.meta, head.wide and vector.layers are for "
-            "tasks on whole texts; leave them out"
+            f"{task.name} reads single rows: head.meta, head.wide and vector.layers (but mix) are "
+            "for tasks on whole texts; leave them out"
         )
 
 
@@ -77,9 +79,10 @@ def _lstm(
     """The LSTM between encoder and head, if there is one; it reads the last layer."""
     if head.lstm is None:
         return None
-    if vector.needs_layers:
+    if vector.combines_layers:
         raise ConfigError(
-            f"head.lstm reads the last layer, not vector.layers = {vector.layers}; leave one out"
+            f"head.lstm reads the last layer, or a mix of all, not vector.layers = "
+            f"{vector.layers}; leave one out"
         )
     lstm = RowsLSTM(hidden, head.lstm)
     draw_weights(lstm, random)
@@ -89,13 +92,13 @@ def _lstm(
 class TaskModel(nn.Module):
     """What is fine-tuned; `forward` gives a task's logits for a batch.
 
-    Where the head is the model's published one, it is part of `model` and other libraries load it;
-    otherwise it is `own`, with `vector` before it for tasks on whole texts.
+    A head that is the model's published one is part of `model`; otherwise it is `own`, with
+    `vector` before it for tasks on whole texts.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: TextModel,
         task: Task,
         *,
         vector: VectorSettings,
@@ -115,13 +118,14 @@ class TaskModel(nn.Module):
         self.task = task
         self.settings = vector
         self.pool = lengths.pool
-        self.published = published_head(task, vector, head)
+        self.published = published_head(task, vector, head) if isinstance(model, Model) else None
         self.vector: TextVector | None = None
         self.own: TextHead | None = None
         self.bag: WideFeatures | None = None
         self.cosine: CosineHead | None = None
         self.lstm: RowsLSTM | None = None
         self.channel: TagChannel | None = None
+        self.mix = LayerMix(model.spec.layers + 1) if vector.layers == "mix" else None
         self.crf = task.crf  # the task reads it; here it is moved, trained and stored
         self._leave_decoder()
         if self.published is not None:
@@ -158,7 +162,7 @@ class TaskModel(nn.Module):
         """The layers of tags, if there are any; the width of a row, `width` without them."""
         if vector.channel is None:
             return width
-        if vector.needs_layers or vector.pooling in ("first", "last") or self.lstm is not None:
+        if vector.combines_layers or vector.pooling in ("first", "last") or self.lstm is not None:
             raise ConfigError(
                 "a channel is joined to the words of the last layer: leave vector.layers and "
                 "head.lstm out, and set vector.pooling to max, mean or attention"
@@ -169,17 +173,21 @@ class TaskModel(nn.Module):
 
     def _leave_decoder(self) -> None:
         """A decoder that no head reads is not trained; it stays in the folder as it was."""
-        if self.published is not None and self.model.reads(self.published) == "decoded":
+        if self.published is not None and self.transformer.reads(self.published) == "decoded":
             return
         for name, parameter in self.model.named_parameters():
             if name.startswith("decoder."):
                 parameter.requires_grad_(False)
 
-    def freeze(self) -> None:
-        """Freeze encoder and decoder.
+    @property
+    def transformer(self) -> Model:
+        """The model, where it is one of the published variants and not an encoder of words."""
+        if not isinstance(self.model, Model):
+            raise ConfigError("an encoder of words has no heads of its own; give settings of head")
+        return self.model
 
-        The pooler, which many folders lack, is trained anew.
-        """
+    def freeze(self) -> None:
+        """Freeze encoder and decoder; the pooler, which many folders lack, is trained anew."""
         self.frozen = True
         for name, parameter in self.model.named_parameters():
             if not name.startswith("heads."):
@@ -230,9 +238,13 @@ class TaskModel(nn.Module):
     def keeps_vectors(self) -> bool:
         """Whether `passages` gives the same vectors in every epoch."""
         learns = self.vector is not None and any(True for _ in self.vector.parameters())
-        learns = learns or self.lstm is not None
-        learns = learns or self.channel is not None
+        learns = learns or any(part is not None for part in (self.lstm, self.mix, self.channel))
         return self.frozen and self.task.reads == "text" and not learns
+
+    @property
+    def keeps_layers(self) -> bool:
+        """Whether all that learns reads `layers`, which are the same in every epoch."""
+        return self.frozen and self.published is None and not self.keeps_vectors
 
     @property
     def width(self) -> int:
@@ -247,6 +259,7 @@ class TaskModel(nn.Module):
 
     def read_layers(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
         """`forward` from given layers (T, D): the last, or all that are read."""
+        layers = self._mixed(layers)
         if self.task.reads == "rows" and self.channel is not None:
             return self._of_words(layers[-1], batch)
         if self.task.reads == "rows":
@@ -259,7 +272,7 @@ class TaskModel(nn.Module):
     @property
     def reads_last(self) -> bool:
         """Whether the last layer is all that is read."""
-        return self.vector is None or not self.settings.needs_layers
+        return self.mix is None and (self.vector is None or not self.settings.needs_layers)
 
     @property
     def _reads_one_row(self) -> bool:
@@ -278,7 +291,7 @@ class TaskModel(nn.Module):
     def _one_row(self, batch: TaskBatch, hidden: Tensor | None = None) -> Tensor:
         """The one row that is read of each passage; `hidden` (T, D), if it is known: -> (B, D)."""
         if self.published is not None:
-            return self.model.text_rows(self.published, batch.inputs, hidden)
+            return self.transformer.text_rows(self.published, batch.inputs, hidden)
         firsts = torch.tensor(batch.layout.starts, device=batch.ids.device)
         if hidden is not None:
             return hidden.index_select(0, firsts)
@@ -288,11 +301,11 @@ class TaskModel(nn.Module):
         """One row per passage (B, D) -> logits (E, C) and vectors (E, D)."""
         if self.published is None:
             return self._headed(hidden, batch)
-        logits = self._joined(self.model.logits(self.published, hidden), batch)
+        logits = self._joined(self.transformer.logits(self.published, hidden), batch)
         if not self.columns:
             return logits, hidden
-        pooled = self.model.reads(self.published) == "pooled"
-        vectors = self.model.encoder.pool(hidden) if pooled else hidden
+        pooled = self.transformer.reads(self.published) == "pooled"
+        vectors = self.transformer.encoder.pool(hidden) if pooled else hidden
         return logits, self._joined(vectors, batch)
 
     def _vectors(self, layers: Sequence[Tensor], batch: TaskBatch) -> Tensor:
@@ -325,7 +338,7 @@ class TaskModel(nn.Module):
     def _of_rows(self, hidden: Tensor, batch: TaskBatch) -> Tensor:
         """The rows that the head reads (U, D) -> logits (U, C)."""
         if self.published is not None:
-            return self.model.logits(self.published, hidden)
+            return self.transformer.logits(self.published, hidden)
         if self.own is None:
             raise ConfigError("a task on rows needs a head")
         logits: Tensor = self.own(hidden, batch.meta.new_zeros(len(hidden), 0))
@@ -341,10 +354,25 @@ class TaskModel(nn.Module):
         return self._of_rows(rows.index_select(0, word[_read_rows(batch)]), batch)
 
     def _encode(self, batch: TaskBatch, *, rows: Tensor | None) -> tuple[Tensor, ...]:
-        """All layers if they are read, else the last alone."""
+        """All layers if they are read, else the last alone, or their mix."""
+        if batch.layers is None and self.mix is None:
+            return self._layers(batch, rows)
+        whole = self._layers(batch, None) if batch.layers is None else tuple(batch.layers)
+        mixed = self._mixed(whole)
+        return mixed if rows is None else (mixed[-1].index_select(0, rows),)
+
+    def layers(self, batch: TaskBatch) -> Tensor:
+        """What is read of the encoder: all layers, or the last alone: (n, T, D)."""
+        return torch.stack(self._layers(batch, None))
+
+    def _layers(self, batch: TaskBatch, rows: Tensor | None) -> tuple[Tensor, ...]:
         want = Want(layers=not self.reads_last)
         encoded = self.model(batch.inputs.without(CHANNEL), rows=rows, want=want)
         return encoded.layers or (encoded.hidden,)
+
+    def _mixed(self, layers: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The learned mix of all layers as the only one, where there is one."""
+        return tuple(layers) if self.mix is None else (self.mix(torch.stack(list(layers))),)
 
     def _joined(self, vectors: Tensor, batch: TaskBatch) -> Tensor:
         """The passages of each example as one: (B, W) -> (E, W)."""

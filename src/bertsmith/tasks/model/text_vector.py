@@ -14,7 +14,9 @@ from bertsmith.errors import ConfigError, unknown
 from bertsmith.nn.pooling import pool
 from bertsmith.tasks.model.tag_channel import ChannelShape
 
-Layers = Literal["last", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]
+Layers = (
+    Literal["last", "mix", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]
+)
 Pooling = Literal["published", "first", "mean", "max", "attention", "last"]
 LAST_FOUR = 4
 FOUR = ("sum4", "concat4")
@@ -28,7 +30,9 @@ class VectorSettings(Settings):
     `published`: as the model's own family classifies, so that other libraries load the folder.
     `layers`: the last, one by number (0: the embeddings), the sum or all columns of the last four,
     a mean with learned weights (Peters et al. 2018, arXiv:1802.05365), or the first tokens of all
-    layers side by side. With a `channel`, rows of words with their tags take the place of tokens.
+    layers side by side. "mix" is the mean with learned weights times a learned gamma, made before
+    all that follows, so that tasks on single rows and `head.lstm` read it, too. With a `channel`,
+    rows of words with their tags take the place of tokens.
     """
 
     pooling: Pooling = "published"
@@ -44,6 +48,11 @@ class VectorSettings(Settings):
     def needs_layers(self) -> bool:
         """Whether other layers than the last are read."""
         return self.layers != "last"
+
+    @property
+    def combines_layers(self) -> bool:
+        """Whether the vector of a text itself is made of several layers, or of a lower one."""
+        return self.layers not in ("last", "mix")
 
 
 class TextVector(nn.Module):

@@ -12,8 +12,7 @@ from bertsmith.labeled.example import Example, Tagged, shown_target
 from bertsmith.labeled.formats.spans import units_of
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings, encodings
-from bertsmith.text.encoding import Encoding, Ints
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import Encoding, FieldEncoder, Ints
 
 Units = tuple[tuple[int, int], ...]
 Pairs = NDArray[np.int64]
@@ -29,7 +28,7 @@ def example_units(example: Example) -> Units:
 
 def tag_features(
     examples: Sequence[Example],
-    tokenizer: Tokenizer,
+    tokenizer: FieldEncoder,
     lengths: LengthSettings,
     place: Mapping[str, int],
 ) -> list[Feature]:

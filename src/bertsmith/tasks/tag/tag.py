@@ -35,7 +35,7 @@ from bertsmith.tasks.tag.features import example_units, tag_features
 from bertsmith.tasks.tag.paths import Steps, best_paths
 from bertsmith.tasks.tag.scheme import OUTSIDE, is_bio, labels_of, legal_steps, tag_spans
 from bertsmith.tasks.task import Logits, PublishedHead, Task, TaskKind, TaskOptions
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Tag(Task):
         return KIND
 
     def features(
-        self, examples: Sequence[Example], tokenizer: Tokenizer, lengths: LengthSettings
+        self, examples: Sequence[Example], tokenizer: FieldEncoder, lengths: LengthSettings
     ) -> list[Feature]:
         """One passage per example, or its windows; each unit is read in one of them."""
         place = {label: number for number, label in enumerate(self.labels)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertsmith.tasks.batch import task_batch
+from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import MICRO_TOKENS, example_batches
 from bertsmith.tasks.model.task_model import TaskModel
@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 MOST = 2 * 2**30  # bytes of cached vectors; beyond that, every epoch encodes the texts again
 PHASE = "the encoder reads each text once"
 Rows = dict[str, list[Feature]]
-EncoderCache = dict[str, NDArray[np.float32]]  # vectors (N, W) of each set of rows, by its name
+Outputs = NDArray[np.float32] | list[NDArray[np.float32]]  # (W,) or (n, L, D) of each feature
+EncoderCache = dict[str, Outputs]  # of each set of rows, by its name
 
 
 def cache_vectors(
@@ -41,10 +42,12 @@ def cache_vectors(
     after a kill reads vectors of the same bits. `cache` serves runs of other seeds with the same
     encoder and rows: what it holds is not read again.
     """
-    count = sum(map(len, rows.values()))
-    if 4 * count * model.width > MOST:
-        log.info("%d vectors are more than are cached: every epoch encodes the texts again", count)
+    every = [feature for features in rows.values() for feature in features]
+    if 4 * _numbers(model, every) > MOST:
+        log.info("%d texts are more than are cached: every epoch encodes them again", len(every))
         return {name: list(features) for name, features in rows.items()}
+    encode = encode_passages if model.keeps_vectors else encode_layers
+    field = "vector" if model.keeps_vectors else "layers"
     cache = {} if cache is None else cache
     unread = {name: part for name, part in rows.items() if name not in cache}
     shown = _Shown(sum(len(feature) for part in unread.values() for feature in part), watch)
@@ -56,17 +59,41 @@ def cache_vectors(
 
     for name, features in unread.items():
         with suppress(_StopEncoding):
-            cache[name] = encode_passages(model, features, execution, add)
+            cache[name] = encode(model, features, execution, add)
         # Every rank encodes all rows, and may see the request at another batch.
         if execution.ranks.any(name not in cache):
             return None
     return {
         name: [
-            replace(feature, vector=vector)
-            for feature, vector in zip(features, cache[name], strict=True)
+            replace(feature, **{field: output})
+            for feature, output in zip(features, cache[name], strict=True)
         ]
         for name, features in rows.items()
     }
+
+
+def _numbers(model: TaskModel, features: Sequence[Feature]) -> int:
+    """How many numbers the encoder gives for features."""
+    if model.keeps_vectors:
+        return len(features) * model.width
+    layers = 1 if model.reads_last else model.model.spec.layers + 1
+    return sum(map(len, features)) * layers * model.model.spec.hidden
+
+
+def encode_layers(
+    model: TaskModel,
+    features: Sequence[Feature],
+    execution: Execution,
+    count: Callable[[int], None] | None = None,
+) -> list[NDArray[np.float32]]:
+    """The layers (n, L, D) of each feature; `count` receives the tokens of each batch."""
+    found: dict[int, NDArray[np.float32]] = {}
+    for numbers, batch in _batches(model, features, execution, count):
+        with torch.no_grad(), execution.precision.context():
+            layers = model.layers(batch).float().cpu().numpy()
+        ends = np.cumsum([len(features[number]) for number in numbers])[:-1]
+        found.update(zip(numbers, np.split(layers, ends, axis=1), strict=True))
+    return [found[number] for number in range(len(features))]
 
 
 @torch.no_grad()
@@ -77,19 +104,30 @@ def encode_passages(
     count: Callable[[int], None] | None = None,
 ) -> NDArray[np.float32]:
     """The encoder output of each feature (N, W); `count` receives the tokens of each batch."""
+    vectors = np.empty((len(features), model.width), dtype=np.float32)
+    for numbers, batch in _batches(model, features, execution, count):
+        with execution.precision.context():
+            vectors[numbers] = model.passages(batch).float().cpu().numpy()
+    return vectors
+
+
+def _batches(
+    model: TaskModel,
+    features: Sequence[Feature],
+    execution: Execution,
+    count: Callable[[int], None] | None,
+) -> Iterator[tuple[list[int], TaskBatch]]:
+    """Batches of features with their numbers, while the model is in evaluation mode."""
     was_training = model.training
     model.eval()
-    vectors = np.empty((len(features), model.width), dtype=np.float32)
     try:
         for numbers in example_batches(features, MICRO_TOKENS):
             batch = task_batch([features[number] for number in numbers]).to(execution.device)
-            with execution.precision.context():
-                vectors[numbers] = model.passages(batch).float().cpu().numpy()
+            yield numbers, batch
             if count is not None:
                 count(batch.tokens)
     finally:
         model.train(was_training)
-    return vectors
 
 
 class _StopEncoding(Exception):  # noqa: N818 - no error, and never leaves this module

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import json_digest
-from bertsmith.folders.read import load_model
+from bertsmith.folders.encoders import load_encoder
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics import better
@@ -31,13 +31,14 @@ from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.reading import TaskReading
 from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task, TaskOptions, score
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.encoding import FieldEncoder
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.default_rate import default_rate
 from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
 from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors
+from bertsmith.training.finetune.encoder_recipe import fit_recipe
 from bertsmith.training.finetune.enrichment import (
     enrichment_facts,
     extra_cells,
@@ -96,7 +97,7 @@ class FinetuneResult:
     outcome: Outcome
     steps: int
     model: TaskModel | None = None
-    tokenizer: Tokenizer | None = None
+    tokenizer: FieldEncoder | None = None
     dev_figures: dict[str, float] | None = None
     dev_predictions: Sequence[Prediction] = ()
     enrichment: Enrichment | None = None
@@ -117,12 +118,14 @@ def finetune(
     encoder then reads the rows once for all of them.
     """
     execution = execution or Execution()
+    job = replace(job, recipe=fit_recipe(job.recipe, job.model))
     _check(job, execution)
     setup = _prepare(job, execution)
     steps = max(1, round(len(job.train) / job.recipe.plan.batch * job.recipe.plan.epochs))
     began = time.monotonic()
     rate = job.recipe.optimizer.lr or default_rate(setup.model, setup.rows["train"], execution)
-    if setup.model.keeps_vectors and not _is_trained(job, steps):
+    caches = setup.model.keeps_vectors or setup.model.keeps_layers
+    if caches and not _is_trained(job, steps):
         rows = cache_vectors(setup.model, setup.rows, execution=execution, watch=watch, cache=cache)
         if rows is None:
             outcome = _stopped(job, execution, time.monotonic() - began)
@@ -141,7 +144,7 @@ class _Setup:
     """What is built from a job before its first step."""
 
     model: TaskModel
-    tokenizer: Tokenizer
+    tokenizer: FieldEncoder
     tables: MetaTables
     columns: Sequence[Auxiliary]
     enrichment: Enrichment | None
@@ -157,7 +160,7 @@ def _prepare(job: FinetuneJob, execution: Execution) -> _Setup:
     enrichment = recipe_enrichment(recipe, task, job.train, device=execution.device.type)
     model, tokenizer = build_task_model(
         recipe,
-        load_model(job.model),
+        load_encoder(job.model),
         task,
         meta_sizes=meta_sizes(tables),
         auxiliary=columns,
@@ -252,7 +255,7 @@ def job_task(job: FinetuneJob) -> Task:
     return task_from_data(task_kind(job.task), [*job.train, *job.known], options)
 
 
-def _regularizers(job: FinetuneJob, tokenizer: Tokenizer) -> Regularizers:
+def _regularizers(job: FinetuneJob, tokenizer: FieldEncoder) -> Regularizers:
     wanted, seed = job.recipe.regularization, job.recipe.run.seed
     return Regularizers(
         token_dropout=TokenDropout.of(wanted.token_dropout, tokenizer, seed),
@@ -274,11 +277,12 @@ def _features(
     if model.bag is not None:
         model.bag.learn_rarity(rows["train"])
     dropout = regularizers.token_dropout
-    use_embedding_subset(
-        model.model,
-        (feature.encoding.ids for feature in [*rows["train"], *rows["dev"]]),
-        also=() if dropout is None else (dropout.mask,),
-    )
+    if not model.frozen:
+        use_embedding_subset(
+            model.transformer,
+            (feature.encoding.ids for feature in [*rows["train"], *rows["dev"]]),
+            also=() if dropout is None else (dropout.mask,),
+        )
     return rows
 
 
@@ -337,7 +341,8 @@ def _finished(
     untuned = model.task.decode(output.logits, features, job.dev)
     model.task = model.task.tuned(job.dev, untuned)
     predicted = model.task.decode(output.logits, features, job.dev)
-    restore_embeddings(model.model)
+    if not model.frozen:
+        restore_embeddings(model.transformer)
     if job.out is not None:
         if execution.ranks.is_first:
             save_task_model(

@@ -11,9 +11,12 @@ import torch
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
+from bertsmith.folders.encoders import LoadedEncoder
 from bertsmith.folders.extras import HEAD, KNOWLEDGE, Extras, task_extras
 from bertsmith.folders.read import LoadedFolder
 from bertsmith.folders.vocabulary_growth import grow_model
+from bertsmith.folders.words.read import WordFolder
+from bertsmith.folders.words.write import save_words
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
@@ -21,8 +24,10 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.models.spec import Spec
 from bertsmith.models.surgery import copy_weights, whole_model
+from bertsmith.models.text_model import TextModel
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
+from bertsmith.models.words.word_model import WordModel
 from bertsmith.tasks.enrichment import Enrichment
 from bertsmith.tasks.model.columns import Auxiliary, MetaTables
 from bertsmith.tasks.model.head import HeadSettings
@@ -31,7 +36,9 @@ from bertsmith.tasks.model.tag_channel import ChannelShape
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import Pooling, VectorSettings
 from bertsmith.tasks.task import Task
+from bertsmith.text.encoding import FieldEncoder
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.words.tokenizer import WordTokenizer
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
 log = logging.getLogger(__name__)
@@ -57,52 +64,44 @@ def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSetti
             "itself in a causal model; set vector.pooling to last, mean, max or attention"
         )
     if wanted.pooling != "auto":
-        return VectorSettings(pooling=wanted.pooling, layers=wanted.layers)
+        return VectorSettings(pooling=wanted.pooling, layers=wanted.read_layers)
     own = loaded.folder.sentence
     if own is not None and len(own.pooling) == 1:
         pooling = own.pooling[0]
         if pooling == "mean" or pooling == "max" or (pooling == "first" and not blind):
-            return VectorSettings(pooling=pooling, layers=wanted.layers)
+            return VectorSettings(pooling=pooling, layers=wanted.read_layers)
     if recipe.head.lstm is not None:
-        return VectorSettings(pooling="mean", layers=wanted.layers)
+        return VectorSettings(pooling="mean", layers=wanted.read_layers)
     if blind and reads_first:
-        return VectorSettings(pooling="last", layers=wanted.layers)
+        return VectorSettings(pooling="last", layers=wanted.read_layers)
     if shape is not None and shape.reads == "pooled" and not loaded.model.spec.pooler:
-        return VectorSettings(pooling="mean", layers=wanted.layers)
+        return VectorSettings(pooling="mean", layers=wanted.read_layers)
     if recipe.encoder.pair == "bi-encoder":
-        return VectorSettings(pooling="mean", layers=wanted.layers)
-    plain = recipe.head.is_plain and wanted.layers == "last"
+        return VectorSettings(pooling="mean", layers=wanted.read_layers)
+    plain = recipe.head.is_plain and wanted.read_layers == "last"
     other: Pooling = "first" if reads_first else "mean"
-    return VectorSettings(pooling="published" if plain else other, layers=wanted.layers)
+    return VectorSettings(pooling="published" if plain else other, layers=wanted.read_layers)
 
 
 def build_task_model(
     recipe: FinetuneRecipe,
-    loaded: LoadedFolder,
+    loaded: LoadedEncoder,
     task: Task,
     *,
     meta_sizes: Mapping[str, int],
     auxiliary: Sequence[Auxiliary] = (),
     channel: ChannelShape | None = None,
     device: str = "cpu",
-) -> tuple[TaskModel, Tokenizer]:
+) -> tuple[TaskModel, FieldEncoder]:
     """The module to train, and its tokenizer with the recipe's special tokens."""
     random = torch.Generator().manual_seed(recipe.run.seed)
-    tokenizer, source = loaded.tokenizer, loaded.model
-    if recipe.encoder.special_tokens:
-        tokenizer = tokenizer.add_tokens(recipe.encoder.special_tokens)
-        source = grow_model(source, loaded.tokenizer, tokenizer)
-    vector, head = vector_settings(recipe, loaded), recipe.head
-    if channel is not None:
-        pooling = "max" if recipe.vector.pooling == "auto" else vector.pooling
-        vector = VectorSettings(pooling=pooling, layers=recipe.vector.layers, channel=channel)
-        head = channel_head(head, task, source.spec.hidden)
-    kind = published_head(task, vector, head)
-    heads = []
-    if kind is not None:
-        outputs = task.outputs if kind in ("sequence", "token") else 2
-        heads = [Head(kind=kind, outputs=outputs, dropout=recipe.head.dropout)]
-    model = _encoder(recipe, source, heads, random, device)
+    model: TextModel
+    if isinstance(loaded, WordFolder):
+        model, vector, head = loaded.model, word_vector(recipe), recipe.head
+        tokenizer: FieldEncoder = loaded.tokenizer
+    else:
+        parts = _token_parts(recipe, loaded, task, channel, random, device)
+        model, tokenizer, vector, head = parts
     whole = TaskModel(
         model,
         task,
@@ -116,6 +115,38 @@ def build_task_model(
     if recipe.encoder.frozen:
         whole.freeze()
     return whole, tokenizer
+
+
+def word_vector(recipe: FinetuneRecipe) -> VectorSettings:
+    """How texts of words become vectors: all words are read where the recipe does not say."""
+    pooling = "mean" if recipe.vector.pooling == "auto" else recipe.vector.pooling
+    return VectorSettings(pooling=pooling, layers=recipe.vector.read_layers)
+
+
+def _token_parts(
+    recipe: FinetuneRecipe,
+    loaded: LoadedFolder,
+    task: Task,
+    channel: ChannelShape | None,
+    random: torch.Generator,
+    device: str,
+) -> tuple[Model, Tokenizer, VectorSettings, HeadSettings]:
+    """A model of tokens with the heads of the task, its tokenizer, text vector and own head."""
+    tokenizer, source = loaded.tokenizer, loaded.model
+    if recipe.encoder.special_tokens:
+        tokenizer = tokenizer.add_tokens(recipe.encoder.special_tokens)
+        source = grow_model(source, loaded.tokenizer, tokenizer)
+    vector, head = vector_settings(recipe, loaded), recipe.head
+    if channel is not None:
+        pooling = "max" if recipe.vector.pooling == "auto" else vector.pooling
+        vector = VectorSettings(pooling=pooling, layers=recipe.vector.read_layers, channel=channel)
+        head = channel_head(head, task, source.spec.hidden)
+    kind = published_head(task, vector, head)
+    heads = []
+    if kind is not None:
+        outputs = task.outputs if kind in ("sequence", "token") else 2
+        heads = [Head(kind=kind, outputs=outputs, dropout=recipe.head.dropout)]
+    return _encoder(recipe, source, heads, random, device), tokenizer, vector, head
 
 
 def channel_head(head: HeadSettings, task: Task, hidden: int) -> HeadSettings:
@@ -167,7 +198,7 @@ def _spec(recipe: FinetuneRecipe, spec: Spec, device: str) -> Spec:
 
 def save_task_model(
     model: TaskModel,
-    tokenizer: Tokenizer,
+    tokenizer: FieldEncoder,
     out: Path,
     *,
     recipe: FinetuneRecipe,
@@ -186,9 +217,9 @@ def save_task_model(
         for name, tensor in model.state_dict().items()
         if not name.startswith("model.")
     }
-    whole = whole_model(model.model)
     vector, settings = model.settings, recipe.head if model.own is None else model.own.settings
-    published = as_published(model, whole, recipe.length)
+    whole = whole_model(model.model) if isinstance(model.model, Model) else None
+    published = None if whole is None else as_published(model, whole, recipe.length)
     if published is not None:  # the same logits in a form that other libraries load
         whole, head = published, {}
         vector, settings = VectorSettings(), HeadSettings(dropout=settings.dropout)
@@ -208,17 +239,23 @@ def save_task_model(
     if enrichment is not None:
         extras = extras | Extras(files=enrichment.files())
     with result_folder(out) as staging:
-        save_model(
-            whole,
-            tokenizer,
-            staging,
-            labels=labels_of(model.task),
-            extras=extras,
-        )
+        _save_encoder(model, whole, tokenizer, staging, extras)
     if not head:
         (out / HEAD).unlink(missing_ok=True)  # of a run with other settings
     if KNOWLEDGE not in extras.files:
         (out / KNOWLEDGE).unlink(missing_ok=True)
+
+
+def _save_encoder(
+    model: TaskModel, whole: Model | None, tokenizer: FieldEncoder, path: Path, extras: Extras
+) -> None:
+    """The encoder with all that the task adds; `whole` is a model of tokens on the CPU."""
+    if whole is not None and isinstance(tokenizer, Tokenizer):
+        save_model(whole, tokenizer, path, labels=labels_of(model.task), extras=extras)
+    elif isinstance(model.model, WordModel) and isinstance(tokenizer, WordTokenizer):
+        save_words(model.model, tokenizer, path, extras=extras)
+    else:
+        raise TypeError(f"{type(model.model)} cannot be saved with {type(tokenizer)}")
 
 
 def labels_of(task: Task) -> Labels:

@@ -43,17 +43,22 @@ class TextVectorSettings(Settings):
 
     auto: as sentences are pooled in the model's folder; else the last token, in a causal model
     whose family's head reads the first; else the mean, if that head needs a pooler and there is
-    none; else published.
+    none; else published. Layers: auto is the last; for encoders of words, a mix of all.
     """
 
     pooling: Pooling | Literal["auto"] = "auto"
-    layers: Layers = "last"
+    layers: Layers | Literal["auto"] = "auto"
+
+    @property
+    def read_layers(self) -> Layers:
+        """The layers, as `VectorSettings` has them."""
+        return "last" if self.layers == "auto" else self.layers
 
 
 class EncoderSettings(Settings):
     """What training does to the encoder."""
 
-    frozen: bool = False  # the encoder stays as it is; only the head learns
+    frozen: bool | None = None  # only the head learns; None: as encoders of words always are
     dropout: Share | None = None  # None: the model's own; 0.1 if it has none
     attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
     pair: Pair = "cross-encoder"  # bi-encoder: a number for two texts from the cosine of vectors

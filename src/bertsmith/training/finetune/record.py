@@ -33,12 +33,14 @@ POOLED = {
     "mean": "the mean of all tokens",
     "max": "the largest value over all tokens",
     "attention": "a mean of all tokens with learned weights",
+    "last": "the last token",
 }
 LAYERS = {
     "last": "last layer",
     "sum4": "sum of the last four layers",
     "concat4": "last four layers side by side",
     "weighted": "mean of all layers with learned weights",
+    "mix": "mean of all layers with learned weights, scaled",
     "all_first": "all layers side by side",
 }
 
@@ -139,7 +141,8 @@ def head(model: TaskModel) -> dict[str, Any]:
     if model.published is not None:
         return {"kind": "published", "reads": "the input of the published head"}
     if model.vector is None:
-        return {"kind": "own", "reads": "single tokens"}
+        mixed = f", {LAYERS['mix']}" if model.mix is not None else ""
+        return {"kind": "own", "reads": f"single tokens{mixed}"}
     layers = model.settings.layers
     where = f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]
     read = f"{POOLED[model.settings.pooling]}, {where}"
@@ -151,8 +154,10 @@ def head(model: TaskModel) -> dict[str, Any]:
 
 def regularization(predictor: ModelPredictor, recipe: FinetuneRecipe) -> str:
     """What was used against overfitting, in words."""
-    spec = predictor.model.model.spec
-    inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
+    inside: dict[str, float] = {}
+    if not recipe.encoder.frozen:
+        spec = predictor.model.transformer.spec
+        inside = {"dropout": spec.dropout, "attention dropout": spec.attention_dropout}
     if recipe.regularization.token_dropout:
         inside["token dropout"] = recipe.regularization.token_dropout
     if recipe.regularization.r_drop:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +49,16 @@ class Job:
 
 
 def pretrain(
-    job: Job, *, execution: Execution | None = None, watch: Watcher | None = None
+    job: Job,
+    *,
+    execution: Execution | None = None,
+    watch: Watcher | None = None,
+    notice: Callable[[str], None] = log.info,
 ) -> Outcome:
-    """Train, or resume training, and write the model folder when the schedule has ended."""
+    """Train, or resume training, and write the model folder when the schedule has ended.
+
+    `notice` gets what the program reports of the texts.
+    """
     execution = execution or Execution()
     recipe = job.recipe
     check_shares(recipe, execution.ranks.world)
@@ -77,6 +84,9 @@ def pretrain(
         stages=recipe.program.stages,
     )
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=False))
+    if execution.ranks.is_first:
+        for remark in work.account():
+            notice(remark)
     outcome = train(run)
     if outcome.status == "finished":
         with execution.ranks.watched():
@@ -89,6 +99,11 @@ def check_shares(recipe: PretrainRecipe, world: int) -> None:
     fewest = min(recipe.batch.texts(inputs.max_length) for inputs in recipe.inputs)
     for start in (0.0, *recipe.program.stages):
         recipe.program.allotted(fewest, start)
+    if recipe.run.sharding == "fsdp" and world > 1 and not recipe.program.uniform:
+        raise ConfigError(
+            "sharded ranks must train the same weights in every pass, and the tasks of "
+            f'{recipe.program.kind} have heads of their own: set run.sharding="ddp"'
+        )
     if recipe.run.sharding == "fsdp" and fewest < world:
         raise ConfigError(
             f"a batch of {fewest} texts cannot be shared by {world} sharded ranks: each needs at "

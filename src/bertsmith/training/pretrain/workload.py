@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from bertsmith.corpus.examples import ChosenDocuments, ExampleSource
+from bertsmith.corpus.rows import RowsBatch
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
-from bertsmith.objectives.program import ProgramBatch
+from bertsmith.objectives.program import Accounted, BatchWide, Program, ProgramBatch
 from bertsmith.training.loop.workload import Workload
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 
 Numbers = NDArray[np.int64]
 MOST_HELD_OUT = 2_048  # texts: enough for three digits, and evaluation stays a small part
+SAMPLED = 256  # texts looked at together before training
 FEWEST_FOR_PAIRS = 2  # documents: a wrong next sentence comes from another one
 
 
@@ -69,11 +72,19 @@ class PretrainWorkload(Workload):
     def micro_batches(self, step: int, share: float) -> list[ProgramBatch]:
         """This rank's micro-batches of a step."""
         stage = self.recipe.stage_at(share)
+        examples, allotted = self._stages[stage], self._allotted(stage, share)
+        draw_of = self.recipe.program.draw_of
+        whole = (
+            examples[source].examples(draw_of(epoch), numbers)
+            for source, texts in allotted.items()
+            for epoch, numbers in self._numbers(step, stage, source, texts, whole=True)
+        )
+        program = _within(self.program, whole)
         batches: list[ProgramBatch] = []
-        for source, texts in self._allotted(stage, share).items():
+        for source, texts in allotted.items():
             for epoch, numbers in self._numbers(step, stage, source, texts):
-                copy = self.recipe.program.draw_of(epoch)
-                batches += self._cut(self._stages[stage][source], copy, numbers, share)
+                chosen = (draw_of(epoch), numbers)
+                batches += self._cut(program, examples[source], chosen, share)
         return batches
 
     def counts(self, batch: ProgramBatch) -> Mapping[str, int]:
@@ -105,19 +116,23 @@ class PretrainWorkload(Workload):
 
     def step_tokens(self) -> float:
         """The tokens of a step of all ranks, by the mean length of the texts of an epoch."""
-        starts = [0.0, *(stage.after for stage in self.recipe.stages), 1.0]
+        means: dict[tuple[int, str], float] = {}
         tokens = 0.0
-        for number, inputs in enumerate(self._stages):
-            lengths = inputs.lengths(0, np.arange(inputs.count(0)))
-            texts = self.recipe.batch.texts(self.recipe.inputs[number].max_length)
-            tokens += (starts[number + 1] - starts[number]) * texts * float(lengths.mean())
+        for width, stage, allotted in self._intervals():
+            for source, texts in allotted.items():
+                if (stage, source) not in means:
+                    examples = self._stages[stage][source]
+                    lengths = examples.lengths(0, np.arange(examples.count(0)))
+                    means[stage, source] = float(lengths.mean())
+                tokens += width * texts * means[stage, source]
         return tokens
 
     def epochs(self, steps: int) -> int:
         """How many epochs the first so many steps begin, in the stage that begins the most."""
         sizes = [
-            self.recipe.batch.texts(inputs.max_length) / examples.count(0)
-            for inputs, examples in zip(self.recipe.inputs, self._stages, strict=True)
+            texts / self._stages[stage][source].count(0)
+            for _, stage, allotted in self._intervals()
+            for source, texts in allotted.items()
         ]
         return math.ceil(steps * max(sizes))
 
@@ -136,9 +151,34 @@ class PretrainWorkload(Workload):
                 what = f" for {name}" if name else ""
                 log.info("evaluation reads %d of %d held-out texts%s", most, count, what)
             order = np.random.Generator(np.random.Philox(key=self.recipe.run.seed))
-            mine = _slice(order.permutation(count)[:most], self._rank, self._world)
-            batches += self._cut(source, 0, mine, 1.0)
+            numbers = order.permutation(count)[:most]
+            size = self.recipe.batch.texts(self.recipe.inputs[0].max_length)
+            size = size if _reads_batch(self.program) else len(numbers)
+            for group in _parts(numbers, size):
+                program = _within(self.program, map(source.examples, [0], [group]))
+                mine = _slice(group, self._rank, self._world)
+                batches += self._cut(program, source, (0, mine), 1.0)
         return batches
+
+    def account(self) -> list[str]:
+        """What the program has to report of the first examples, in lines for people."""
+        if not isinstance(self.program, Accounted):
+            return []
+        draw = self.recipe.program.draw_of(0)
+        parts = (
+            examples.examples(draw, part)
+            for source, examples in self._stages[0].items()
+            for part in _parts(self._order(0, source, 0)[:MOST_HELD_OUT], SAMPLED)
+        )
+        return self.program.account(parts)
+
+    def _intervals(self) -> Iterator[tuple[float, int, Mapping[str, int]]]:
+        """Shares of training in which steps are alike: width, stage and texts of each source."""
+        ends = {stage.after for stage in self.recipe.stages} | set(self.recipe.program.stages)
+        borders = sorted({0.0, 1.0, *ends})
+        for low, high in itertools.pairwise(borders):
+            stage = self.recipe.stage_at(low)
+            yield high - low, stage, self._allotted(stage, low)
 
     def _allotted(self, stage: int, share: float) -> Mapping[str, int]:
         """Texts of a step from each source, over all ranks."""
@@ -146,11 +186,15 @@ class PretrainWorkload(Workload):
         return self.recipe.program.allotted(texts, share)
 
     def _numbers(
-        self, step: int, stage: int, source: str, texts: int
+        self, step: int, stage: int, source: str, texts: int, *, whole: bool = False
     ) -> Iterator[tuple[int, Numbers]]:
-        """This rank's examples of a step from a source that gives so many `texts`, by epoch."""
+        """This rank's examples of a step from a source that gives so many `texts`, by epoch.
+
+        Those of all ranks if `whole`.
+        """
         size = self._stages[stage][source].count(0)
-        places = _slice(np.arange(step * texts, (step + 1) * texts), self._rank, self._world)
+        places = np.arange(step * texts, (step + 1) * texts)
+        places = places if whole else _slice(places, self._rank, self._world)
         epochs = places // size
         for epoch in np.unique(epochs).tolist():
             order = self._order(stage, source, epoch)
@@ -167,18 +211,20 @@ class PretrainWorkload(Workload):
         return order_of[1]
 
     def _cut(
-        self, inputs: ExampleSource, epoch: int, numbers: Numbers, share: float
+        self, program: Program, inputs: ExampleSource, chosen: tuple[int, Numbers], share: float
     ) -> list[ProgramBatch]:
-        """Examples as micro-batches of at most `micro_tokens`, long ones first.
+        """Examples `chosen` of an epoch as micro-batches of `micro_tokens`, long ones first.
 
-        Texts of one length stand together, so that attention needs no padding.
+        Texts of one length stand together, so that attention needs no padding. A program that
+        lengthens texts exceeds `micro_tokens` by so much.
         """
+        epoch, numbers = chosen
         lengths = inputs.lengths(epoch, numbers)
         order = np.lexsort((numbers, -lengths))
         batches = []
         for part in pack(lengths, self.recipe.batch.micro_tokens, order=order):
             rows = inputs.examples(epoch, numbers[part])
-            batches.append(self.program.prepare(rows, share))
+            batches.append(program.prepare(rows, share))
         return batches
 
 
@@ -196,6 +242,21 @@ def split(recipe: PretrainRecipe, corpus: Corpus) -> tuple[Numbers, Numbers]:
         log.info("of %d documents %d are held out", documents, FEWEST_FOR_PAIRS)
         share = FEWEST_FOR_PAIRS / documents
     return corpus.split(share, recipe.run.seed)
+
+
+def _reads_batch(program: Program) -> bool:
+    return isinstance(program, BatchWide) and program.reads_batch
+
+
+def _within(program: Program, rows: Iterable[RowsBatch]) -> Program:
+    """The program for micro-batches of these rows, which are made only if it reads them."""
+    if isinstance(program, BatchWide) and program.reads_batch:
+        return program.within(list(rows))
+    return program
+
+
+def _parts(numbers: Numbers, size: int) -> list[Numbers]:
+    return np.split(numbers, range(size, len(numbers), size))
 
 
 def _slice(numbers: Numbers, rank: int, world: int) -> Numbers:

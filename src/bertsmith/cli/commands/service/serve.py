@@ -92,7 +92,9 @@ class LimitOptions:
     batch_tokens: Annotated[int, _limit("batch-tokens", "Tokens per batch.")] = 2_048
     queue_tokens: Annotated[
         int | None,
-        _limit("queue-tokens", "Tokens that may wait; one deadline's worth of work if unset."),
+        _limit(
+            "queue-tokens", "Tokens that may wait; 60 % of a deadline's worth of work if unset."
+        ),
     ] = None
     connections: Annotated[int, _limit("connections", "Open connections.")] = 1_024
     deadline: Annotated[float, _limit("deadline", "Seconds until a request is answered.")] = 30.0

@@ -16,8 +16,8 @@ def equal_tokens(rows: Sequence[Variation], corpus: Corpus) -> tuple[Variation, 
     """The rows with as many steps as they need to read the tokens of the first one, the base.
 
     A step has equally many texts in all rows, but texts of another kind have other lengths: those
-    without next sentence prediction are longer. Lengths are the mean of an epoch, so the tokens of
-    two rows still differ by some per mille.
+    without next sentence prediction are longer. Lengths are the mean of an epoch; which of its
+    texts a short run reads is left to chance, a percent or two in some hundred steps.
     """
     base = rows[0].recipe
     steps = base.schedule.steps or 0

@@ -1,4 +1,4 @@
-"""Memory that a worker no longer uses, given back to the system."""
+"""Memory that a process no longer uses, given back to the system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _trim() -> Callable[[int], int] | None:
 
 
 def give_back() -> bool:
-    """Give free pages back; batches of ever other sizes leave many between used ones.
+    """Give free pages back; texts and batches of ever other sizes leave many between used ones.
 
     Whether the C library can do it.
     """

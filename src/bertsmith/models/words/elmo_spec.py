@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.classic.elmo.characters import LENGTH
 from bertsmith.config import Settings
+from bertsmith.text.words.characters import LENGTH
 
 Count = Annotated[int, Field(gt=0)]
 Filter = tuple[Count, Count]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from bertsmith.classic.elmo.network import ElmoNetwork
-from bertsmith.classic.elmo.spec import ElmoSpec
 from bertsmith.config import validated
 from bertsmith.errors import FolderError, MissingExtraError, TensorMismatchError
 from bertsmith.files.safe_folder import Folder
+from bertsmith.models.words.elmo_spec import ElmoSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertsmith.models.words.elmo_network import ElmoNetwork
 
 OPTIONS = "options.json"
 WEIGHTS = "weights.hdf5"
@@ -35,6 +37,10 @@ def is_published(folder: Path) -> bool:
 
 def read_published(path: Path) -> ElmoNetwork:
     """The model of a published folder; every shape is compared before memory is taken."""
+    import torch
+
+    from bertsmith.models.words.elmo_network import ElmoNetwork
+
     folder = Folder.at(path)
     spec = _spec(folder.json_object(OPTIONS), str(folder.path / OPTIONS))
     weights = folder.path / WEIGHTS
@@ -142,6 +148,8 @@ def _check(file: Any, piece: _Piece, path: Path) -> None:
 
 
 def _read(file: Any, name: str, path: Path) -> Tensor:
+    import torch
+
     try:
         values = np.asarray(file[name][...], dtype=np.float32)
     except OSError as fault:

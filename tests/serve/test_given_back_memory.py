@@ -1,4 +1,4 @@
-"""Memory of a worker: what batches have left is given back to the system."""
+"""Memory of the service: what requests have left is given back to the system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fresh_python import run_fresh
 
 SCRIPT = """
 from pathlib import Path
-from bertsmith.serve.worker.memory import give_back
+from bertsmith.serve.memory import give_back
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

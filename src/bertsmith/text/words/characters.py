@@ -11,6 +11,7 @@ CharacterIds = NDArray[np.int64]
 
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = 256, 257, 258, 259, 260
 ROWS = 262  # 256 bytes and five marks, counted from 1; 0 is a place without a word
+MARKS = 2  # around a word
 LENGTH = 50  # ids per word, its two marks included
 BEGIN, END = -1, -2  # stand for a sentence's ends among words
 

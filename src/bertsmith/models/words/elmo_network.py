@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.classic.elmo.characters import ROWS
-from bertsmith.classic.elmo.spec import ElmoSpec
+from bertsmith.models.words.elmo_spec import ElmoSpec
+from bertsmith.text.words.characters import ROWS
 
 State = tuple[Tensor, Tensor]  # outputs (B, P) and cells (B, H) of a layer
 States = list[list[State]]  # by direction, by layer
@@ -87,7 +87,8 @@ class ProjectedLstm(nn.Module):
         Columns that have ended take no more part, and keep their last state.
         """
         steps, columns = rows.shape[:2]
-        entering = self.inputs(rows)  # (L, B, 4H)
+        # Apart, for the gradient of one step of a whole tensor would be as large as all of it.
+        entering = self.inputs(rows).unbind(0)  # L of (B, 4H)
         if state is None:
             state = (rows.new_zeros(columns, self.width), rows.new_zeros(columns, self.hidden))
         output, cell = state
@@ -97,7 +98,7 @@ class ProjectedLstm(nn.Module):
             if live < len(output):
                 ended.append((output[live:], cell[live:]))
                 output, cell = output[:live], cell[:live]
-            output, cell = self._step(entering[step, :live], output, cell)
+            output, cell = self._step(entering[step][:live], output, cell)
             found.append(F.pad(output, (0, 0, 0, columns - live)) if live < columns else output)
         last = [(output, cell), *reversed(ended)]
         final = (torch.cat([out for out, _ in last]), torch.cat([memory for _, memory in last]))
@@ -167,21 +168,6 @@ class ElmoNetwork(nn.Module):
         pairs = [torch.cat([tokens, tokens], dim=-1)]
         pairs += [torch.cat([forward, back], dim=-1) for forward, back in zip(*layers, strict=True)]
         return torch.stack(pairs)
-
-
-class LayerMix(nn.Module):
-    """gamma sum_j softmax(w)_j h_j, with learned w and gamma: (n, ..., D) -> (..., D)."""
-
-    def __init__(self, layers: int) -> None:
-        super().__init__()
-        self.weights = nn.Parameter(torch.zeros(layers))
-        self.gamma = nn.Parameter(torch.ones(1))
-
-    def forward(self, layers: Tensor) -> Tensor:
-        """(n, ..., D) -> (..., D)."""
-        shares = self.weights.softmax(dim=0)
-        mixed: Tensor = self.gamma * torch.tensordot(shares, layers, dims=1)
-        return mixed
 
 
 def reversal(lengths: Sequence[int], steps: int) -> Tensor:

@@ -1,0 +1,1 @@
+"""Folders of encoders that read whole words: ELMo, published or trained here, and word vectors."""

@@ -1,0 +1,1 @@
+"""Encoders that read whole words: ELMo, and tables of word vectors."""

@@ -1,0 +1,1 @@
+"""Knowledge of entities in pre-training: mentions, replaced mentions (WKLM), entity alignment."""

@@ -1,0 +1,77 @@
+"""The learned mix of all layers before everything else: in tags, under an LSTM, frozen, on disk."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
+
+import bertsmith
+from bertsmith.nn.encoder import Want
+from bertsmith.runtime.load_predictor import load_predictor
+from bertsmith.tasks.batch import task_batch
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.finetune.recipe import (
+    EncoderSettings,
+    FinetuneOptimizer,
+    FinetuneRecipe,
+    TextVectorSettings,
+)
+
+
+def mixed(*, lstm: int | None = None, frozen: bool = False) -> FinetuneRecipe:
+    return RECIPE.model_copy(
+        update={
+            "vector": TextVectorSettings(pooling="mean", layers="mix"),
+            "head": HeadSettings(lstm=lstm, dropout=0.0),
+            "encoder": EncoderSettings(frozen=frozen),
+            "optimizer": FinetuneOptimizer(lr=3e-3, head_lr=2e-2),
+        }
+    )
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+@pytest.mark.parametrize("lstm", [None, 16])
+def test_a_folder_with_a_mix_predicts_what_it_learned(
+    task: str, lstm: int | None, tmp_path: Path
+) -> None:
+    source = tiny_folder(tmp_path / "m")
+    done = finetune(tiny_job(source, tmp_path / "out", task=task, recipe=mixed(lstm=lstm)))
+    assert done.model is not None
+    assert done.model.mix is not None
+    assert done.model.mix.weights.abs().max() > 0
+    assert done.dev_figures is not None
+    assert next(iter(done.dev_figures.values())) > 0.9
+    texts = [row.texts[0] for row in rows(20, task, seed=9)]
+    again = bertsmith.load(tmp_path / "out").predict(texts)
+    alone = load_predictor(tmp_path / "out").predict(texts)
+    assert [one.value for one in again] == [one.value for one in alone]
+
+
+def test_the_mix_is_gamma_times_the_mean_of_the_layers_by_softmax(tmp_path: Path) -> None:
+    source = tiny_folder(tmp_path / "m")
+    finetune(tiny_job(source, tmp_path / "out", task="tag", recipe=mixed()))
+    predictor = load_predictor(tmp_path / "out")
+    model = predictor.model
+    features = predictor.reading.features(model.task, rows(5, "tag", seed=9))
+    batch = task_batch(features)
+    with torch.no_grad():
+        layers = model.transformer(batch.inputs, want=Want(layers=True)).layers
+        assert layers is not None
+        assert model.mix is not None
+        assert model.own is not None
+        shares = model.mix.weights.softmax(0)
+        hidden = sum(share * layer for share, layer in zip(shares, layers, strict=True))
+        read = model.mix.gamma * hidden[batch.at]
+        logits = model.own(read, batch.meta.new_zeros(len(read), 0))
+        torch.testing.assert_close(model(batch), logits, rtol=0, atol=1e-5)
+
+
+def test_a_frozen_encoder_under_an_lstm_reads_each_text_once(tmp_path: Path) -> None:
+    source = tiny_folder(tmp_path / "m")
+    recipe = mixed(lstm=8, frozen=True)
+    done = finetune(tiny_job(source, tmp_path / "out", task="tag", recipe=recipe))
+    assert done.model is not None
+    assert done.model.keeps_layers
+    assert done.outcome.tokens == 0  # none went through the encoder in a step
