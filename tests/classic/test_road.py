@@ -80,6 +80,7 @@ def test_every_cell_has_a_number_or_a_reason_and_only_one_direction_is_ranked(
     assert sorted(ranked, key=lambda name: rows[name]["rank"]) == sorted(
         ranked, key=bits.__getitem__
     )
+    assert {row["steps"] for row in rows.values()} == {None, 4}
     assert rows["bert"]["cells"]["pseudo_perplexity"]["value"] > 1
     assert rows["elmo"]["cells"]["directions"]["other"] > 1
     assert rows["ngram"]["cells"]["probe"]["reason"] == "it counts n-grams and has no vectors"

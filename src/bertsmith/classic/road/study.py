@@ -144,8 +144,9 @@ class RoadStudy:
                 execution=execution,
                 watch=watch,
             )
-            outcome = kind.train(job)
+            outcome, steps = kind.train(job), None
             if isinstance(outcome, Outcome):
+                steps = outcome.step
                 if outcome.status != "finished":
                     return outcome
                 seconds = outcome.seconds
@@ -161,7 +162,12 @@ class RoadStudy:
                 name=name,
                 figures={},
                 seconds=seconds,
-                more={"cells": cells, "parameters": model.parameters, "bytes": _size(out)},
+                more={
+                    "cells": cells,
+                    "steps": steps,
+                    "parameters": model.parameters,
+                    "bytes": _size(out),
+                },
             )
 
         return run
@@ -182,6 +188,7 @@ class RoadStudy:
                     about=kind.about,
                     cells=complete(cells, kind.lacks, failed=failed),
                     seconds=None if result is None else result.seconds,
+                    steps=None if result is None else result.more["steps"],
                     parameters=None if result is None else result.more["parameters"],
                     size=None if result is None else result.more["bytes"],
                 )

@@ -56,6 +56,7 @@ class RoadRow:
     about: str
     cells: Mapping[str, Mapping[str, Any]]
     seconds: float | None = None
+    steps: int | None = None  # of training; None where there are none
     parameters: int | None = None
     size: int | None = None
 
@@ -95,6 +96,8 @@ class RoadTable:
         """The cells of a row as text."""
         cells = [self._text(row, column) for column in COLUMNS]
         seconds = "-" if row.seconds is None else f"{row.seconds:.0f} s"
+        if row.steps is not None:
+            seconds += f", {row.steps:,} step{'s' if row.steps != 1 else ''}"
         size = "-" if row.size is None else f"{row.size / 1e6:.1f} MB"
         return [row.title, *cells, seconds, _many(row.parameters), size]
 
@@ -147,6 +150,7 @@ class RoadTable:
                 "rank": self.rank(row),
                 "cells": row.cells,
                 "seconds": row.seconds,
+                "steps": row.steps,
                 "parameters": row.parameters,
                 "bytes": row.size,
             }
