@@ -14,11 +14,12 @@ from bertsmith.correction.confusions import (
     read_confusions,
 )
 from bertsmith.correction.misspell import ErrorSettings, misspelled
-from bertsmith.correction.rows import correction_rows, wrong_places
+from bertsmith.correction.rows import correction_rows, read_corrections, wrong_places
 from bertsmith.correction.sighan import read_sighan, read_truth
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics.correction import CORRECTIONS
+from bertsmith.seq2seq.rows import PairFiles
 
 # The example of the official SIGHAN tool: what is right and what a system said, by place.
 TOY = [
@@ -124,6 +125,18 @@ def test_pairs_of_different_lengths_are_counted_or_refused(tmp_path: Path) -> No
     path.write_text("wrong\tright\n天\t天甲\n", encoding="utf-8")
     with pytest.raises(InputFileError, match="same length"):
         correction_rows(path, spec)
+
+
+def test_named_columns_are_those_of_dev_and_test_files_too(tmp_path: Path) -> None:
+    for name, row in (("train", "天乙\t天甲"), ("dev", "人乙\t人丙"), ("test", "日乙\t日丁")):
+        (tmp_path / f"{name}.tsv").write_text(f"wrong\tright\n{row}\n", encoding="utf-8")
+    also = {name: tmp_path / f"{name}.tsv" for name in ("dev", "test")}
+    spec = DataSpec(text=("wrong", "right"))
+    files = PairFiles(data=tmp_path / "train.tsv", spec=spec, also=also)
+    splits = read_corrections(files, ErrorSettings())
+    assert splits.dev.rows == [("人乙", "人丙")], "the header is no row"
+    assert splits.test is not None
+    assert splits.test.rows == [("日乙", "日丁")]
 
 
 def test_clean_text_without_confusions_says_the_way_out(tmp_path: Path) -> None:

@@ -128,8 +128,9 @@ def read_sides(files: PairFiles, read: Reader) -> PairSplits:
     for name in SIDES:
         if name in paths:
             own = files.spec
-            if name != "train" and paths[name] in (files.also or {}).values():
-                own = DataSpec(encoding=files.spec.encoding)
+            alike = paths[name].suffixes == paths.get("train", files.data).suffixes
+            if name != "train" and paths[name] in (files.also or {}).values() and not alike:
+                own = DataSpec(encoding=files.spec.encoding)  # of another format: by itself
             sides[name] = read(paths[name], own)
     notes = [f"files not used: {', '.join(unused)}"] if unused else []
     return _split(files, sides, notes)
