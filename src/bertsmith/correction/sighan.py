@@ -86,19 +86,19 @@ def _essays(path: Path, lines: list[tuple[int, str]], broken: list[InputFileErro
             skipped += mended is None
             texts[at[1]] = (place, whole, right if mended is None else mended)
     if strays and not placed:
-        first, name = strays[0]
+        line_number, name = strays[0]
         raise InputFileError(
-            f"{path}, line {first}: no passage above has the id {name!r} of this mistake, nor has "
+            f"{path}, line {line_number}: no passage above has the id {name!r} of this mistake, nor has "
             "any other mistake its passage; give the essays with their passages"
         )
     notes = []
     if broken:
         notes.append(f"{counted(len(broken), 'line')} left out that cannot be decoded: {broken[0]}")
     if strays:
-        first, name = strays[0]
+        line_number, name = strays[0]
         notes.append(
             f"{path.name}: {counted(len(strays), 'mistake')} without a passage of that id left out "
-            f"(first: line {first}, {name})"
+            f"(first: line {line_number}, {name})"
         )
     if skipped:
         notes.append(
