@@ -88,8 +88,8 @@ def _essays(path: Path, lines: list[tuple[int, str]], broken: list[InputFileErro
     if strays and not placed:
         line_number, name = strays[0]
         raise InputFileError(
-            f"{path}, line {line_number}: no passage above has the id {name!r} of this mistake, nor has "
-            "any other mistake its passage; give the essays with their passages"
+            f"{path}, line {line_number}: no passage above has the id {name!r} of this mistake, "
+            "nor has any other mistake its passage; give the essays with their passages"
         )
     notes = []
     if broken:
