@@ -182,7 +182,7 @@ def own_side(job: dict[str, Any], work: Path) -> dict[str, float]:
 
 
 def quality(vectors: Path, data: Path) -> dict[str, float]:
-    from bertsmith.api.word_vectors import evaluate_word_vectors
+    from bertsmith.api.classic.word_vectors import evaluate_word_vectors
 
     files = [data / "analogy/questions-words.txt"]
     files += [data / f"wordsim/EN-{name}.txt" for name in PAIRS]

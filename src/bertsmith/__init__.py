@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from bertsmith.api.classic.language_models import score_mixture as score_mixture
     from bertsmith.api.classic.language_models import train_language_model as train_language_model
     from bertsmith.api.classic.road import road as road
+    from bertsmith.api.classic.word_vectors import evaluate_word_vectors as evaluate_word_vectors
+    from bertsmith.api.classic.word_vectors import load_word_vectors as load_word_vectors
+    from bertsmith.api.classic.word_vectors import train_word_vectors as train_word_vectors
     from bertsmith.api.correction import correct as correct
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
@@ -42,9 +45,6 @@ if TYPE_CHECKING:
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
     from bertsmith.api.vectors import whiten_vectors as whiten_vectors
-    from bertsmith.api.word_vectors import evaluate_word_vectors as evaluate_word_vectors
-    from bertsmith.api.word_vectors import load_word_vectors as load_word_vectors
-    from bertsmith.api.word_vectors import train_word_vectors as train_word_vectors
     from bertsmith.classic.kinds import open_lm as open_lm
     from bertsmith.classic.language_model import LmScore as LmScore
     from bertsmith.classic.vectors.word_vectors import WordVectors as WordVectors
@@ -116,7 +116,7 @@ _MODULES = {
     ),
     "bertsmith.classic.kinds": ("open_lm",),
     "bertsmith.classic.language_model": ("LmScore",),
-    "bertsmith.api.word_vectors": (
+    "bertsmith.api.classic.word_vectors": (
         "evaluate_word_vectors",
         "load_word_vectors",
         "train_word_vectors",

@@ -16,7 +16,6 @@ from bertsmith.classic.neural.folder import open_neural, save_neural
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NEURAL_KINDS
 from bertsmith.classic.neural.train import NeuralJob, split_lines, train_neural
-from bertsmith.classic.neural.vectors import write_word_vectors
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
 
@@ -165,9 +164,9 @@ def test_a_folder_gives_the_same_numbers(
         opened.log_probabilities(lines), model.log_probabilities(lines), strict=True
     ):
         assert np.array_equal(found, wanted)
-    words, vectors = opened.word_vectors()
-    assert words == stream.words
-    assert np.array_equal(vectors, network.body.embedding.weight.detach()[1:].numpy())
+    vectors = opened.word_vectors()
+    assert vectors.words == stream.words
+    assert np.array_equal(vectors.matrix, network.body.embedding.weight.detach()[1:].numpy())
 
 
 def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
@@ -251,10 +250,10 @@ def test_vectors_are_written_as_word2vec_text_without_a_change(tmp_path: Path) -
     settings = tiny_settings("nnlm")
     network = settings.build(np.arange(13, 0, -1))
     model = NeuralLm(settings=settings, words=random_words(5).words, network=network)
-    write_word_vectors(model, tmp_path / "vectors.txt")
+    model.word_vectors().write(tmp_path / "vectors.txt")
     first, *rows = (tmp_path / "vectors.txt").read_text().splitlines()
     assert first == "12 8"
-    words, vectors = model.word_vectors()
-    assert tuple(row.split(" ")[0] for row in rows) == words
+    vectors = model.word_vectors()
+    assert tuple(row.split(" ")[0] for row in rows) == vectors.words
     found = np.array([row.split(" ")[1:] for row in rows], dtype=np.float32)
-    assert np.array_equal(found, vectors)
+    assert np.array_equal(found, vectors.matrix)

@@ -14,6 +14,7 @@ from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import LINE_END, Ids, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import PASS_WORDS
+from bertsmith.classic.vectors.word_vectors import WordVectors
 from bertsmith.classic.words.splitting import SplitRule
 from bertsmith.errors import ConfigError
 
@@ -71,10 +72,10 @@ class NeuralLm:
                     found[text] = chances.roll(-1).double()  # line ends come last
         return found
 
-    def word_vectors(self) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+    def word_vectors(self) -> WordVectors:
         """The words and their vectors: (V, E)."""
         weight = self.network.body.embedding.weight.detach().float().cpu()
-        return self.words, weight[1:].numpy().copy()
+        return WordVectors(self.words, weight[1:].numpy().copy())
 
     def _batches(self, texts: Sequence[Ids]) -> Iterator[NeuralBatch]:
         self.network.eval()

@@ -172,13 +172,13 @@ def _neural(settings: type[NeuralSettings]) -> Callable[[RoadTraining], Outcome]
 
 def _open_neural(path: Path, material: RoadMaterial) -> RoadModel:
     model = open_neural(path)
-    words, matrix = model.word_vectors()
-    numbers = [material.tokenizer.token_to_id(word) for word in words]
-    rows = {n: row for n, row in zip(numbers, matrix, strict=True) if n is not None}
+    vectors = model.word_vectors()
+    numbers = [material.tokenizer.token_to_id(word) for word in vectors.words]
+    rows = {n: row for n, row in zip(numbers, vectors.matrix, strict=True) if n is not None}
     return RoadModel(
         parameters=_count(model.network),
         language_model=model,
-        inputs=PieceRows(pieces=WordPieces(material.tokenizer), rows=rows, width=matrix.shape[1]),
+        inputs=PieceRows(pieces=WordPieces(material.tokenizer), rows=rows, width=vectors.dimension),
     )
 
 

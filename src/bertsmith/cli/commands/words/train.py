@@ -25,7 +25,7 @@ from bertsmith.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from bertsmith.api.word_vectors import WordChoice
+    from bertsmith.api.classic.word_vectors import WordChoice
     from bertsmith.classic.word2vec.folder import TrainedWords
     from bertsmith.classic.word2vec.train import WordProgress, WordWatcher
 
@@ -40,7 +40,7 @@ class VectorWordOptions(WordOptions):
 
     def choice(self, text: TextReading) -> WordChoice:
         """The words of files that are read so."""
-        from bertsmith.api.word_vectors import WordChoice
+        from bertsmith.api.classic.word_vectors import WordChoice
         from bertsmith.classic.words.stream import WordReading
 
         tokenizer = None
@@ -151,7 +151,7 @@ def train(
     """
     from dataclasses import asdict
 
-    from bertsmith.api.word_vectors import train_word_vectors
+    from bertsmith.api.classic.word_vectors import train_word_vectors
     from bertsmith.classic.word2vec.settings import Word2VecSettings
     from bertsmith.cli.views.progress import meter
     from bertsmith.config import validated
