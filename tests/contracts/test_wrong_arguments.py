@@ -54,6 +54,17 @@ CALLS: dict[str, Call] = {
     "evaluate spec": lambda folder, _: public.evaluate(folder, "x", spec=5),  # type: ignore[arg-type]
     "pretrain": lambda folder, _: public.pretrain(5, "x", "y"),  # type: ignore[arg-type]
     "pretrain corpus": lambda folder, _: public.pretrain("bert", 5, "y"),  # type: ignore[arg-type]
+    "load_words": lambda folder, _: public.load_words(5),  # type: ignore[arg-type]
+    "load_word_vectors": lambda folder, _: public.load_word_vectors(5),  # type: ignore[arg-type]
+    "train_word_vectors": lambda folder, _: public.train_word_vectors(5, "y"),  # type: ignore[arg-type]
+    "evaluate_word_vectors": lambda folder, _: public.evaluate_word_vectors(5, 5),  # type: ignore[arg-type]
+    "open_lm": lambda folder, _: public.open_lm(5),  # type: ignore[arg-type]
+    "train_language_model": lambda folder, _: public.train_language_model(5),  # type: ignore[arg-type]
+    "score_language_model": lambda folder, _: public.score_language_model(5, ["x"]),  # type: ignore[arg-type]
+    "score_mixture": lambda folder, _: public.score_mixture(5, ["x"]),  # type: ignore[arg-type]
+    "generate_with_language_model": lambda folder, _: public.generate_with_language_model(5, ["a"]),  # type: ignore[arg-type]
+    "road": lambda folder, _: public.road(5, "y"),  # type: ignore[arg-type]
+    "road one file": lambda folder, _: public.road("missing.txt", "y", steps=1),
     "Tokenizer.from_folder": lambda folder, _: public.Tokenizer.from_folder(5),  # type: ignore[arg-type]
     "Tokenizer.save": lambda _, model: model.tokenizer.save(5),
     "Tokenizer.encode": lambda _, model: model.tokenizer.encode(5),

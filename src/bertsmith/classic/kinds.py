@@ -22,7 +22,7 @@ from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.words.stream import WordStream
 from bertsmith.config import Settings
-from bertsmith.errors import FolderError, unknown
+from bertsmith.errors import FolderError, check_type, unknown
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import OWN
 from bertsmith.training.loop.progress import Watcher
@@ -105,9 +105,10 @@ def lm_kind(name: str) -> LmKind:
     return LM_KINDS[name]
 
 
-def open_lm(path: Path) -> LanguageModel:
+def open_lm(path: Path | str) -> LanguageModel:
     """The model of a folder of any kind."""
-    folder = Folder.at(path, wanted="the folder that `bertsmith lm train` wrote")
+    check_type("a language model", path, str, Path)
+    folder = Folder.at(Path(path), wanted="the folder that `bertsmith lm train` wrote")
     name = folder.json_object(CONFIG).get("model_type") if folder.has(CONFIG) else None
     record = folder.json_object(OWN).get(LANGUAGE_MODEL) if folder.has(OWN) else None
     if isinstance(record, dict):  # a model folder that holds a language model of words, too

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bertsmith.api.classic.given import GivenPath, GivenPaths, path_of, paths_of
 from bertsmith.classic.generation import generate_lines
 from bertsmith.classic.kinds import lm_kind, open_lm
 from bertsmith.classic.language_model import LanguageModel, LmScore, score_lines
@@ -22,7 +23,7 @@ from bertsmith.classic.words.stream import WordReading, WordStream, build_words
 from bertsmith.classic.words.texts import KnownWordEncoder, encode_files, stream_of
 from bertsmith.config import overridden, validated
 from bertsmith.corpus.sources import CorpusSettings
-from bertsmith.errors import ConfigError, WriteError
+from bertsmith.errors import ConfigError, WriteError, check_type
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.loop.progress import Watcher
 
@@ -35,17 +36,17 @@ class LmRequest:
     removed when the model is trained. `settings` are those of the kind, as "section.key=value".
     """
 
-    files: Sequence[Path]
+    files: GivenPaths
     kind: str
-    out: Path
+    out: GivenPath
     settings: Sequence[str] = ()
-    held_out: Sequence[Path] = ()
+    held_out: GivenPaths = ()
     reading: WordReading = field(default_factory=WordReading)
     min_count: int = 1
     most: int | None = None
     lower: bool = False
     tokenizer: Tokenizer | None = None
-    words: Path | None = None
+    words: GivenPath | None = None
 
 
 def train_language_model(
@@ -60,13 +61,16 @@ def train_language_model(
     The same call resumes. `progress` hears words and the share of the text while it is read,
     `heard` the stream of words.
     """
+    check_type("request", request, LmRequest)
     kind = lm_kind(request.kind)
     where = f"settings of {request.kind}"
     settings = validated(kind.settings, overridden({}, request.settings), where)
-    out = request.out.absolute()
-    place = request.words or out.parent / f".{out.name}.words"
+    out = path_of("out", request.out).absolute()
+    place = out.parent / f".{out.name}.words"
+    if request.words is not None:
+        place = path_of("words", request.words)
     stream = build_words(
-        request.files,
+        paths_of("files", request.files),
         place,
         min_count=request.min_count,
         most=request.most,
@@ -77,8 +81,8 @@ def train_language_model(
     )
     heard(stream)
     held_out, text = None, None
-    if request.held_out:
-        text = encode_files(request.held_out, stream.words, stream.rule, request.reading)
+    if files := paths_of("held_out", request.held_out):
+        text = encode_files(files, stream.words, stream.rule, request.reading)
         held_out = stream_of(text, stream.words, stream.rule)
     kind.train(stream, settings, out, held_out=held_out, watch=watch)
     if not (out / "config.json").is_file():  # stopped before its end
@@ -92,13 +96,15 @@ def train_language_model(
 
 
 def score_language_model(
-    model: Path,
-    files: Sequence[Path],
+    model: GivenPath,
+    files: GivenPaths,
     settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
 ) -> LmScore:
     """Perplexity and bits per character of files under a model."""
     opened = open_lm(model)
-    text = encode_files(files, opened.words, SplitRule.open(model), settings)
+    text = encode_files(
+        paths_of("files", files), opened.words, SplitRule.open(Path(model)), settings
+    )
     return score_lines(opened, text.lines, characters=text.characters)
 
 
@@ -128,10 +134,10 @@ class MixtureScore:
 
 
 def score_mixture(
-    models: Sequence[Path],
-    files: Sequence[Path],
+    models: GivenPaths,
+    files: GivenPaths,
     *,
-    validation: Sequence[Path] = (),
+    validation: GivenPaths = (),
     settings: CorpusSettings = CorpusSettings(),  # noqa: B008 - frozen
 ) -> MixtureScore:
     """The score of files under a weighted sum of models that were trained on the same words.
@@ -139,26 +145,28 @@ def score_mixture(
     The weights are those that fit `validation` best, found by EM; without it they are equal. They
     are never found on the files that are scored.
     """
-    if same := {file.resolve() for file in files} & {file.resolve() for file in validation}:
+    folders, scored = paths_of("models", models), paths_of("files", files)
+    fitting = paths_of("validation", validation)
+    if same := {file.resolve() for file in scored} & {file.resolve() for file in fitting}:
         raise ConfigError(
             f"{min(same)} is both scored and validation text; find the weights on another file"
         )
-    opened = [open_lm(model) for model in models]
+    opened = [open_lm(model) for model in folders]
     check_same_words(opened)
-    rules = [SplitRule.open(model) for model in models]
-    for model, rule in zip(models[1:], rules[1:], strict=True):
+    rules = [SplitRule.open(folder) for folder in folders]
+    for folder, rule in zip(folders[1:], rules[1:], strict=True):
         if rule.describe() != rules[0].describe():
             raise ConfigError(
-                f"{models[0]} and {model} split text differently, so they cannot be mixed; train "
+                f"{folders[0]} and {folder} split text differently, so they cannot be mixed; train "
                 "both with the same options"
             )
     words = opened[0].words
-    if validation:
-        known = encode_files(validation, words, rules[0], settings)
+    if fitting:
+        known = encode_files(fitting, words, rules[0], settings)
         mixture = fitted_mixture(opened, known.lines)
     else:
         mixture = Mixture(models=tuple(opened), weights=(1 / len(opened),) * len(opened))
-    text = encode_files(files, words, rules[0], settings)
+    text = encode_files(scored, words, rules[0], settings)
 
     def score(model: LanguageModel) -> LmScore:
         return score_lines(model, text.lines, characters=text.characters)
@@ -166,14 +174,14 @@ def score_mixture(
     return MixtureScore(
         name=mixture.kind,
         weights=mixture.weights,
-        fitted=bool(validation),
+        fitted=bool(fitting),
         score=score(mixture),
         alone=tuple((model.kind, score(model)) for model in opened),
     )
 
 
 def generate_with_language_model(
-    model: Path,
+    model: GivenPath,
     prompts: Sequence[str],
     *,
     most: int = 50,
@@ -183,7 +191,8 @@ def generate_with_language_model(
 ) -> list[str]:
     """What follows each prompt; words are joined by spaces, pieces by their tokenizer."""
     opened = open_lm(model)
-    rule = SplitRule.open(model)
+    rule = SplitRule.open(Path(model))
+    check_type("prompts", prompts, Sequence)
     lines = [line.replace("\n", " ") for line in prompts]
     generated = generate_lines(
         opened,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
+from bertsmith.api.classic.given import GivenPath, GivenPaths, path_of, paths_of
 from bertsmith.api.observer import Observer, executing
 from bertsmith.classic.road.material import prepare_material
 from bertsmith.classic.road.request import RoadRequest
 from bertsmith.classic.road.study import RoadStudy, check_settings, make_study
 from bertsmith.classic.road.table import RoadTable
 from bertsmith.classic.road.word_tests import WordTests
-from bertsmith.errors import ConfigError, check_type
+from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import write_json
 from bertsmith.report.road import road_page
@@ -45,35 +45,32 @@ def write_road(study: RoadStudy, done: Trials) -> RoadTable:
 
 
 def road(
-    files: Sequence[str | Path],
-    out: str | Path,
+    files: GivenPaths,
+    out: GivenPath,
     *,
     budget: str | float | None = None,
     steps: int | None = None,
-    labels: str | Path | None = None,
-    similarity: Sequence[str | Path] = (),
-    analogies: Sequence[str | Path] = (),
+    labels: GivenPath | None = None,
+    similarity: GivenPaths = (),
+    analogies: GivenPaths = (),
 ) -> RoadTable:
     """Train models from n-gram to BERT on the same documents, test them, compare them.
 
     `budget` ("30m") is for everything, `steps` are of each neural model; the same call resumes. The
     table is also in `out`, as a page and as JSON.
     """
-    check_type("out", out, str, Path)
-    if isinstance(files, str | Path):
-        raise ConfigError("files is a list; give [files] for one")
     try:
         time_given = None if budget is None else float(seconds(budget))
     except ValueError as fault:
         raise ConfigError(f"budget: {fault}") from fault
     request = RoadRequest(
-        files=[Path(file) for file in files],
-        out=Path(out),
+        files=paths_of("files", files),
+        out=path_of("out", out),
         budget=time_given,
         steps=steps,
-        labels=None if labels is None else Path(labels),
-        similarity=[Path(path) for path in similarity],
-        analogies=[Path(path) for path in analogies],
+        labels=None if labels is None else path_of("labels", labels),
+        similarity=paths_of("similarity", similarity),
+        analogies=paths_of("analogies", analogies),
     )
     observer = Observer()
     study = read_road(request, notice=observer.note)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bertsmith.api.classic.given import GivenPaths, path_of, paths_of
 from bertsmith.classic.vectors.evaluation import (
     AnalogyResult,
     SimilarityResult,
@@ -50,7 +51,7 @@ class WordChoice:
 
 
 def train_word_vectors(
-    files: Sequence[Path | str] | Path | str,
+    files: GivenPaths,
     out: Path | str,
     *,
     settings: Word2VecSettings | None = None,
@@ -66,14 +67,14 @@ def train_word_vectors(
     the text while it is read, `watch` the state of training.
     """
     wanted = options or WordChoice()
-    given = [files] if isinstance(files, str | Path) else files
-    place = Path(out).absolute()
+    sources = paths_of("files", files)
+    place = path_of("out", out).absolute()
     kept = wanted.words or place.parent / f".{place.name}.words"
     reading = wanted.reading
     if wanted.words is None:  # nobody shares the words: less memory while they are read
         reading = replace(reading, block_bytes=min(reading.block_bytes, _BLOCK))
     stream = build_words(
-        [Path(file) for file in given],
+        sources,
         kept,
         min_count=wanted.min_count,
         most=wanted.most,
@@ -102,7 +103,7 @@ def load_word_vectors(
 
     The form of a file (text, binary, glove) is detected; `most` reads the first words only.
     """
-    return WordVectors.read(path, form=form, most=most)
+    return WordVectors.read(path_of("path", path), form=form, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,18 +119,19 @@ class WordEvaluation:
 
 
 def evaluate_word_vectors(
-    vectors: WordVectors | Path | str, files: Sequence[Path | str], *, most: int | None = None
+    vectors: WordVectors | Path | str, files: GivenPaths, *, most: int | None = None
 ) -> WordEvaluation:
     """Compare vectors with ratings of people and solve analogies; what a file is is detected.
 
     Analogies are asked and answered among the first `most` words only.
     """
-    if not files:
+    tests = paths_of("files", files)
+    if not tests:
         raise ConfigError("give at least one file of rated pairs or of analogies")
     table = vectors if isinstance(vectors, WordVectors) else load_word_vectors(vectors)
     similarity: list[SimilarityResult] = []
     analogies: dict[str, list[AnalogyResult]] = {}
-    for file in map(Path, files):
+    for file in tests:
         if is_analogy_file(file):
             analogies[file.name] = evaluate_analogies(table, read_analogies(file), most=most)
         else:
@@ -146,7 +148,7 @@ def convert_word_vectors(
 ) -> WordVectors:
     """Write vectors in another form: by the name of the target (.bin is binary), or `form`."""
     vectors = load_word_vectors(source, most=most)
-    vectors.write(target, form=form)
+    vectors.write(path_of("target", target), form=form)
     return vectors
 
 

@@ -75,9 +75,10 @@ class RoadRequest:
             raise ConfigError(f"{self.steps} steps train nothing; give 1 or more")
         if not self.files:
             raise InputFileError("no files were given; name files of texts, or folders of them")
-        for path in (*self.similarity, *self.analogies, *([self.labels] if self.labels else [])):
+        further = [self.labels] if self.labels else []
+        for path in (*self.files, *self.similarity, *self.analogies, *further):
             if not path.exists():
-                raise InputFileError(f"{path} does not exist")
+                raise InputFileError(f"there is no file {path}")
 
     @property
     def sizes(self) -> RoadSizes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.config import validated
-from bertsmith.errors import FolderError
+from bertsmith.errors import FolderError, check_type
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.word_vectors.reading import VECTORS, read_word_vectors
 from bertsmith.folders.tensors import open_weights
@@ -50,6 +50,7 @@ class WordFolder:
 
 def is_words(name: str | Path) -> bool:
     """Whether a path is an encoder of words: a folder of ELMo or of word vectors, or a file."""
+    check_type("a model", name, str, Path)
     try:
         return Path(name).expanduser().is_file() or is_word_folder(name)
     except (OSError, ValueError):  # a name longer than a path can be
@@ -58,6 +59,7 @@ def is_words(name: str | Path) -> bool:
 
 def is_word_folder(name: str | Path) -> bool:
     """Whether a path is a folder of ELMo or of word vectors."""
+    check_type("a model", name, str, Path)
     try:
         path = Path(name).expanduser()
         return path.is_dir() and _kind_of(path) is not None
