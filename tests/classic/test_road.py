@@ -200,7 +200,7 @@ def test_times_are_planned_by_kind_and_shrink_where_the_road_is_late(tmp_path: P
         ({"budget": 60.0}, ConfigError, "not both"),
         ({"steps": None, "budget": 3.0}, ConfigError, "too short"),
         ({"files": []}, InputFileError, "no files were given"),
-        ({"labels": Path("nowhere.tsv")}, InputFileError, "nowhere.tsv does not exist"),
+        ({"labels": Path("nowhere.tsv")}, InputFileError, "there is no file nowhere.tsv"),
         ({"settings": ["lstn.hidden=3"]}, ConfigError, "did you mean 'lstm'"),
         ({"settings": ["hidden=3"]}, ConfigError, "KIND.key=value"),
     ],
@@ -252,8 +252,9 @@ def test_late_preparation_is_said(tmp_path: Path) -> None:
     assert "little left to train" in RoadClock(tmp_path / "plan.json", 100.0, 60.0).lines()[-1]
 
 
-def test_python_needs_a_list_of_files_and_a_time(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="files is a list"):
+def test_python_takes_one_file_or_several_and_needs_a_time(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="there is no file docs.txt"):
         road("docs.txt", tmp_path / "out", steps=1)
+    assert not (tmp_path / "out").exists()
     with pytest.raises(ConfigError, match="is no time"):
         road(["docs.txt"], tmp_path / "out", budget="soon")
