@@ -253,7 +253,7 @@ def test_late_preparation_is_said(tmp_path: Path) -> None:
 
 
 def test_python_takes_one_file_or_several_and_needs_a_time(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="there is no file docs.txt"):
+    with pytest.raises(InputFileError, match="there is no file docs"):
         road("docs.txt", tmp_path / "out", steps=1)
     assert not (tmp_path / "out").exists()
     with pytest.raises(ConfigError, match="is no time"):
