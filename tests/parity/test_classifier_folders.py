@@ -34,7 +34,7 @@ from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSetting
 from bertsmith.training.finetune.record import head
 
 TEXTS = ["a bad cab", "hello world", "z"]
-ACTIVATIONS = {"bert": "tanh", "albert": "tanh", "roberta": "tanh"}
+ACTIVATIONS = {"bert": "tanh", "albert": "tanh", "roberta": "tanh", "ernie": "tanh"}
 ACTIVATIONS |= {"electra": "gelu", "distilbert": "relu"}
 
 

@@ -199,6 +199,6 @@ def test_the_models_are_computed_as_was_asked(
     monkeypatch.setattr("bertsmith.runtime.ensemble.load_predictor", stands_in)
     monkeypatch.setattr("bertsmith.runtime.ensemble.Ensemble", made.append)
     load_ensemble([tmp_path / "a", tmp_path / "b"], precision="auto", threads=1)
-    alike = {"device": "cpu", "precision": "auto", "threads": 1}
+    alike = {"device": "cpu", "precision": "auto", "threads": 1, "knowledge": None}
     assert asked == [{"name": "a", **alike}, {"name": "b", **alike}]
     assert made == [[None, None]]

@@ -156,7 +156,13 @@ class _Training:
                 threads=self.threads,
                 look=lambda epoch=epoch: self._look(epoch, losses),  # type: ignore[misc]
             )
-            losses.append(total / max(pairs, 1.0))
+            if not pairs:
+                raise ConfigError(
+                    f"epoch {epoch + 1} has no two words next to each other: frequent words are "
+                    f"dropped at random, here nearly all of {tables.known:,} (sample is "
+                    f"{settings.sample:g}); give more text, or a sample of 0"
+                )
+            losses.append(total / pairs)
             self._look(epoch, losses)
             seconds = state.seconds + time.monotonic() - self._began
             if work is not None:
