@@ -53,7 +53,7 @@ def test_the_loss_falls_in_every_epoch(
 def test_a_text_without_two_neighbors_is_refused_with_the_way_out(engine: str) -> None:
     stream = text_stream(lines=3)
     settings = Word2VecSettings(dim=8, epochs=2, sample=1e-12)
-    with pytest.raises(ConfigError, match="epoch 1 has no two words .*; give more text, or a sam"):
+    with pytest.raises(ConfigError, match=r"epoch 1 has no two words .*; give more text, or a sam"):
         train_word2vec(stream, settings, threads=1, engine=engine)  # type: ignore[arg-type]
 
 
