@@ -127,7 +127,7 @@ class WklmProgram:
 
     @property
     def reads_batch(self) -> bool:
-        """Entities are told apart from all others of the batch."""
+        """Entities are distinguished from all others of the batch."""
         return ALIGNED in self.weights
 
     def within(self, batch: Sequence[RowsBatch]) -> WklmProgram:
