@@ -15,7 +15,7 @@ Threshold = Annotated[int, Field(ge=0)]
 class NgramSettings(Settings):
     """Interpolated modified Kneser-Ney, as kenlm's lmplz estimates it.
 
-    `prune`: n-grams seen at most this many times are left out, by order from 1; the last number holds for
+    `prune`: n-grams seen no more often are left out, by order from 1; the last number holds for
     the orders after it. `fallback`: use the discounts .5, 1 and 1.5 where the text is too small or
     too regular to compute them.
     """
