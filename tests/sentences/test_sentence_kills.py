@@ -1,14 +1,13 @@
-"""SIGKILL at any moment of sentence training: run again, it ends in the same bytes."""
+"""SIGKILL at any step of sentence training: run again, it ends in the same bytes."""
 
 from __future__ import annotations
 
 import os
-import random
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_runs import assert_kills_change_nothing
 from line_server import LineServer
 
 pytestmark = [pytest.mark.reliability, pytest.mark.slow]
@@ -19,37 +18,11 @@ SECTIONS: dict[str, Any] = {
 }
 
 
-def model_bytes(folder: Path) -> dict[str, bytes]:
-    """Everything but logs and checkpoints."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and path.parent.name not in ("checkpoints",)
-        and "checkpoints" not in path.parts
-        and path.name not in ("log.jsonl", "result.json", "run.lock")
-    }
-
-
-def test_killed_at_random_moments(trainings: LineServer, tiny: str, tmp_path: Path) -> None:
+def test_killed_at_random_steps(trainings: LineServer, tiny: str, tmp_path: Path) -> None:
     def run(folder: Path, **more: Any) -> dict[str, Any]:
         order: list[Any] = [[str(folder), "simcse", "texts", SECTIONS]]
         return trainings.ask(model=tiny, jobs=order, **more)
 
-    began = time.monotonic()
-    assert run(tmp_path / "straight")["codes"] == [0]
-    seconds = time.monotonic() - began
-    straight = model_bytes(tmp_path / "straight")
+    straight = assert_kills_change_nothing(run, tmp_path, 20 if LONG else 3)
     assert "model.safetensors" in straight
     assert "1_Pooling/config.json" in straight
-    rng = random.Random(3)
-    killed = 0
-    for number in range(20 if LONG else 3):
-        folder = tmp_path / str(number)
-        for _ in range(2):
-            killed += run(folder, kill=rng.random() * 0.9 * seconds)["codes"] == [-9]
-        answer = run(folder)
-        assert answer["codes"] == [0], answer["errors"]
-        assert model_bytes(folder) == straight
-        assert not [path for path in folder.rglob(".*") if path.name != ".lock"]
-    assert killed > 0
