@@ -62,7 +62,7 @@ def test_a_fresh_mix_is_the_mean_of_the_layers(tmp_path: Path) -> None:
     import torch
 
     layers = torch.randn(3, 4, 6)
-    assert torch.allclose(LayerMix(3)(layers), layers.mean(0), atol=1e-6)
+    assert torch.allclose(LayerMix(3, layers.shape[-1])(layers), layers.mean(0), atol=1e-6)
 
 
 @pytest.mark.parametrize(

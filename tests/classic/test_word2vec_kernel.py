@@ -206,8 +206,9 @@ def test_the_torch_step_equals_plain_loops(model: str, loss: str) -> None:
             )
         ]
         if rows.common is not None and rows.common_sizes is not None:
-            sizes = rows.common_sizes[query]
-            pairs += [(int(t), -1.0, float(w)) for t, w in zip(rows.common, sizes, strict=True)]
+            right = [False] * len(rows.common) if rows.right is None else rows.right[query].tolist()
+            noise = zip(rows.common, rows.common_sizes, right, strict=True)
+            pairs += [(int(t), -1.0, float(w)) for t, w, own in noise if not own]
         error = np.zeros(12)
         for target, sign, size in pairs:
             score = h @ nodes[target] + (0.0 if shift is None else float(shift[target]))
@@ -223,7 +224,11 @@ def test_the_torch_step_equals_plain_loops(model: str, loss: str) -> None:
     assert found == pytest.approx(total, rel=1e-6)
     if loss != "hierarchical":  # k noise words per prediction, but for the middle word itself
         assert rows.common_sizes is not None
-        assert rows.common_sizes.sum(1).max() == pytest.approx(5.0)
+        assert float(rows.common_sizes.sum()) == pytest.approx(5.0)
+        assert rows.right is not None
+        assert rows.common is not None
+        assert rows.right.tolist() == (rows.targets == rows.common).tolist()
+        assert rows.right.any()
 
 
 def test_long_lines_are_cut_into_pieces() -> None:

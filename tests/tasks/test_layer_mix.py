@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
 
 import bertsmith
 from bertsmith.nn.encoder import Want
+from bertsmith.nn.pooling import LayerMix
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.model.head import HeadSettings
@@ -75,3 +77,29 @@ def test_a_frozen_encoder_under_an_lstm_reads_each_text_once(tmp_path: Path) -> 
     assert done.model is not None
     assert done.model.keeps_layers
     assert done.outcome.tokens == 0  # none went through the encoder in a step
+
+
+def test_a_frozen_mix_reads_columns_of_mean_0_and_deviation_1(tmp_path: Path) -> None:
+    source = tiny_folder(tmp_path / "m")
+    job = tiny_job(source, tmp_path / "out", task="tag", recipe=mixed(frozen=True))
+    finetune(job)
+    predictor = load_predictor(tmp_path / "out")
+    model = predictor.model
+    assert model.mix is not None
+    batch = task_batch(predictor.reading.features(model.task, job.train))
+    with torch.no_grad():
+        layers = model.layers(batch).double()
+        torch.testing.assert_close(model.mix.centers.double(), layers.mean(1), rtol=0, atol=1e-4)
+        wanted = layers.std(1, correction=0)
+        torch.testing.assert_close(model.mix.scales.double(), wanted, rtol=1e-3, atol=1e-4)
+        shares = model.mix.weights.softmax(0).double()
+        standard = (layers - layers.mean(1, keepdim=True)) / wanted[:, None]
+        mix = model.mix.gamma.double() * torch.tensordot(shares, standard, dims=1)
+        torch.testing.assert_close(model.mix(layers.float()).double(), mix, rtol=0, atol=1e-3)
+
+
+def test_a_column_that_never_changes_is_not_blown_up() -> None:
+    mix = LayerMix(1, 2)
+    rows = np.array([[[1.0, 5.0], [3.0, 5.0]]], dtype=np.float32)
+    mix.standardize([rows])
+    assert mix(torch.from_numpy(rows)).tolist() == [[-1.0, 0.0], [1.0, 0.0]]

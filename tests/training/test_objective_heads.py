@@ -19,6 +19,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.vocabulary_growth import extend_model
 from bertsmith.folders.write import save_model
 from bertsmith.objectives.program import PretrainModule
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.pretrain.model import build_module, save_result
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.workload import PretrainWorkload
@@ -73,7 +74,7 @@ def test_what_is_stored_is_what_the_module_has(corpus, tmp_path) -> None:
     with torch.no_grad():
         for parameter in made.own_heads.parameters():
             parameter.normal_()
-    save_result(made, open_corpus(corpus).tokenizer(), tmp_path, write=True)
+    save_result(made, open_corpus(corpus).tokenizer(), tmp_path, Ranks())
     stored = load_file(tmp_path / OBJECTIVE_HEADS)
     assert all(torch.equal(stored[name], tensor) for name, tensor in heads(made).items())
 
@@ -101,7 +102,7 @@ def test_what_is_missing_or_not_trained_is_said(span_folder, corpus, tmp_path, c
     with caplog.at_level(logging.WARNING):
         made = module("roberta", corpus, span_folder, "model.variant=bert")
     assert "nothing trains the sbo head of the model: left out" in caplog.text
-    save_result(made, open_corpus(corpus).tokenizer(), tmp_path, write=True)
+    save_result(made, open_corpus(corpus).tokenizer(), tmp_path, Ranks())
     assert not (tmp_path / OBJECTIVE_HEADS).exists()
     caplog.clear()
     with caplog.at_level(logging.WARNING):
@@ -111,7 +112,7 @@ def test_what_is_missing_or_not_trained_is_said(span_folder, corpus, tmp_path, c
 
 def test_a_result_without_heads_removes_those_of_another(span_folder, copy, corpus) -> None:
     made = module("roberta", corpus, span_folder, "model.variant=bert")
-    save_result(made, open_corpus(corpus).tokenizer(), copy, write=True)
+    save_result(made, open_corpus(corpus).tokenizer(), copy, Ranks())
     assert not (copy / OBJECTIVE_HEADS).exists()
     assert "objective_heads" not in json.loads((copy / "bertsmith.json").read_text())
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from bertsmith.classic.elmo.folder import open_elmo
-from bertsmith.classic.elmo.kind import train_kind as train_elmo_kind
 from bertsmith.classic.elmo.settings import ElmoSettings
+from bertsmith.classic.elmo.train import ElmoJob, train_elmo
 from bertsmith.classic.gpt.folder import LANGUAGE_MODEL, open_gpt
 from bertsmith.classic.gpt.settings import GptSettings
-from bertsmith.classic.gpt.train import train_gpt_folder
+from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
 from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
-from bertsmith.classic.neural.train import train_folder
+from bertsmith.classic.neural.train import LineJob, NeuralJob, train_neural
 from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
@@ -58,6 +58,23 @@ class LmKind:
     open: Callable[[Path], LanguageModel]
 
 
+def _by(train: Callable[..., object], job: type[LineJob]) -> TrainLm:
+    """The training of a kind that learns from lines in the one loop."""
+
+    def train_folder(
+        stream: WordStream,
+        settings: Settings,
+        out: Path,
+        *,
+        held_out: WordStream | None = None,
+        watch: Watcher | None = None,
+    ) -> None:
+        own: dict[str, Any] = {"settings": settings, "rule": stream.rule}
+        train(job(stream=stream, out=out, held_out=held_out, **own), watch=watch)
+
+    return train_folder
+
+
 LM_KINDS: dict[str, LmKind] = {
     "ngram": LmKind(
         about="counts of up to n words, smoothed by interpolated modified Kneser-Ney",
@@ -68,31 +85,31 @@ LM_KINDS: dict[str, LmKind] = {
     "nnlm": LmKind(
         about="Bengio's network: the last few words, concatenated, and a tanh layer",
         settings=NnlmSettings,
-        train=train_folder,
+        train=_by(train_neural, NeuralJob),
         open=open_neural,
     ),
     "lstm": LmKind(
         about="long short-term memory of any depth",
         settings=LstmSettings,
-        train=train_folder,
+        train=_by(train_neural, NeuralJob),
         open=open_neural,
     ),
     "gru": LmKind(
         about="gated recurrent units of any depth",
         settings=GruSettings,
-        train=train_folder,
+        train=_by(train_neural, NeuralJob),
         open=open_neural,
     ),
     "elmo": LmKind(
         about="words from characters, LSTMs in both directions (Peters et al. 2018)",
         settings=ElmoSettings,
-        train=train_elmo_kind,
+        train=_by(train_elmo, ElmoJob),
         open=open_elmo,
     ),
     "gpt": LmKind(
         about="causal attention on BERT's blocks (Radford et al. 2018)",
         settings=GptSettings,
-        train=train_gpt_folder,
+        train=_by(train_gpt, GptJob),
         open=open_gpt,
     ),
 }

@@ -26,8 +26,8 @@ from bertsmith.models.surgery import copy_weights, whole_model
 from bertsmith.sentences.data import SentenceData
 from bertsmith.sentences.train.model import USUAL_DROPOUT
 from bertsmith.seq2seq.rows import PairSplits
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, flatten
+from bertsmith.training.checkpoints.checkpoint import finish_folder
+from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import refuse_sharding
 from bertsmith.training.finetune.default_rate import by_width
@@ -85,20 +85,7 @@ def train_corrector(
     corrector = Corrector(prepared.module, prepared.tokens, device=execution.device)
     truth, texts = _truth(job.splits.dev)
     threshold = tuned_threshold(truth, corrector.proposals(texts), job.recipe.threshold)
-    if execution.ranks.is_first:
-        extras = corrector_extras(
-            prepared.module, threshold=threshold, max_length=prepared.tokens.lengths.max_length
-        )
-        with result_folder(job.out) as staging:
-            save_model(
-                whole_model(prepared.module.model),
-                prepared.loaded.tokenizer,
-                staging,
-                model_type=prepared.loaded.folder.config.get("model_type"),
-                extras=extras,
-            )
-    execution.ranks.barrier()
-    Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    finish_folder(job.out, lambda out: _save(prepared, threshold, out), execution.ranks)
     return CorrectResult(outcome=outcome, threshold=threshold, notes=prepared.notes)
 
 
@@ -214,11 +201,25 @@ def _truth(data: SentenceData) -> tuple[list[dict[int, str]], list[str]]:
     return [wrong_places(*row[:2]) for row in data.rows], [row[0] for row in data.rows]
 
 
+def _save(prepared: _Prepared, threshold: float, out: Path) -> None:
+    """Put the model folder into `out`."""
+    extras = corrector_extras(
+        prepared.module, threshold=threshold, max_length=prepared.tokens.lengths.max_length
+    )
+    with result_folder(out) as staging:
+        save_model(
+            whole_model(prepared.module.model),
+            prepared.loaded.tokenizer,
+            staging,
+            model_type=prepared.loaded.folder.config.get("model_type"),
+            extras=extras,
+        )
+
+
 def _facts(job: CorrectJob, execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.recipe.model_dump(mode="json")
     return {
-        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
+        **recorded(job.recipe, without=LEFT_OUT),
         "task": "correct",
         "model": job.model,
         "data.train": json_digest({"rows": [list(row) for row in job.splits.train.rows]}),

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError, unknown
 
 Pooling = Callable[[Tensor, Tensor], Tensor]
+_CONSTANT = 1e-6  # a smaller deviation is rounding: the column says nothing
 
 
 class LayerMix(nn.Module):
     """gamma sum_j softmax(w)_j h_j, with learned w and gamma: (n, ..., D) -> (..., D).
 
-    Peters et al. 2018, arXiv:1802.05365.
+    Peters et al. 2018, arXiv:1802.05365. `standardize` gives every column of every layer mean 0 and
+    deviation 1 first: layers of an LSTM lie far from 0, where a new head learns slowly.
     """
 
-    def __init__(self, layers: int) -> None:
+    centers: Tensor
+    scales: Tensor
+
+    def __init__(self, layers: int, width: int) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(layers))
         self.gamma = nn.Parameter(torch.ones(1))
+        self.register_buffer("centers", torch.zeros(layers, width))
+        self.register_buffer("scales", torch.ones(layers, width))
+
+    def standardize(self, rows: Iterable[NDArray[np.float32]]) -> None:
+        """Take means and deviations from the rows of texts, (n, L, D) each."""
+        count, total, squares = 0, np.zeros(self.centers.shape), np.zeros(self.centers.shape)
+        for layers in rows:
+            wide = layers.astype(np.float64)
+            count += wide.shape[1]
+            total += wide.sum(1)
+            squares += (wide**2).sum(1)
+        means = total / count
+        deviations = np.sqrt(np.maximum(squares / count - means**2, 0.0))
+        deviations[deviations < _CONSTANT] = 1.0
+        self.centers.copy_(torch.from_numpy(means))
+        self.scales.copy_(torch.from_numpy(deviations))
 
     def forward(self, layers: Tensor) -> Tensor:
         """(n, ..., D) -> (..., D)."""
-        shares = self.weights.softmax(dim=0)
-        mixed: Tensor = self.gamma * torch.tensordot(shares, layers, dims=1)
-        return mixed
+        shares = self.weights.softmax(dim=0)[:, None] / self.scales  # (n, D)
+        rows = layers.flatten(1, -2)  # (n, T, D)
+        mixed = torch.addcmul(-(shares * self.centers).sum(0), rows[0], shares[0])
+        for layer, share in zip(rows[1:], shares[1:], strict=True):
+            mixed = torch.addcmul(mixed, layer, share)
+        return (self.gamma * mixed).view(layers.shape[1:])
 
 
 def mean(rows: Tensor, lengths: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from bertsmith.files.faults import counted
 from bertsmith.report.elements import markdown
 from bertsmith.report.elements.charts import COLORS, ChartFrame, shown
 from bertsmith.report.elements.page import (
@@ -82,8 +83,8 @@ def ablation_page(result: AblationTable, *, title: str) -> str:
     """The whole page."""
     sections = [
         paragraph(
-            f"{len(result.rows) - 1} variations against the base, "
-            f"{len(result.seeds)} seeds, {result.stars} differences shown.",
+            f"{counted(len(result.rows) - 1, 'variation')} against the base, "
+            f"{counted(len(result.seeds), 'seed')}, {counted(result.stars, 'difference')} shown.",
             "lead",
         ),
         heading("What each row shows"),

@@ -35,8 +35,8 @@ from bertsmith.seq2seq.rows import PairSplits, evenly
 from bertsmith.seq2seq.similarity import SIMILARITY, BothDirections, SimilarWorkload
 from bertsmith.seq2seq.workload import WritingWorkload
 from bertsmith.seq2seq.written import model_texts
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, flatten
+from bertsmith.training.checkpoints.checkpoint import finish_folder
+from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import refuse_sharding
 from bertsmith.training.finetune.default_rate import by_width
@@ -110,11 +110,7 @@ def train_to_write(
     outcome = train(_run(job, prepared, execution, watch))
     if outcome.status != "finished":
         return WriteResult(outcome=outcome, usual=prepared.usual)
-    if job.out is not None:
-        if execution.ranks.is_first:
-            _save(job, prepared, job.out)
-        execution.ranks.barrier()
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    finish_folder(job.out, lambda out: _save(job, prepared, out), execution.ranks)
     return WriteResult(
         outcome=outcome,
         model=prepared.model.eval(),
@@ -315,9 +311,8 @@ def _save(job: WriteJob, prepared: _Prepared, out: Path) -> None:
 
 def facts(job: WriteJob, execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.recipe.model_dump(mode="json")
     return {
-        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
+        **recorded(job.recipe, without=LEFT_OUT),
         "task": job.task,
         "model": job.model,
         "data.train": json_digest({"rows": [list(row) for row in job.splits.train.rows]}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,17 @@ from bertsmith.classic.elmo.language_model import BidirectionalLm
 from bertsmith.classic.elmo.model import ElmoModel
 from bertsmith.classic.elmo.reader import ElmoReader
 from bertsmith.classic.elmo.settings import ElmoSettings
-from bertsmith.classic.neural.folder import CONFIG
+from bertsmith.classic.neural.folder import CONFIG, line_model_words, write_line_model
 from bertsmith.classic.neural.settings import noise_chances
 from bertsmith.classic.neural.softmax import build_softmax
-from bertsmith.classic.words.folder import WORDS, read_words
 from bertsmith.classic.words.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
-from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.load_weights import read_exactly
-from bertsmith.folders.tensor_file import data_size, file_blocks
-from bertsmith.folders.tensors import SINGLE, open_weights
+from bertsmith.folders.tensors import open_weights
 from bertsmith.folders.words.published_elmo import is_published, read_published
 from bertsmith.models.words.elmo_network import ElmoNetwork
-
-_SMALL = 1 << 16
 
 
 def build_elmo(settings: ElmoSettings, counts: np.ndarray) -> BidirectionalLm:
@@ -43,20 +37,14 @@ def build_elmo(settings: ElmoSettings, counts: np.ndarray) -> BidirectionalLm:
 
 def save_elmo(model: ElmoModel, folder: Path, *, overwrite: bool = False) -> None:
     """Write a folder, all or nothing."""
-    tensors = {name: tensor.detach().cpu() for name, tensor in model.module.state_dict().items()}
-    words = "".join(f"{word}\n" for word in model.words).encode()
-    config = {
-        "model_type": ElmoSettings.kind,
-        "vocab_size": len(model.words),
-        "settings": model.settings.model_dump(mode="json"),
-    }
-    needed = data_size(tensors) + len(words) + _SMALL
-    with staged_folder(folder, needed=needed, overwrite=overwrite) as staging:
-        write_file(staging / CONFIG, json.dumps(config, indent=2, ensure_ascii=False).encode())
-        write_file(staging / WORDS, words)
-        write_file(staging / SINGLE, *file_blocks(tensors))
-        if model.rule is not None:
-            model.rule.save(staging)
+    write_line_model(
+        folder,
+        model.settings,
+        model.words,
+        model.module.state_dict(),
+        rule=model.rule,
+        overwrite=overwrite,
+    )
 
 
 def open_elmo(path: Path) -> ElmoModel:
@@ -67,12 +55,7 @@ def open_elmo(path: Path) -> ElmoModel:
     if config.get("model_type") != ElmoSettings.kind:
         raise FolderError(f"{where} is of a {config.get('model_type')} model, not of ELMo")
     settings = validated(ElmoSettings, config.get("settings", {}), where)
-    words = read_words(folder)
-    if config.get("vocab_size") != len(words):
-        raise FolderError(
-            f"{folder.path / WORDS} has {len(words):,} words and {CONFIG} says "
-            f"{config.get('vocab_size')}; copy both files from one folder"
-        )
+    words = line_model_words(folder)
     counts = np.ones(len(words) + 1, dtype=np.int64)
     with open_weights(folder) as weights:
         with torch.device("meta"):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,51 +13,30 @@ from bertsmith.classic.elmo.language_model import FORWARD_BACKWARD, Bidirectiona
 from bertsmith.classic.elmo.model import ElmoModel
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.workload import ElmoWorkload
-from bertsmith.classic.neural.reading import IndexedWords, WordLines
-from bertsmith.classic.neural.settings import noise_chances
-from bertsmith.classic.neural.softmax import NoiseWords
 from bertsmith.classic.neural.train import (
-    PERPLEXITY,
-    lines_digest,
-    perplexity_of,
-    smaller_perplexity,
+    LineJob,
+    check_ranks,
+    line_run,
+    put_result,
     split_stream,
 )
-from bertsmith.classic.neural.workload import NoiseTable
-from bertsmith.classic.words.splitting import SplitRule
-from bertsmith.errors import ConfigError
-from bertsmith.files.atomic_folder import result_folder
-from bertsmith.files.digest import json_digest
+from bertsmith.classic.neural.workload import noise_table
 from bertsmith.models.words.elmo_network import initialize_elmo
 from bertsmith.random_keys import key_of
 from bertsmith.text.words.characters import count_cut
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.loop.run import Outcome
 
 log = logging.getLogger(__name__)
 
-# The loop records these itself, under the same names; `save` changes nothing that is learned.
-LEFT_OUT = ("optimizer", "averaging", "save", "seed")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElmoJob:
-    """What is learned from which words, and where the result goes: nowhere if `out` is None.
+class ElmoJob(LineJob):
+    """The training of an ELMo model."""
 
-    Without `held_out` the last share of the stream, as the settings say, is held out.
-    """
-
-    stream: IndexedWords
     settings: ElmoSettings
-    out: Path | None = None
-    held_out: IndexedWords | None = None
-    accept: Collection[str] = ()
-    rule: SplitRule | None = None  # how text became these words, for the folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +58,7 @@ def train_elmo(
 ) -> ElmoResult:
     """Train, or resume training, and write the folder with the weights of least perplexity."""
     execution = execution or Execution()
-    if execution.ranks.world > 1:
-        raise ConfigError("ELMo trains in one process; set devices to 1")
+    check_ranks(execution)
     settings, words = job.settings, tuple(job.stream.words)
     lines, held_out = split_stream(job.stream, job.held_out, share=settings.held_out)
     cut = count_cut(words[1:], settings.model.length)
@@ -96,20 +72,25 @@ def train_elmo(
     counts = np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
     module = build_elmo(settings, counts)
     draw_elmo(module, settings)
-    noise = None
-    if isinstance(settings.softmax, NoiseWords):
-        chances = noise_chances(counts, settings.softmax)
-        noise = NoiseTable(chances, samples=settings.softmax.samples, seed=settings.seed)
+    noise = noise_table(settings.softmax, counts, seed=settings.seed)
     workload = ElmoWorkload(settings, words, lines, held_out, noise)
     execution.prepare(module)
-    outcome = train(_run(job, module, workload, held_out, execution, watch))
+    run = line_run(
+        job,
+        settings,
+        module,
+        workload,
+        held_out,
+        epoch=workload.steps_of_epoch,
+        execution=execution,
+        watch=watch,
+        parts=FORWARD_BACKWARD,
+    )
+    outcome = train(run)
     if outcome.status != "finished":
         return ElmoResult(outcome=outcome, cut=cut)
     model = ElmoModel(settings=settings, words=words, module=module.eval().to("cpu"), rule=job.rule)
-    if job.out is not None:
-        with result_folder(job.out) as staging:
-            save_elmo(model, staging)
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    put_result(job.out, lambda staging: save_elmo(model, staging), execution)
     figures = {} if outcome.evaluation is None else outcome.evaluation.figures
     return ElmoResult(
         outcome=outcome,
@@ -130,54 +111,3 @@ def draw_elmo(module: BidirectionalLm, settings: ElmoSettings) -> None:
             else:
                 bound = weight.shape[1] ** -0.5
                 weight.uniform_(-bound, bound, generator=generator)
-
-
-def _run(
-    job: ElmoJob,
-    module: BidirectionalLm,
-    workload: ElmoWorkload,
-    held_out: WordLines,
-    execution: Execution,
-    watch: Watcher | None,
-) -> Run:
-    settings = job.settings
-    schedule = settings.plan.schedule(workload.steps_of_epoch)
-
-    def evaluate() -> Evaluation:
-        losses = evaluate_losses(module, workload, execution)
-        if losses is None:
-            raise ConfigError("there are no held-out lines")
-        each = {name: perplexity_of(losses.losses[name]) for name in FORWARD_BACKWARD}
-        return replace(losses, figures={PERPLEXITY: perplexity_of(losses.total), **each})
-
-    return Run(
-        folder=job.out,
-        model=module,
-        workload=workload,
-        schedule=schedule,
-        optimizer=settings.optimizer,
-        save=settings.save,
-        evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
-        averaging=settings.averaging,
-        seed=settings.seed,
-        facts=_facts(job, held_out, execution),
-        accept=frozenset(job.accept),
-        execution=execution,
-        watch=watch,
-        evaluate=evaluate,
-        best=settings.best,
-        better=smaller_perplexity,
-    )
-
-
-def _facts(job: ElmoJob, held_out: WordLines, execution: Execution) -> dict[str, Fact]:
-    """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.settings.model_dump(mode="json")
-    return {
-        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
-        "kind": job.settings.kind,
-        "data.words": json_digest(list(job.stream.words)),
-        "data.train": lines_digest(WordLines.of_stream(job.stream)),
-        "data.held_out": lines_digest(held_out),
-        "precision": execution.precision.name,
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from bertsmith.classic.gpt.folder import save_gpt
 from bertsmith.classic.gpt.model import GptLm
@@ -18,8 +17,6 @@ from bertsmith.classic.neural.train import (
     put_result,
     split_stream,
 )
-from bertsmith.classic.words.stream import WordStream
-from bertsmith.config import Settings
 from bertsmith.models.variants import find
 from bertsmith.training.execution.execution import Execution, RunSettings
 from bertsmith.training.loop.loop import train
@@ -91,20 +88,3 @@ def train_gpt(
     put_result(job.out, lambda staging: save_gpt(model, staging), execution)
     figures = {} if outcome.evaluation is None else outcome.evaluation.figures
     return GptResult(outcome=outcome, model=model, perplexity=figures.get(PERPLEXITY))
-
-
-def train_gpt_folder(
-    stream: WordStream,
-    settings: Settings,
-    out: Path,
-    *,
-    held_out: WordStream | None = None,
-    watch: Watcher | None = None,
-) -> None:
-    """Train the model of these settings and write its folder, as the table of kinds asks."""
-    if not isinstance(settings, GptSettings):
-        raise TypeError(f"causal language models have GptSettings, not {type(settings)}")
-    train_gpt(
-        GptJob(stream=stream, settings=settings, out=out, held_out=held_out, rule=stream.rule),
-        watch=watch,
-    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from bertsmith.classic.neural.scoring import NeuralLm
-from bertsmith.classic.neural.settings import NEURAL_KINDS
+from bertsmith.classic.neural.settings import NEURAL_KINDS, LineSettings
 from bertsmith.classic.words.folder import WORDS, read_words
 from bertsmith.classic.words.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
@@ -24,22 +25,53 @@ CONFIG = "config.json"
 _SMALL = 1 << 16
 
 
-def save_neural(model: NeuralLm, folder: Path, *, overwrite: bool = False) -> None:
-    """Write a folder, all or nothing."""
-    tensors = {name: tensor.cpu() for name, tensor in model.network.learned().items()}
-    words = "".join(f"{word}\n" for word in model.words).encode()
+def write_line_model(
+    folder: Path,
+    settings: LineSettings,
+    words: Sequence[str],
+    tensors: Mapping[str, torch.Tensor],
+    *,
+    rule: SplitRule | None,
+    overwrite: bool,
+) -> None:
+    """Write the folder of a model of words, all or nothing."""
+    own = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+    lines = "".join(f"{word}\n" for word in words).encode()
     config = {
-        "model_type": model.kind,
-        "vocab_size": len(model.words),
-        "settings": model.settings.model_dump(mode="json"),
+        "model_type": settings.kind,
+        "vocab_size": len(words),
+        "settings": settings.model_dump(mode="json"),
     }
-    needed = data_size(tensors) + len(words) + _SMALL
+    needed = data_size(own) + len(lines) + _SMALL
     with staged_folder(folder, needed=needed, overwrite=overwrite) as staging:
         write_file(staging / CONFIG, json.dumps(config, indent=2, ensure_ascii=False).encode())
-        write_file(staging / WORDS, words)
-        write_file(staging / SINGLE, *file_blocks(tensors))
-        if model.rule is not None:
-            model.rule.save(staging)
+        write_file(staging / WORDS, lines)
+        write_file(staging / SINGLE, *file_blocks(own))
+        if rule is not None:
+            rule.save(staging)
+
+
+def line_model_words(folder: Folder) -> tuple[str, ...]:
+    """The words of such a folder, as many as its config says."""
+    words, stated = read_words(folder), folder.json_object(CONFIG).get("vocab_size")
+    if stated != len(words):
+        raise FolderError(
+            f"{folder.path / WORDS} has {len(words):,} words and {CONFIG} says {stated}; copy both "
+            "files from one folder"
+        )
+    return words
+
+
+def save_neural(model: NeuralLm, folder: Path, *, overwrite: bool = False) -> None:
+    """Write a folder, all or nothing."""
+    write_line_model(
+        folder,
+        model.settings,
+        model.words,
+        model.network.learned(),
+        rule=model.rule,
+        overwrite=overwrite,
+    )
 
 
 def open_neural(path: Path) -> NeuralLm:
@@ -51,12 +83,7 @@ def open_neural(path: Path) -> NeuralLm:
     if not isinstance(kind, str) or kind not in NEURAL_KINDS:
         raise unknown(f"neural language model ({where}, model_type)", str(kind), NEURAL_KINDS)
     settings = validated(NEURAL_KINDS[kind], config.get("settings", {}), where)
-    words = read_words(folder)
-    if config.get("vocab_size") != len(words):
-        raise FolderError(
-            f"{folder.path / WORDS} has {len(words):,} words and {CONFIG} says "
-            f"{config.get('vocab_size')}; copy both files from one folder"
-        )
+    words = line_model_words(folder)
     counts = np.ones(len(words) + 1, dtype=np.int64)
     with open_weights(folder) as weights:
         with torch.device("meta"):

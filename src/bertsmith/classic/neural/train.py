@@ -18,13 +18,11 @@ from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import LineSettings, NeuralSettings
 from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
 from bertsmith.classic.words.splitting import SplitRule
-from bertsmith.classic.words.stream import WordStream
-from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, flatten
+from bertsmith.training.checkpoints.checkpoint import finish_folder
+from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.loop import train
@@ -83,7 +81,8 @@ def train_neural(
     lines, held_out = split_lines(job)
     counts = np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
     model = settings.build(counts)
-    workload = NeuralWorkload(settings, lines, held_out, noise_table(settings, counts))
+    noise = noise_table(settings.softmax, counts, seed=settings.seed)
+    workload = NeuralWorkload(settings, lines, held_out, noise)
     execution.prepare(model)
     run = line_run(
         job,
@@ -115,28 +114,12 @@ def check_ranks(execution: Execution) -> None:
 
 def put_result(out: Path | None, save: Callable[[Path], None], execution: Execution) -> None:
     """Write the folder of a finished model, if there is one; older checkpoints go."""
-    if out is None:
-        return
-    with result_folder(out) as staging:
-        save(staging)
-    Checkpoints(out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
 
+    def write(folder: Path) -> None:
+        with result_folder(folder) as staging:
+            save(staging)
 
-def train_folder(
-    stream: WordStream,
-    settings: Settings,
-    out: Path,
-    *,
-    held_out: WordStream | None = None,
-    watch: Watcher | None = None,
-) -> None:
-    """Train the model of these settings and write its folder, as the table of kinds asks."""
-    if not isinstance(settings, NeuralSettings):
-        raise TypeError(f"neural language models have NeuralSettings, not {type(settings)}")
-    train_neural(
-        NeuralJob(stream=stream, settings=settings, out=out, held_out=held_out, rule=stream.rule),
-        watch=watch,
-    )
+    finish_folder(out, write, execution.ranks)
 
 
 def split_lines(job: NeuralJob) -> tuple[WordLines, WordLines]:
@@ -195,15 +178,20 @@ def line_run(
     epoch: float,
     execution: Execution,
     watch: Watcher | None,
+    parts: Collection[str] = (),
 ) -> Run:
-    """The run of a job, by held-out perplexity; `epoch` steps read every line once."""
+    """The run of a job, by held-out perplexity; `epoch` steps read every line once.
+
+    `parts` are losses whose perplexities are recorded, too.
+    """
     schedule = settings.plan.schedule(epoch)
 
     def evaluate() -> Evaluation:
         losses = evaluate_losses(model, workload, execution)
         if losses is None:
             raise ConfigError("there are no held-out lines")
-        return replace(losses, figures={PERPLEXITY: perplexity_of(losses.total)})
+        each = {name: _perplexity_of(losses.losses[name]) for name in parts}
+        return replace(losses, figures={PERPLEXITY: _perplexity_of(losses.total), **each})
 
     return Run(
         folder=job.out,
@@ -215,32 +203,31 @@ def line_run(
         evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
         averaging=settings.averaging,
         seed=settings.seed,
-        facts=facts(job, settings, held_out, execution),
+        facts=_facts(job, settings, held_out, execution),
         accept=frozenset(job.accept),
         execution=execution,
         watch=watch,
         evaluate=evaluate,
         best=settings.best,
-        better=smaller_perplexity,
+        better=_smaller_perplexity,
     )
 
 
-def facts(
+def _facts(
     job: LineJob, settings: LineSettings, held_out: WordLines, execution: Execution
 ) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = settings.model_dump(mode="json")
     return {
-        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
+        **recorded(settings, without=LEFT_OUT),
         "kind": settings.kind,
         "data.words": json_digest(list(job.stream.words)),
-        "data.train": lines_digest(WordLines.of_stream(job.stream)),
-        "data.held_out": lines_digest(held_out),
+        "data.train": _lines_digest(WordLines.of_stream(job.stream)),
+        "data.held_out": _lines_digest(held_out),
         "precision": execution.precision.name,
     }
 
 
-def lines_digest(lines: WordLines) -> str:
+def _lines_digest(lines: WordLines) -> str:
     """The sha256 of the ids and the places of lines and documents."""
     digest = hashlib.sha256()
     first, end = int(lines.starts[0]), int(lines.starts[-1])
@@ -255,11 +242,11 @@ def _bytes(numbers: NDArray[np.integer]) -> bytes:
     return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
 
 
-def smaller_perplexity(name: str, value: float, other: float) -> bool:
+def _smaller_perplexity(name: str, value: float, other: float) -> bool:
     """Perplexity: less is better; no number is worse than any."""
     return value < other or (math.isnan(other) and not math.isnan(value))
 
 
-def perplexity_of(value: float) -> float:
+def _perplexity_of(value: float) -> float:
     """Of a mean loss in nats."""
     return math.exp(value) if value < math.log(1e300) else 1e300

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import Lanes, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings, noise_chances
-from bertsmith.classic.neural.softmax import NoiseWords
+from bertsmith.classic.neural.softmax import NoiseWords, SoftmaxSettings
 from bertsmith.random_keys import key_of, uniforms
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload
@@ -122,9 +122,10 @@ class NoiseTable:
         return torch.from_numpy(np.minimum(found, len(self._edges) - 1).astype(np.int64))
 
 
-def noise_table(settings: NeuralSettings, counts: NDArray[np.integer]) -> NoiseTable | None:
+def noise_table(
+    softmax: SoftmaxSettings, counts: NDArray[np.integer], *, seed: int
+) -> NoiseTable | None:
     """The noise of a softmax that needs some; `counts` (V,) with line ends first."""
-    softmax = settings.softmax
     if not isinstance(softmax, NoiseWords):
         return None
-    return NoiseTable(noise_chances(counts, softmax), samples=softmax.samples, seed=settings.seed)
+    return NoiseTable(noise_chances(counts, softmax), samples=softmax.samples, seed=seed)

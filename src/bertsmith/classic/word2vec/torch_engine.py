@@ -37,7 +37,8 @@ class StepRows:
     `shares` (K,) its factor in the prediction's vector and `backs` (K,) the factor of the error it
     takes; without owners, each is a prediction of its own. `targets` (Q, N) are rows of the
     outputs, `signs` 1 or -1, `sizes` the weights, 0 for padding. `common` (C,) are outputs that
-    all predictions share, with `common_sizes` (Q, C); all of them are wrong.
+    all predictions share, with weights `common_sizes` (C,); all of them are wrong, but for those
+    that `right` (Q, C) marks, which do not count.
     """
 
     members: Tensor
@@ -49,6 +50,7 @@ class StepRows:
     backs: Tensor | None = None
     common: Tensor | None = None
     common_sizes: Tensor | None = None
+    right: Tensor | None = None
 
 
 def train_step(
@@ -57,18 +59,20 @@ def train_step(
     """Change inputs (V, S) and outputs in place; the sum of the losses before the step.
 
     A row that takes part very often is moved less than the sum of its gradients says, because all
-    of them were taken at its old value: see `_damping`.
+    of them were taken at its old value: see `_add_damped`.
     """
-    vectors = inputs[rows.members]  # (K, S)
+    vectors = inputs.index_select(0, rows.members)  # (K, S); five times as fast as inputs[...]
     if rows.owners is not None and rows.shares is not None:
         members = vectors * rows.shares[:, None]
         vectors = inputs.new_zeros(len(rows.targets), inputs.shape[1])
         vectors.index_add_(0, rows.owners, members)  # (Q, S)
     single = rows.targets.shape[1] == 1
-    own = outputs[rows.targets[:, 0] if single else rows.targets]  # (Q, S) or (Q, N, S)
+    flat = rows.targets.flatten()
+    own = outputs.index_select(0, flat)  # (Q N, S)
     if single:
         scores = torch.linalg.vecdot(own, vectors)[:, None]  # (Q, 1)
     else:
+        own = own.view(*rows.targets.shape, -1)
         scores = torch.bmm(own, vectors[:, :, None]).squeeze(2)  # (Q, N)
     if shift is not None:
         scores += shift[rows.targets]
@@ -77,33 +81,37 @@ def train_step(
     steps = wrong * rows.signs * rows.sizes * rate
     errors = own.mul_(steps) if single else torch.bmm(steps[:, None], own).squeeze(1)  # (Q, S)
     if rows.common is not None and rows.common_sizes is not None:
-        shared = outputs[rows.common]  # (C, S)
+        shared = outputs.index_select(0, rows.common)  # (C, S)
         scores = vectors @ shared.T  # (Q, C)
         if shift is not None:
             scores += shift[rows.common]
-        wrong = torch.sigmoid_(scores)
-        loss -= (torch.log1p(-wrong.clamp(max=_SURE)) * rows.common_sizes).sum(dtype=torch.float64)
-        common = wrong * rows.common_sizes * -rate
+        wrong = torch.sigmoid_(scores).clamp_(max=_SURE)
+        counts = len(wrong) * rows.common_sizes
+        if rows.right is not None:
+            wrong.masked_fill_(rows.right, 0.0)
+            counts -= rows.right.sum(0) * rows.common_sizes
+        logs = torch.log1p(-wrong).sum(0, dtype=torch.float64)
+        loss -= (logs * rows.common_sizes).sum()
+        common = wrong.mul_(rows.common_sizes * -rate)
         errors.addmm_(common, shared)
         most = MOST_NOISE if shift is None else MOST_TIMES
-        less = (most / rows.common_sizes.sum(0)).clamp(max=1.0)
+        less = (most / counts).clamp(max=1.0)
         outputs.index_add_(0, rows.common, (common.T @ vectors) * less[:, None])
-    flat = rows.targets.flatten()
-    steps = steps.flatten() * _damping(flat, rows.sizes.flatten(), len(outputs))
     places = vectors if single else vectors.repeat_interleave(rows.targets.shape[1], dim=0)
-    outputs.index_add_(0, flat, places * steps[:, None])
+    moves = places * steps.flatten()[:, None]
+    _add_damped(outputs, flat, moves, rows.sizes.flatten())
     if rows.owners is not None and rows.backs is not None:
-        errors = errors[rows.owners] * rows.backs[:, None]
-    ones = errors.new_ones(len(errors))
-    errors *= _damping(rows.members, ones, len(inputs))[:, None]
-    inputs.index_add_(0, rows.members, errors)
+        errors = errors.index_select(0, rows.owners).mul_(rows.backs[:, None])
+    _add_damped(inputs, rows.members, errors, errors.new_ones(len(errors)))
     return float(loss)
 
 
-def _damping(rows: Tensor, sizes: Tensor, height: int) -> Tensor:
-    """A factor per place (K,): 1 for rows of a matrix that take part at most `MOST_TIMES`."""
-    times = sizes.new_zeros(height).index_add_(0, rows, sizes)
-    return (MOST_TIMES / times[rows].clamp(min=1.0)).clamp(max=1.0)
+def _add_damped(matrix: Tensor, rows: Tensor, moves: Tensor, sizes: Tensor) -> None:
+    """Add moves (K, S) to rows (K,), less to rows with sizes (K,) of more than `MOST_TIMES`."""
+    times = sizes.new_zeros(len(matrix)).index_add_(0, rows, sizes)
+    if times.max() > MOST_TIMES:
+        moves *= (MOST_TIMES / times.index_select(0, rows).clamp(min=MOST_TIMES))[:, None]
+    matrix.index_add_(0, rows, moves)
 
 
 class TorchWordEngine:
@@ -179,42 +187,46 @@ class TorchWordEngine:
         members = torch.from_numpy(words[there[owners, columns]])
         grouped: _Members
         if self._settings.model == "skipgram":
-            targets = words[centers[owners]]
+            middles, middle = words[centers], owners
             grouped = (members, None, None, None)
         else:
             filled, owners = np.unique(owners, return_inverse=True)
-            targets = words[centers[filled]]
+            middles, middle = words[centers[filled]], np.arange(len(filled))
             shares = torch.from_numpy((1.0 / np.bincount(owners))[owners]).float()
             ones = torch.ones(len(owners))
             factors = (ones, shares) if self._settings.combine == "sum" else (shares, ones)
             grouped = (members, torch.from_numpy(owners), *factors)
         if self._hierarchical:
-            return self._paths(grouped, targets)
-        return self._noise(grouped, targets, draw)
+            return self._paths(grouped, middles[middle])
+        return self._noise(grouped, middles, middle, draw)
 
     def _noise(
         self,
         grouped: _Members,
-        targets: NDArray[np.int64],
+        middles: NDArray[np.int64],
+        middle: NDArray[np.int64],
         draw: np.random.Generator,
     ) -> StepRows:
+        """`middle` (Q,) is the place in `middles` (B,) of the word of each prediction."""
         table = self._tables.noise
         drawn = draw.integers(0, len(table), NOISE)
         stays = draw.integers(0, 1 << 32, NOISE) < table[drawn, 0]
         noise, counts = np.unique(np.where(stays, drawn, table[drawn, 1]), return_counts=True)
-        sizes = counts * (self._settings.noise_words / NOISE) * (noise != targets[:, None])
+        sizes = counts * (self._settings.noise_words / NOISE)
+        right = noise == middles[:, None]  # (B, C)
         members, owners, shares, backs = grouped
-        ones = torch.ones(len(targets), 1)
+        ones = torch.ones(len(middle), 1)
         return StepRows(
             members=members,
             owners=owners,
             shares=shares,
             backs=backs,
-            targets=torch.from_numpy(targets)[:, None],
+            targets=torch.from_numpy(middles[middle])[:, None],
             signs=ones,
             sizes=ones,
             common=torch.from_numpy(noise.astype(np.int64)),
             common_sizes=torch.from_numpy(sizes).float(),
+            right=torch.from_numpy(right[middle]) if right.any() else None,
         )
 
     def _paths(self, grouped: _Members, targets: NDArray[np.int64]) -> StepRows:

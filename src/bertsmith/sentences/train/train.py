@@ -23,8 +23,8 @@ from bertsmith.sentences.train.rows import training_rows
 from bertsmith.sentences.train.workload import EncodedRows, SentenceWorkload
 from bertsmith.text.encoding import Ints
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, flatten
+from bertsmith.training.checkpoints.checkpoint import finish_folder
+from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import refuse_sharding
 from bertsmith.training.finetune.default_rate import by_width
@@ -111,11 +111,7 @@ def train_sentences(
         dev_figures=None if outcome.evaluation is None else dict(outcome.evaluation.figures),
         notes=prepared.notes,
     )
-    if job.out is not None:
-        if execution.ranks.is_first:
-            save_sentences(result, job.out)
-        execution.ranks.barrier()
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+    finish_folder(job.out, lambda out: save_sentences(result, out), execution.ranks)
     return result
 
 
@@ -228,9 +224,8 @@ def save_sentences(result: SentenceResult, out: Path) -> None:
 
 def facts(job: SentenceJob, execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.recipe.model_dump(mode="json")
     return {
-        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
+        **recorded(job.recipe, without=LEFT_OUT),
         "model": job.model,
         "data.train": _digest(job.train),
         "data.dev": None if job.dev is None else _digest(job.dev),

@@ -125,7 +125,8 @@ class TaskModel(nn.Module):
         self.cosine: CosineHead | None = None
         self.lstm: RowsLSTM | None = None
         self.channel: TagChannel | None = None
-        self.mix = LayerMix(model.spec.layers + 1) if vector.layers == "mix" else None
+        shape = (model.spec.layers + 1, model.spec.hidden)
+        self.mix = LayerMix(*shape) if vector.layers == "mix" else None
         self.crf = task.crf  # the task reads it; here it is moved, trained and stored
         self._leave_decoder()
         if self.published is not None:

@@ -31,8 +31,9 @@ class VectorSettings(Settings):
     `layers`: the last, one by number (0: the embeddings), the sum or all columns of the last four,
     a mean with learned weights (Peters et al. 2018, arXiv:1802.05365), or the first tokens of all
     layers side by side. "mix" is the mean with learned weights times a learned gamma, made before
-    all that follows, so that tasks on single rows and `head.lstm` read it, too. With a `channel`,
-    rows of words with their tags take the place of tokens.
+    all that follows, so that tasks on single rows and `head.lstm` read it, too; columns of a frozen
+    encoder get mean 0 and deviation 1 first. With a `channel`, rows of words with their tags take
+    the place of tokens.
     """
 
     pooling: Pooling = "published"

@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,3 +240,14 @@ def _check_arrived(staging: Path, files: Files) -> None:
                 f"{'nothing' if size is None else f'{size:,}'}; the run's folder must lie on a "
                 "file system that all machines share"
             )
+
+
+def finish_folder(out: Path | None, save: Callable[[Path], None], ranks: Ranks) -> None:
+    """Write the folder of a finished run, if it has one; all checkpoints but the newest go.
+
+    The first rank writes; if it fails, all ranks fail instead of waiting for it.
+    """
+    if out is None:
+        return
+    on_first(ranks, lambda: save(out))
+    Checkpoints(out / CHECKPOINTS, ranks=ranks).keep_newest()

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from bertsmith import __version__
+from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,16 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Fact]:
         else:
             flat[name] = json.dumps(value, sort_keys=True, default=str)
     return flat
+
+
+def recorded(settings: Settings, *, without: Collection[str]) -> dict[str, Fact]:
+    """The settings of a job by dotted names, but not these sections.
+
+    Left out is what the loop records itself (the optimizer) and what changes nothing that is
+    learned.
+    """
+    tree = settings.model_dump(mode="json")
+    return flatten({name: part for name, part in tree.items() if name not in without})
 
 
 def machine_facts(*, world: int) -> dict[str, Fact]:

@@ -32,12 +32,12 @@ from bertsmith.tasks.reading import TaskReading
 from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task, TaskOptions, score
 from bertsmith.text.encoding import FieldEncoder
-from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints
-from bertsmith.training.checkpoints.resume import Fact, flatten
+from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, Checkpoints, finish_folder
+from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.default_rate import default_rate
 from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
-from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors
+from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors, encode_layers
 from bertsmith.training.finetune.encoder_recipe import fit_recipe
 from bertsmith.training.finetune.enrichment import (
     enrichment_facts,
@@ -55,6 +55,7 @@ from bertsmith.training.loop.schedule import LinearSettings
 
 log = logging.getLogger(__name__)
 
+STANDARD_ROWS = 2_000  # training rows that give means and deviations of the layers of a mix
 # The loop records the optimizer itself; the others change nothing that is learned.
 LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
 
@@ -124,6 +125,7 @@ def finetune(
     steps = max(1, round(len(job.train) / job.recipe.plan.batch * job.recipe.plan.epochs))
     began = time.monotonic()
     rate = job.recipe.optimizer.lr or default_rate(setup.model, setup.rows["train"], execution)
+    _standardize(setup, execution)
     caches = setup.model.keeps_vectors or setup.model.keeps_layers
     if caches and not _is_trained(job, steps):
         rows = cache_vectors(setup.model, setup.rows, execution=execution, watch=watch, cache=cache)
@@ -182,6 +184,18 @@ def _prepare(job: FinetuneJob, execution: Execution) -> _Setup:
         regularizers=regularizers,
         rows=rows,
     )
+
+
+def _standardize(setup: _Setup, execution: Execution) -> None:
+    """Scale what a mix reads of a frozen encoder, by the first training rows.
+
+    They are read for this alone, in batches of their own: the same bits whether the run is new or
+    resumed, with a cache or without.
+    """
+    model = setup.model
+    if model.mix is not None and model.frozen:
+        first = setup.rows["train"][:STANDARD_ROWS]
+        model.mix.standardize(encode_layers(model, first, execution))
 
 
 def _stopped(job: FinetuneJob, execution: Execution, seconds: float) -> Outcome:
@@ -343,20 +357,20 @@ def _finished(
     predicted = model.task.decode(output.logits, features, job.dev)
     if not model.frozen:
         restore_embeddings(model.transformer)
-    if job.out is not None:
-        if execution.ranks.is_first:
-            save_task_model(
-                model,
-                setup.tokenizer,
-                job.out,
-                recipe=job.recipe,
-                tables=setup.tables,
-                rows=job.train,
-                spec=job.spec,
-                enrichment=setup.enrichment,
-            )
-        execution.ranks.barrier()
-        Checkpoints(job.out / CHECKPOINTS, ranks=execution.ranks).keep_newest()
+
+    def save(out: Path) -> None:
+        save_task_model(
+            model,
+            setup.tokenizer,
+            out,
+            recipe=job.recipe,
+            tables=setup.tables,
+            rows=job.train,
+            spec=job.spec,
+            enrichment=setup.enrichment,
+        )
+
+    finish_folder(job.out, save, execution.ranks)
     return FinetuneResult(
         outcome=outcome,
         steps=steps,
@@ -370,9 +384,8 @@ def _finished(
 
 def facts(job: FinetuneJob, execution: Execution, loss: Loss | None = None) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    tree = job.recipe.model_dump(mode="json")
     return {
-        **flatten({name: part for name, part in tree.items() if name not in LEFT_OUT}),
+        **recorded(job.recipe, without=LEFT_OUT),
         "task": job.task,
         "model": job.model,
         "data.train": _digest(job.train, job.recipe),

@@ -40,7 +40,7 @@ LAYERS = {
     "sum4": "sum of the last four layers",
     "concat4": "last four layers side by side",
     "weighted": "mean of all layers with learned weights",
-    "mix": "mean of all layers with learned weights, scaled",
+    "mix": "mean of all layers, standardized, with learned weights",
     "all_first": "all layers side by side",
 }
 

@@ -32,6 +32,8 @@ from bertsmith.models.variants import find
 from bertsmith.nn.inputs import TASKS
 from bertsmith.objectives.program import PretrainModule, Program
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.pretrain.recipe import PretrainRecipe, attention_dropout, spec_of
 
 log = logging.getLogger(__name__)
@@ -234,23 +236,25 @@ def _check_length(recipe: PretrainRecipe, spec: Spec) -> None:
         )
 
 
-def save_result(module: PretrainModule, tokenizer: Tokenizer, out: Path, *, write: bool) -> None:
+def save_result(module: PretrainModule, tokenizer: Tokenizer, out: Path, ranks: Ranks) -> None:
     """Put the model folder into `out`, companions (ELECTRA's generator) into folders inside.
 
     Heads that published models do not have get a file of their own. With sharded weights
-    every rank must call this; only the one with `write` touches the disk.
+    every rank must call this; only the first one touches the disk.
     """
     model = whole_model(module.model)
     companions = {
         name: whole_model(one) for name, one in module.companions.items() if isinstance(one, Model)
     }
     own = {name: whole_tensor(tensor) for name, tensor in module.own_heads.named_parameters()}
-    if not write:
-        return
-    for name, companion in companions.items():
-        save_model(companion, tokenizer, out / name, overwrite=True)
-    with result_folder(out) as staging:
-        extras = objective_heads(own) | Extras(json=module.record)
-        save_model(model, tokenizer, staging, extras=extras)
-    if not own:
-        (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives
+
+    def write() -> None:
+        for name, companion in companions.items():
+            save_model(companion, tokenizer, out / name, overwrite=True)
+        with result_folder(out) as staging:
+            extras = objective_heads(own) | Extras(json=module.record)
+            save_model(model, tokenizer, staging, extras=extras)
+        if not own:
+            (out / OBJECTIVE_HEADS).unlink(missing_ok=True)  # of a run with other objectives
+
+    on_first(ranks, write)

@@ -136,6 +136,6 @@ def _keep_recipe(job: Job, *, replace: bool) -> None:
 
 
 def _finish(job: Job, corpus: Corpus, module: PretrainModule, execution: Execution) -> None:
-    save_result(module, corpus.tokenizer(), job.out, write=execution.ranks.is_first)
+    save_result(module, corpus.tokenizer(), job.out, execution.ranks)
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=True))
     execution.ranks.barrier()
