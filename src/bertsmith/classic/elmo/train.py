@@ -81,7 +81,6 @@ def train_elmo(
         module,
         workload,
         held_out,
-        epoch=workload.steps_of_epoch,
         execution=execution,
         watch=watch,
         parts=FORWARD_BACKWARD,

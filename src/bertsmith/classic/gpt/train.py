@@ -71,7 +71,6 @@ def train_gpt(
         module,
         workload,
         held_out,
-        epoch=workload.steps_of_epoch,
         execution=execution,
         watch=watch,
     )

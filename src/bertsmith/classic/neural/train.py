@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,14 @@ class LineJob:
     accept: Collection[str] = ()
 
 
+class LineWorkload(Workload, Protocol):
+    """The steps of a job; so many of them read every line once."""
+
+    @property
+    def steps_of_epoch(self) -> float:
+        """May be a fraction."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuralJob(LineJob):
     """The training of a neural language model."""
@@ -90,7 +99,6 @@ def train_neural(
         model,
         workload,
         held_out,
-        epoch=workload.steps_of_epoch,
         execution=execution,
         watch=watch,
     )
@@ -172,19 +180,15 @@ def line_run(
     job: LineJob,
     settings: LineSettings,
     model: nn.Module,
-    workload: Workload,
+    workload: LineWorkload,
     held_out: WordLines,
     *,
-    epoch: float,
     execution: Execution,
     watch: Watcher | None,
     parts: Collection[str] = (),
 ) -> Run:
-    """The run of a job, by held-out perplexity; `epoch` steps read every line once.
-
-    `parts` are losses whose perplexities are recorded, too.
-    """
-    schedule = settings.plan.schedule(epoch)
+    """The run of a job, by held-out perplexity; `parts` are losses that have one of their own."""
+    schedule = settings.plan.schedule(workload.steps_of_epoch)
 
     def evaluate() -> Evaluation:
         losses = evaluate_losses(model, workload, execution)

@@ -22,6 +22,7 @@ from bertsmith.training.loop.progress import Progress, Watcher
 log = logging.getLogger(__name__)
 
 MOST = 2 * 2**30  # bytes of cached vectors; beyond that, every epoch encodes the texts again
+STANDARD_ROWS = 2_000  # training rows that give means and deviations of the layers of a mix
 PHASE = "the encoder reads each text once"
 Rows = dict[str, list[Feature]]
 Outputs = NDArray[np.float32] | list[NDArray[np.float32]]  # (W,) or (n, L, D) of each feature
@@ -70,6 +71,16 @@ def cache_vectors(
         ]
         for name, features in rows.items()
     }
+
+
+def standardize_mix(model: TaskModel, rows: Sequence[Feature], execution: Execution) -> None:
+    """Scale what a mix reads of a frozen encoder, by the first training rows.
+
+    They are read for this alone, in batches of their own: the same bits whether the run is new or
+    resumed, with a cache or without.
+    """
+    if model.mix is not None and model.frozen:
+        model.mix.standardize(encode_layers(model, rows[:STANDARD_ROWS], execution))
 
 
 def _numbers(model: TaskModel, features: Sequence[Feature]) -> int:

@@ -37,7 +37,7 @@ from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.default_rate import default_rate
 from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
-from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors, encode_layers
+from bertsmith.training.finetune.encoder_cache import EncoderCache, cache_vectors, standardize_mix
 from bertsmith.training.finetune.encoder_recipe import fit_recipe
 from bertsmith.training.finetune.enrichment import (
     enrichment_facts,
@@ -55,7 +55,6 @@ from bertsmith.training.loop.schedule import LinearSettings
 
 log = logging.getLogger(__name__)
 
-STANDARD_ROWS = 2_000  # training rows that give means and deviations of the layers of a mix
 # The loop records the optimizer itself; the others change nothing that is learned.
 LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
 
@@ -125,7 +124,7 @@ def finetune(
     steps = max(1, round(len(job.train) / job.recipe.plan.batch * job.recipe.plan.epochs))
     began = time.monotonic()
     rate = job.recipe.optimizer.lr or default_rate(setup.model, setup.rows["train"], execution)
-    _standardize(setup, execution)
+    standardize_mix(setup.model, setup.rows["train"], execution)
     caches = setup.model.keeps_vectors or setup.model.keeps_layers
     if caches and not _is_trained(job, steps):
         rows = cache_vectors(setup.model, setup.rows, execution=execution, watch=watch, cache=cache)
@@ -184,18 +183,6 @@ def _prepare(job: FinetuneJob, execution: Execution) -> _Setup:
         regularizers=regularizers,
         rows=rows,
     )
-
-
-def _standardize(setup: _Setup, execution: Execution) -> None:
-    """Scale what a mix reads of a frozen encoder, by the first training rows.
-
-    They are read for this alone, in batches of their own: the same bits whether the run is new or
-    resumed, with a cache or without.
-    """
-    model = setup.model
-    if model.mix is not None and model.frozen:
-        first = setup.rows["train"][:STANDARD_ROWS]
-        model.mix.standardize(encode_layers(model, first, execution))
 
 
 def _stopped(job: FinetuneJob, execution: Execution, seconds: float) -> Outcome:
