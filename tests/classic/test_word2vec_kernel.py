@@ -8,6 +8,7 @@ import torch
 from scipy.stats import chisquare
 from word2vec_reference import MODES, reference_window, text_stream
 
+from bertsmith.classic.word2vec import native
 from bertsmith.classic.word2vec.engines import WORD_PROBES, choose_engine
 from bertsmith.classic.word2vec.huffman import huffman_tree
 from bertsmith.classic.word2vec.native import LANES, NativeWordEngine
@@ -29,7 +30,7 @@ def tier(request: pytest.FixtureRequest) -> str:
 
 
 def trained(
-    tier: str, settings: Word2VecSettings, pieces: int
+    tier: str, settings: Word2VecSettings, pieces: int, *, threads: int = 1
 ) -> tuple[Tables, WordWeights, tuple[np.ndarray, np.ndarray], list, tuple[float, float]]:
     """WordWeights after some pieces, those before, the windows and the loss with its count."""
     tables = Tables.of(text_stream(), settings)
@@ -38,7 +39,7 @@ def trained(
     weights.outputs[:, : settings.dim] = draw.normal(0, 0.1, (len(weights.outputs), settings.dim))
     weights.inputs[:, : settings.dim] = draw.normal(0, 0.1, (len(weights.inputs), settings.dim))
     before = weights.inputs.astype(np.float64), weights.outputs.astype(np.float64)
-    engine = NativeWordEngine(tables, weights, settings, tier=tier)
+    engine = NativeWordEngine(tables, weights, settings, tier=tier, threads=threads)
     trace = np.zeros(1 << 20, dtype=np.int32)
     result, length = engine.traced(0, pieces, 5, trace)
     windows = list(traced_windows(trace[:length]))
@@ -77,6 +78,20 @@ def test_the_reported_loss_is_that_of_a_thousand_windows(tier: str, model: str, 
     ]
     mean = sum(loss for loss, _ in recomputed) / sum(count for _, count in recomputed)
     assert total / pairs == pytest.approx(mean, abs=1e-4)
+
+
+@pytest.mark.parametrize("model", ["skipgram", "cbow"])
+def test_copies_of_the_nodes_next_to_the_root_lose_nothing(
+    tier: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "HOT_NODES", 9)  # and others are not copied
+    settings = Word2VecSettings(model=model, loss="hierarchical", dim=16, sample=0.0)
+    _, weights, (inputs, outputs), windows, (total, _) = trained(tier, settings, 110, threads=2)
+    assert len(windows) > 2 * 512  # the copies are exchanged on the way
+    losses = [reference_window(inputs, outputs, window, settings, None)[0] for window in windows]
+    assert np.abs(weights.inputs - inputs).max() < 1e-5
+    assert np.abs(weights.outputs - outputs).max() < 1e-5
+    assert total == pytest.approx(sum(losses), rel=1e-5)
 
 
 def test_windows_hold_what_they_should(tier: str) -> None:

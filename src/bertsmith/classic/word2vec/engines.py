@@ -83,11 +83,16 @@ def lanes_of(engine: str) -> int:
 
 
 def make_engine(
-    engine: str, tables: Tables, weights: WordWeights, settings: Word2VecSettings
+    engine: str,
+    tables: Tables,
+    weights: WordWeights,
+    settings: Word2VecSettings,
+    *,
+    threads: int = 1,
 ) -> WordEngine:
-    """The engine, ready to run; torch is imported only if it trains."""
+    """The engine, for so many threads; torch is imported only if it trains."""
     if engine == "torch":
         from bertsmith.classic.word2vec.torch_engine import TorchWordEngine
 
         return TorchWordEngine(tables, weights, settings)
-    return NativeWordEngine(tables, weights, settings, tier=engine)
+    return NativeWordEngine(tables, weights, settings, tier=engine, threads=threads)

@@ -18,6 +18,7 @@ _FEATURES = {
     "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx2", "fma"),
     "avx2": ("avx2", "fma"),
 }
+HOT_NODES = 256  # eight levels of the tree: few enough for a core's own cache
 LANES = {"avx512": 16, "avx2": 8}
 _MODELS = {"skipgram": 0, "cbow": 1}
 _LOSSES = {"negative": 0, "hierarchical": 1, "nce": 2}
@@ -35,7 +36,7 @@ class KernelJob(ctypes.Structure):
         ("seen", _POINTER),
         *((name, _DOUBLE) for name in ("rate", "least_rate", "total")),
         *((name, _WHOLE) for name in ("words", "stride", "window", "negatives")),
-        *((name, _WHOLE) for name in ("model", "loss", "sums", "longest_path")),
+        *((name, _WHOLE) for name in ("model", "loss", "sums", "longest_path", "hot")),
     )
 
 
@@ -70,8 +71,15 @@ class NativeWordEngine:
     """Trains weights on chunks of text; any number of threads may call `run` at once."""
 
     def __init__(
-        self, tables: Tables, weights: WordWeights, settings: Word2VecSettings, *, tier: str
+        self,
+        tables: Tables,
+        weights: WordWeights,
+        settings: Word2VecSettings,
+        *,
+        tier: str,
+        threads: int = 1,
     ) -> None:
+        """Of several `threads` each has copies of its own of the nodes next to the tree's root."""
         self.name = f"native-{tier}"
         self.seen = np.zeros(1, dtype=np.int64)
         self._kernel = _opened(word2vec_kernel(tier).library())
@@ -101,6 +109,7 @@ class NativeWordEngine:
             loss=_LOSSES[settings.loss],
             sums=settings.combine == "sum",
             longest_path=tree.longest,
+            hot=min(HOT_NODES, tables.words - 1) if threads > 1 and tree.longest else 0,
         )
 
     def run(self, first: int, last: int, seed: int) -> tuple[float, float]:

@@ -122,7 +122,7 @@ class _Training:
         self.threads = threads
         self.tables = Tables.of(stream, settings)
         self.weights = WordWeights.start(self.tables.words, settings, lanes_of(engine))
-        self.engine = make_engine(engine, self.tables, self.weights, settings)
+        self.engine = make_engine(engine, self.tables, self.weights, settings, threads=threads)
         self._watch = watch
         self._schedule = Schedule.of(settings, self.tables.known)
         self._began = time.monotonic()

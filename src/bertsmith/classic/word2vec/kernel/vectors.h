@@ -27,6 +27,7 @@ constexpr int kBlock = 6;  // outputs per block of products
 constexpr float kFarthest = 30.0f;  // scores beyond are as good as certain
 constexpr double kSmall = 1e-150;
 constexpr int64_t kWordsPerRate = 10000;
+constexpr int kWindowsPerExchange = 512;
 constexpr int kPair = 2;  // neighbors per step of hierarchical softmax
 
 inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }

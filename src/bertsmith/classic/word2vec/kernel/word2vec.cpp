@@ -39,6 +39,7 @@ struct Job {
   int64_t* seen;              // words of all threads and epochs
   double rate, least_rate, total;
   int32_t words, stride, window, negatives, model, loss, sums, longest_path;
+  int32_t hot;                // inner nodes next to the root that every thread has copies of
 };
 
 int32_t bertsmith_word2vec_lanes() { return kLanes; }
@@ -68,11 +69,16 @@ class Worker {
         target_rows_(outputs_ + 1),
         target_weights_(outputs_ + 1),
         drawn_(job.negatives + 1),
+        first_hot_(job.words - 1 - job.hot),
+        copies_((size_t)std::max(job.hot, 1) * job.stride),
+        before_((size_t)std::max(job.hot, 1) * job.stride),
+        touched_(job.hot),
         trace_(trace),
         room_(room) {}
 
   void run(int64_t first, int64_t last) {
     set_rate();
+    exchange();
     std::vector<int32_t> text;
     for (int64_t piece = first; piece < last; ++piece) {
       text.clear();
@@ -91,6 +97,7 @@ class Worker {
       }
     }
     report();
+    exchange();
     loss_.flush();
   }
 
@@ -109,6 +116,27 @@ class Worker {
     rate_ = (float)std::max(job_.least_rate, job_.rate * (1.0 - seen / job_.total));
   }
 
+  // Nodes next to the root are part of every path: threads that write to the same rows wait for
+  // each other's cache lines. Each works on copies, and adds what they changed now and then.
+  void exchange() {
+    windows_ = 0;
+    for (int row = 0; row < job_.hot; ++row) {
+      float* shared = job_.outputs + (size_t)(first_hot_ + row) * job_.stride;
+      float* own = copies_.memory + (size_t)row * job_.stride;
+      float* old = before_.memory + (size_t)row * job_.stride;
+      for (int c = 0; c < job_.stride; c += kLanes) {
+        vec value = load(shared + c);
+        if (touched_[row]) {
+          value += load(own + c) - load(old + c);
+          store(shared + c, value);
+        }
+        store(own + c, value);
+        store(old + c, value);
+      }
+      touched_[row] = 0;
+    }
+  }
+
   void windows(const std::vector<int32_t>& text) {
     const int length = (int)text.size();
     draw(text[0]);
@@ -118,6 +146,7 @@ class Worker {
       different_ = 0;
       for (int place = begin; place < end; ++place)
         if (place != at) add_neighbor(text[place]);
+      if (job_.hot && ++windows_ == kWindowsPerExchange) exchange();
       choose(text[at]);
       if (at + 1 < length) draw(text[at + 1]);
       if (trace_) write_trace(text[at]);
@@ -144,7 +173,8 @@ class Worker {
     if (job_.loss == kHierarchical) {
       const int64_t from = job_.path_starts[center] + 4, to = job_.path_starts[center + 1];
       for (int64_t at = from; at < to; ++at)
-        prefetch(job_.outputs + (size_t)job_.path_nodes[at] * job_.stride, job_.stride);
+        if (job_.path_nodes[at] < first_hot_)
+          prefetch(job_.outputs + (size_t)job_.path_nodes[at] * job_.stride, job_.stride);
       return;
     }
     prefetch(job_.outputs + (size_t)center * job_.stride, job_.stride);
@@ -194,7 +224,12 @@ class Worker {
     labels_.memory[count_] = sign;
     target_weights_[count_] = 1.0f;
     targets_[count_] = row;
-    target_rows_[count_++] = job_.outputs + (size_t)row * job_.stride;
+    float* place = job_.outputs + (size_t)row * job_.stride;
+    if (job_.hot && row >= first_hot_) {
+      touched_[row - first_hot_] = 1;
+      place = copies_.memory + (size_t)(row - first_hot_) * job_.stride;
+    }
+    target_rows_[count_++] = place;
   }
 
   void skip_gram(int places) {
@@ -340,9 +375,12 @@ class Worker {
   std::vector<float*> target_rows_;
   std::vector<float> target_weights_;
   std::vector<int32_t> drawn_;
+  const int first_hot_;
+  Scratch copies_, before_;
+  std::vector<uint8_t> touched_;
   int32_t* trace_;
   int64_t room_, traced_ = 0, since_ = 0;
-  int different_ = 0, count_ = 0;
+  int different_ = 0, count_ = 0, windows_ = 0;
   bool plain_ = true;
   float rate_ = 0.0f;
   double pairs_ = 0.0;
