@@ -6,17 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from line_server import LineServer
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Two threads wait for each other at every small step, minutes of it on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
 
 
 @pytest.fixture(scope="session")
