@@ -20,9 +20,9 @@ import numpy as np
 
 from bertsmith.api.ablate import AblationRequest, read_ablation
 from bertsmith.api.observer import executing
-from bertsmith.training.studies.ablation.runs import ablation_trials, row_figures
-from bertsmith.training.studies.ablation.table import RowFigures, make_table
-from bertsmith.training.studies.trials import held, run_trials
+from bertsmith.studies.ablation.runs import ablation_trials, row_figures
+from bertsmith.studies.ablation.table import RowFigures, make_table
+from bertsmith.training.repeat.trials import held, run_trials
 from machine import machine_facts
 
 SEEDS_PER_ROW, ALLOWED = 3, 2

@@ -28,19 +28,19 @@ import numpy as np
 import torch
 
 from bertsmith.correction.bigrams import BigramCorrector
-from bertsmith.correction.confusions import Confusions, confusions_of_pairs, read_confusions
 from bertsmith.correction.corrector import Edit, places_of, tuned_threshold
-from bertsmith.correction.features import CharacterTokens, CorrectionFeature
 from bertsmith.correction.folder import load_corrector
-from bertsmith.correction.misspell import ErrorSettings, misspelled
-from bertsmith.correction.recipe import ThresholdSettings
-from bertsmith.correction.rows import correction_rows, wrong_places
 from bertsmith.folders.read import load_model
+from bertsmith.labeled.errors.confusions import Confusions, confusions_of_pairs, read_confusions
+from bertsmith.labeled.errors.misspell import ErrorSettings, misspelled
+from bertsmith.labeled.errors.rows import correction_rows, wrong_places
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import paired_bootstrap
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.packing import pack
+from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
+from bertsmith.tasks.spelling.settings import ThresholdSettings
 from machine import machine_facts
 
 TRAINING = (

@@ -124,8 +124,8 @@ def paired(first: Sequence[float], second: Sequence[float]) -> dict[str, float]:
 def senses(texts: Sequence[Sequence[str]], models: dict[str, Path]) -> list[dict[str, Any]]:
     """The sense test of each word by each encoder's last layer."""
     from bertsmith import load_words
-    from bertsmith.classic.senses import find_occurrences, sense_score
-    from bertsmith.text.words.rule import WordRule
+    from bertsmith.studies.road.senses import find_occurrences, sense_score
+    from bertsmith.text.whole_words.rule import WordRule
 
     rule = WordRule()
     sentences = [[line[a:b] for a, b in rule.spans(line)] for text in texts for line in text]

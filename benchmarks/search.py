@@ -99,7 +99,7 @@ class DrawnVectors:
     """A model of no cost: text number i has the vector drawn for i."""
 
     def __init__(self, width: int, block: int = 4_096) -> None:
-        from bertsmith.sentences.search.store import EncoderRecord
+        from bertsmith.search.store import EncoderRecord
 
         self.record = EncoderRecord(model="drawn", key="0" * 64, pooling="none")
         self.dimension = width
@@ -118,8 +118,8 @@ def rows_of(count: int) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def build(rows: int, width: int, dtype: str, path: Path | str) -> None:
-    from bertsmith.sentences.search.index import add_rows, new_store
-    from bertsmith.sentences.search.store import SourceRecord, StoreManifest
+    from bertsmith.search.index import add_rows, new_store
+    from bertsmith.search.store import SourceRecord, StoreManifest
 
     encoder = DrawnVectors(width)
     manifest = StoreManifest(
@@ -154,9 +154,9 @@ def measure_vectors(options: argparse.Namespace, folder: Path) -> None:
     import faiss
     import torch
 
-    from bertsmith.sentences.search.folder import candidates
-    from bertsmith.sentences.search.folder import recall as graphs
-    from bertsmith.sentences.search.folder.store import FolderStore
+    from bertsmith.search.folder import candidates
+    from bertsmith.search.folder import recall as graphs
+    from bertsmith.search.folder.store import FolderStore
 
     rows, width = options.rows, options.width
     queries = drawn(500, width, 0)
@@ -200,9 +200,9 @@ def measure_vectors(options: argparse.Namespace, folder: Path) -> None:
 
 def measure_database(rows: int, width: int, dtype: str, address: str) -> None:
     """Loading, exact search and HNSW of new tables; by the clock, as the server is elsewhere."""
-    from bertsmith.sentences.search.index import open_store
-    from bertsmith.sentences.search.postgres import graph as graphs
-    from bertsmith.sentences.search.postgres import store as stores
+    from bertsmith.search.index import open_store
+    from bertsmith.search.postgres import graph as graphs
+    from bertsmith.search.postgres import store as stores
 
     queries = drawn(200, width, 0)
     found: dict[str, list[list[int]]] = {}
@@ -312,7 +312,7 @@ def measure_pairs(data: Path, folder: Path) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         print(f"{name}: {spent[name]:.1f} CPU s", flush=True)
-    from bertsmith.sentences.search.pairs import similar_pairs
+    from bertsmith.search.pairs import similar_pairs
 
     vectors = np.load(folder / "v.npy")
     start = time.process_time()

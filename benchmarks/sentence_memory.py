@@ -41,7 +41,7 @@ def main() -> int:
 
 def run_child(job: dict[str, Any]) -> dict[str, float]:
     from bertsmith.config import validated
-    from bertsmith.sentences.data import SentenceData
+    from bertsmith.labeled.pairs.pairs import SentenceData
     from bertsmith.sentences.train.recipe import SentenceRecipe
     from bertsmith.sentences.train.train import SentenceJob, train_sentences
 

@@ -182,7 +182,7 @@ def ours(job: dict[str, Any], loaded: dict[str, Any], folder: str) -> float:
     import numpy as np
 
     from bertsmith.config import validated
-    from bertsmith.sentences.data import SentenceData
+    from bertsmith.labeled.pairs.pairs import SentenceData
     from bertsmith.sentences.train.recipe import SentenceRecipe
     from bertsmith.sentences.train.train import SentenceJob, train_sentences
     from bertsmith.training.execution.execution import keep_freed_memory

@@ -179,7 +179,7 @@ def measured(module: Any, program: Any, material: dict[str, Any], seed: int) -> 
     import torch
 
     from bertsmith.corpus.rows import rows_of
-    from bertsmith.objectives.knowledge.wklm import ALIGNED, REPLACED
+    from bertsmith.objectives.entities.wklm import ALIGNED, REPLACED
 
     program.masking = None  # nothing is masked when it is measured
     program.weights = dict.fromkeys((REPLACED, ALIGNED), 1.0)
@@ -236,7 +236,7 @@ def rarity(program: Any, encodings: list[Any]) -> tuple[Any, int]:
     import numpy as np
 
     from bertsmith.corpus.rows import rows_of
-    from bertsmith.objectives.knowledge.replaced import replace_mentions
+    from bertsmith.objectives.entities.replaced import replace_mentions
 
     every = rows_of(encodings, seed=7)
     counts = np.bincount(

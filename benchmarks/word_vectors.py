@@ -157,9 +157,9 @@ def gensim_side(job: dict[str, Any], work: Path) -> dict[str, float]:
 
 
 def own_side(job: dict[str, Any], work: Path) -> dict[str, float]:
+    from bertsmith.classic.stream.stream import WordReading, build_words
     from bertsmith.classic.word2vec.settings import Word2VecSettings
     from bertsmith.classic.word2vec.train import train_word2vec
-    from bertsmith.classic.words.stream import WordReading, build_words
 
     reading = WordReading(
         split="spaces", segmenter="character", form="sentences", block_bytes=1 << 20
@@ -182,7 +182,7 @@ def own_side(job: dict[str, Any], work: Path) -> dict[str, float]:
 
 
 def quality(vectors: Path, data: Path) -> dict[str, float]:
-    from bertsmith.api.classic.word_vectors import evaluate_word_vectors
+    from bertsmith.api.word_vectors import evaluate_word_vectors
 
     files = [data / "analogy/questions-words.txt"]
     files += [data / f"wordsim/EN-{name}.txt" for name in PAIRS]

@@ -131,7 +131,7 @@ class Ours(Side):
         from bertsmith.models.build import build
         from bertsmith.models.variant import sized
         from bertsmith.models.variants.xlnet import SPEC
-        from bertsmith.objectives.permutation import PermutationProgram, PermutationSettings
+        from bertsmith.objectives.permuted_lm import PermutationProgram, PermutationSettings
         from bertsmith.objectives.program import PretrainModule
 
         spec = replace(sized(SPEC, options.layers, options.hidden), vocab_size=VOCABULARY)

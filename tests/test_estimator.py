@@ -17,8 +17,8 @@ import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder
 
 import bertsmith
+from bertsmith.api.estimators import TextClassifier, TextRegressor, TextTagger, rows_of
 from bertsmith.errors import ArgumentError, BertsmithError, ConfigError
-from bertsmith.estimator import TextClassifier, TextRegressor, TextTagger, rows_of
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 

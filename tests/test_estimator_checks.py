@@ -25,7 +25,7 @@ from tiny_finetuning import RECIPE
 from tiny_models import shrunk
 from tiny_tasks import SPECIAL, word_tokenizer
 
-from bertsmith.estimator import TextClassifier, TextRegressor
+from bertsmith.api.estimators import TextClassifier, TextRegressor
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.training.execution.execution import RunSettings

@@ -9,27 +9,27 @@ from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import ablate as ablate
-    from bertsmith.api.classic.language_models import LmRequest as LmRequest
-    from bertsmith.api.classic.language_models import MixtureScore as MixtureScore
-    from bertsmith.api.classic.language_models import (
-        generate_with_language_model as generate_with_language_model,
-    )
-    from bertsmith.api.classic.language_models import score_language_model as score_language_model
-    from bertsmith.api.classic.language_models import score_mixture as score_mixture
-    from bertsmith.api.classic.language_models import train_language_model as train_language_model
-    from bertsmith.api.classic.road import road as road
-    from bertsmith.api.classic.word_vectors import evaluate_word_vectors as evaluate_word_vectors
-    from bertsmith.api.classic.word_vectors import load_word_vectors as load_word_vectors
-    from bertsmith.api.classic.word_vectors import train_word_vectors as train_word_vectors
     from bertsmith.api.correction import correct as correct
+    from bertsmith.api.estimators import TextClassifier as TextClassifier
+    from bertsmith.api.estimators import TextRegressor as TextRegressor
+    from bertsmith.api.estimators import TextTagger as TextTagger
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
     from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
+    from bertsmith.api.language_models import LmRequest as LmRequest
+    from bertsmith.api.language_models import MixtureScore as MixtureScore
+    from bertsmith.api.language_models import (
+        generate_with_language_model as generate_with_language_model,
+    )
+    from bertsmith.api.language_models import score_language_model as score_language_model
+    from bertsmith.api.language_models import score_mixture as score_mixture
+    from bertsmith.api.language_models import train_language_model as train_language_model
     from bertsmith.api.map import MapOptions as MapOptions
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
+    from bertsmith.api.road import road as road
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
     from bertsmith.api.vectors import whiten_vectors as whiten_vectors
+    from bertsmith.api.word_vectors import evaluate_word_vectors as evaluate_word_vectors
+    from bertsmith.api.word_vectors import load_word_vectors as load_word_vectors
+    from bertsmith.api.word_vectors import train_word_vectors as train_word_vectors
     from bertsmith.classic.kinds import open_lm as open_lm
     from bertsmith.classic.language_model import LmScore as LmScore
-    from bertsmith.classic.vectors.word_vectors import WordVectors as WordVectors
     from bertsmith.classic.word2vec.settings import Word2VecSettings as Word2VecSettings
+    from bertsmith.classic.word_vectors.word_vectors import WordVectors as WordVectors
     from bertsmith.errors import BertsmithError as BertsmithError
-    from bertsmith.estimator import TextClassifier as TextClassifier
-    from bertsmith.estimator import TextRegressor as TextRegressor
-    from bertsmith.estimator import TextTagger as TextTagger
     from bertsmith.runtime.embedder import Embedder as Embedder
     from bertsmith.runtime.embedder import EncodingAccount as EncodingAccount
     from bertsmith.runtime.generation.filling import FilledText as FilledText
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from bertsmith.runtime.word_embedder import WordEmbedder as WordEmbedder
     from bertsmith.runtime.word_embedder import WordLayers as WordLayers
     from bertsmith.runtime.word_embedder import load_words as load_words
-    from bertsmith.sentences.search.index import Index as Index
-    from bertsmith.sentences.search.store import Hit as Hit
+    from bertsmith.search.index import Index as Index
+    from bertsmith.search.store import Hit as Hit
     from bertsmith.serve.client import Client as Client
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
@@ -83,7 +83,7 @@ _MODULES = {
     "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.finetune_request": ("FinetunedModel",),
-    "bertsmith.api.classic.language_models": (
+    "bertsmith.api.language_models": (
         "LmRequest",
         "MixtureScore",
         "generate_with_language_model",
@@ -93,7 +93,7 @@ _MODULES = {
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
-    "bertsmith.api.classic.road": ("road",),
+    "bertsmith.api.road": ("road",),
     "bertsmith.api.search": (
         "IndexOptions",
         "build_index",
@@ -116,22 +116,22 @@ _MODULES = {
     ),
     "bertsmith.classic.kinds": ("open_lm",),
     "bertsmith.classic.language_model": ("LmScore",),
-    "bertsmith.api.classic.word_vectors": (
+    "bertsmith.api.word_vectors": (
         "evaluate_word_vectors",
         "load_word_vectors",
         "train_word_vectors",
     ),
-    "bertsmith.classic.vectors.word_vectors": ("WordVectors",),
+    "bertsmith.classic.word_vectors.word_vectors": ("WordVectors",),
     "bertsmith.classic.word2vec.settings": ("Word2VecSettings",),
     "bertsmith.errors": ("BertsmithError",),
-    "bertsmith.estimator": ("TextClassifier", "TextRegressor", "TextTagger"),
+    "bertsmith.api.estimators": ("TextClassifier", "TextRegressor", "TextTagger"),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
     "bertsmith.runtime.generation.filling": ("FilledText", "FillingOptions"),
     "bertsmith.runtime.generation.options": ("Answer", "Generated", "GenerationOptions"),
     "bertsmith.runtime.loading": ("LoadedModel", "load", "load_model", "predict"),
     "bertsmith.runtime.word_embedder": ("WordEmbedder", "WordLayers", "load_words"),
-    "bertsmith.sentences.search.index": ("Index",),
-    "bertsmith.sentences.search.store": ("Hit",),
+    "bertsmith.search.index": ("Index",),
+    "bertsmith.search.store": ("Hit",),
     "bertsmith.serve.client": ("Client",),
     "bertsmith.text.tokenizer": ("Tokenizer",),
 }

@@ -19,11 +19,11 @@ import torch
 from forked_jobs import Report, answer, forked
 from tiny_road import tiny_request
 
-from bertsmith.api.classic import road
-from bertsmith.classic.road import material, study
+from bertsmith.api import road
+from bertsmith.studies.road import material, study
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.studies.trials import StudyProgress, held, run_trials
+from bertsmith.training.repeat.trials import StudyProgress, held, run_trials
 
 
 def main() -> None:

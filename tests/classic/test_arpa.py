@@ -14,7 +14,7 @@ from bertsmith.classic.ngram.arpa import read_arpa, write_arpa
 from bertsmith.classic.ngram.folder import open_ngram, write_ngram
 from bertsmith.classic.ngram.model import NgramLm
 from bertsmith.classic.ngram.settings import NgramSettings
-from bertsmith.classic.words.folder import word_numbers
+from bertsmith.classic.stream.folder import word_numbers
 from bertsmith.errors import InputFileError
 
 ARPA = """\\data\\

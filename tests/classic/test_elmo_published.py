@@ -12,7 +12,7 @@ from elmo_fixture import CHARACTERS, PlainElmo, write_published
 
 from bertsmith.classic.elmo.reader import ElmoReader
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
-from bertsmith.folders.words.published_elmo import read_published
+from bertsmith.folders.word_encoders.published_elmo import read_published
 from bertsmith.nn.pooling import LayerMix
 
 SENTENCES = [

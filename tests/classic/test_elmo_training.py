@@ -15,8 +15,8 @@ from bertsmith.classic.elmo.train import ElmoJob, train_elmo
 from bertsmith.classic.neural.settings import NeuralPlan
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SampledSoftmax
 from bertsmith.errors import TensorMismatchError
-from bertsmith.models.words.elmo_spec import ElmoSpec
-from bertsmith.text.words.characters import count_cut
+from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
+from bertsmith.text.whole_words.characters import count_cut
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.progress import Progress
 from bertsmith.training.optimizers.optimizers import AdamWSettings

@@ -20,7 +20,7 @@ from bertsmith.classic.gpt.settings import GptSettings
 from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.gpt.units import TokenUnits
 from bertsmith.classic.kinds import open_lm
-from bertsmith.classic.words.stream import WordReading, build_words
+from bertsmith.classic.stream.stream import WordReading, build_words
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.read import load_model

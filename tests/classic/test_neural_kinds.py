@@ -12,8 +12,8 @@ from bertsmith.classic.kinds import LM_KINDS, lm_kind
 from bertsmith.classic.language_model import score_lines
 from bertsmith.classic.neural.mixture import fitted_mixture
 from bertsmith.classic.neural.settings import NEURAL_KINDS
-from bertsmith.classic.words.splitting import SplitRule
-from bertsmith.classic.words.stream import WordReading, WordStream, build_words
+from bertsmith.classic.stream.splitting import SplitRule
+from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.errors import ConfigError
 
 TEXT = "the cat sat\nthe dog ran\n\na dog sat\nthe cat ran\n\na cat sat\n" * 12

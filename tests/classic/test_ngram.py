@@ -17,7 +17,7 @@ from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.model import NgramLm
 from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
-from bertsmith.classic.words.stream import WordReading, WordStream, build_words
+from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 

@@ -14,17 +14,17 @@ from html_tree import Tree
 from line_server import LineServer
 from tiny_road import SETTINGS, tiny_request, write_documents
 
-from bertsmith.api.classic.road import read_road, road
-from bertsmith.classic.road.documents import read_documents
-from bertsmith.classic.road.kinds import ROAD_KINDS
-from bertsmith.classic.road.readers import PieceReader, WordPieces
-from bertsmith.classic.road.study import RoadClock
-from bertsmith.classic.road.table import COLUMNS, RoadRow, RoadTable, complete, without_times
-from bertsmith.classic.road.word_tests import WordTests
-from bertsmith.classic.vectors.word_vectors import WordVectors
+from bertsmith.api.road import read_road, road
+from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.cli.app import main
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.report.road import road_page
+from bertsmith.studies.road.documents import read_documents
+from bertsmith.studies.road.kinds import ROAD_KINDS
+from bertsmith.studies.road.page import road_page
+from bertsmith.studies.road.readers import PieceReader, WordPieces
+from bertsmith.studies.road.study import RoadClock
+from bertsmith.studies.road.table import COLUMNS, RoadRow, RoadTable, complete, without_times
+from bertsmith.studies.road.word_tests import WordTests
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bertsmith.classic.senses import find_occurrences, sense_score
 from bertsmith.errors import ConfigError
+from bertsmith.studies.road.senses import find_occurrences, sense_score
 
 SENTENCES = [
     ["a", "river", "bank", "here"],

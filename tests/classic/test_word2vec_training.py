@@ -16,13 +16,13 @@ import pytest
 from gensim.models import KeyedVectors
 from word2vec_reference import MODES, text_stream
 
+from bertsmith.classic.stream.folder import WordStream
 from bertsmith.classic.word2vec import epochs, train
 from bertsmith.classic.word2vec.engines import choose_engine
 from bertsmith.classic.word2vec.folder import open_model, read_counts, read_outputs
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables
 from bertsmith.classic.word2vec.train import train_word2vec
-from bertsmith.classic.words.folder import WordStream
 from bertsmith.config import validated
 from bertsmith.errors import ConfigError, DivergedError, FolderError, InputFileError, WriteError
 from bertsmith.objectives.masking.similar import read_neighbors
@@ -210,7 +210,7 @@ def test_the_folder_is_read_by_gensim_and_by_masking(stream: WordStream, tmp_pat
 
 
 def WordVectorsOf(words: tuple[str, ...], matrix: np.ndarray):
-    from bertsmith.classic.vectors.word_vectors import WordVectors
+    from bertsmith.classic.word_vectors.word_vectors import WordVectors
 
     return WordVectors(words, matrix)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bertsmith.classic.words.stream import WordReading, WordStream, build_words
+from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.text.tokenizer import Tokenizer
 
 

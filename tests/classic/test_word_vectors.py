@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
-from bertsmith.classic.vectors.evaluation import (
+from bertsmith.classic.word_vectors.evaluation import (
     evaluate_analogies,
     evaluate_similarity,
     is_analogy_file,
@@ -16,7 +16,7 @@ from bertsmith.classic.vectors.evaluation import (
     read_similarity,
     total_analogies,
 )
-from bertsmith.classic.vectors.word_vectors import WordVectors
+from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.errors import ConfigError, InputFileError
 
 SIZE, WIDTH = 300, 12

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertsmith.classic.words import stream as building
-from bertsmith.classic.words.account import account_lines
-from bertsmith.classic.words.splitting import SplitRule, WordSplitter
-from bertsmith.classic.words.stream import WordReading, WordStream, build_words
+from bertsmith.classic.stream import stream as building
+from bertsmith.classic.stream.account import account_lines
+from bertsmith.classic.stream.splitting import SplitRule, WordSplitter
+from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, InputFileError, WriteError
 from bertsmith.text.segment import segmenter
 

@@ -11,7 +11,7 @@ from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.labeled.example import Label
 from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.studies.finetune_runs import finetune_seeds
+from bertsmith.training.repeat.finetune_runs import finetune_seeds
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from folder_models import tiny_model, tiny_tokenizer
 import bertsmith
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import SentenceSettings
-from bertsmith.sentences.correct.moments import moments_of
-from bertsmith.sentences.correct.whitening import whitening
+from bertsmith.sentences.transform.moments import moments_of
+from bertsmith.sentences.transform.whitening import whitening
 
 LETTERS = list("abcdefghijklm字词")
 

@@ -10,7 +10,7 @@ from command_line import run
 from tiny_sentences import sentence_rows, sentences, tiny_sentence_folder
 
 from bertsmith.api.sentences import SentenceEvaluation, evaluate_sentences, train_sentences
-from bertsmith.sentences.data import Kind
+from bertsmith.labeled.pairs.pairs import Kind
 
 
 @pytest.fixture(scope="module")

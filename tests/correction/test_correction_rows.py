@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.correction.confusions import (
+from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled.errors.confusions import (
     confusions_of_pairs,
     pinyin_confusions,
     read_confusions,
 )
-from bertsmith.correction.misspell import ErrorSettings, misspelled
-from bertsmith.correction.rows import correction_rows, read_corrections, wrong_places
-from bertsmith.correction.sighan import read_sighan, read_truth
-from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled.errors.misspell import ErrorSettings, misspelled
+from bertsmith.labeled.errors.rows import correction_rows, read_corrections, wrong_places
+from bertsmith.labeled.errors.sighan import read_sighan, read_truth
+from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics.correction import CORRECTIONS
-from bertsmith.seq2seq.rows import PairFiles
 
 # The example of the official SIGHAN tool: what is right and what a system said, by place.
 TOY = [

@@ -14,12 +14,12 @@ from tiny_correction import chinese_tokenizer, corrector_source, toy_pairs, writ
 
 import bertsmith
 from bertsmith.correction.corrector import Corrector, tuned_threshold
-from bertsmith.correction.features import CharacterTokens, CorrectionBatch
 from bertsmith.correction.folder import load_corrector
-from bertsmith.correction.model import SoftMasked
-from bertsmith.correction.recipe import DetectorSettings, ThresholdSettings
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.read import load_model
+from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionBatch
+from bertsmith.tasks.spelling.model import SoftMasked
+from bertsmith.tasks.spelling.settings import DetectorSettings, ThresholdSettings
 
 TEXTS = ["天甲人丙", "月戊a水丁1，日", "火"]
 

@@ -18,8 +18,8 @@ from disk_points import Points
 from forked_jobs import serve_killable
 from toy_index import build, texts
 
-from bertsmith.sentences.search import index
-from bertsmith.sentences.search.folder import candidates, recall, writer
+from bertsmith.search import index
+from bertsmith.search.folder import candidates, recall, writer
 
 ROWS = texts(1_500)
 

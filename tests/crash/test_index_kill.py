@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from line_server import LineServer
 
-from bertsmith.sentences.search.folder.store import FolderStore
+from bertsmith.search.folder.store import FolderStore
 
 pytestmark = pytest.mark.reliability
 pytest.importorskip("usearch")

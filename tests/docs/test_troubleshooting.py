@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bertsmith
-import bertsmith.estimator  # has an error of its own
+import bertsmith.api.estimators  # has an error of its own
 from bertsmith.cli.shared.last_resort import OUT_OF_MEMORY, SOFTWARE
 from bertsmith.errors import BertsmithError
 from bertsmith.training.loop.run import STOPPED

@@ -20,9 +20,9 @@ from bertsmith.objectives.continual.program import ContinualProgram
 from bertsmith.objectives.continual.tasks import DistanceTask
 from bertsmith.objectives.denoise import DenoiseProgram
 from bertsmith.objectives.electra import ElectraProgram
-from bertsmith.objectives.knowledge.entity_list import EntityList
-from bertsmith.objectives.knowledge.mentions import Entities
-from bertsmith.objectives.knowledge.wklm import WklmProgram
+from bertsmith.objectives.entities.entity_list import EntityList
+from bertsmith.objectives.entities.mentions import Entities
+from bertsmith.objectives.entities.wklm import WklmProgram
 from bertsmith.objectives.masked import MaskedProgram, ObjectiveTable
 from bertsmith.objectives.masked_span import MaskedSpanProgram, MaskedSpanSettings
 from bertsmith.objectives.masking.grouping import geometric, runs
@@ -31,7 +31,7 @@ from bertsmith.objectives.masking.replacement import Replacement
 from bertsmith.objectives.noise.infilling import infill
 from bertsmith.objectives.noise.noised import Noised
 from bertsmith.objectives.noise.token_masking import hide_units
-from bertsmith.objectives.permutation import PermutationProgram, PermutationSettings
+from bertsmith.objectives.permuted_lm import PermutationProgram, PermutationSettings
 from bertsmith.objectives.program import PretrainModule, Program
 from bertsmith.objectives.unified import KindShares, UnifiedProgram
 

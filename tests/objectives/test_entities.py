@@ -10,10 +10,10 @@ from masking_cases import tokenizer
 
 from bertsmith.corpus.rows import rows_of
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.objectives.knowledge.alignment import given_vectors
-from bertsmith.objectives.knowledge.entity_list import EntityList, read_entities
-from bertsmith.objectives.knowledge.mentions import Entities
-from bertsmith.objectives.knowledge.wklm import WklmSettings
+from bertsmith.objectives.entities.alignment import given_vectors
+from bertsmith.objectives.entities.entity_list import EntityList, read_entities
+from bertsmith.objectives.entities.mentions import Entities
+from bertsmith.objectives.entities.wklm import WklmSettings
 from bertsmith.text.learn import learn_vocabulary
 
 

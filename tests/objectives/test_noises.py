@@ -13,7 +13,7 @@ from bertsmith.corpus.examples import CorpusExamples, InputSettings
 from bertsmith.corpus.rows import RowsBatch, begins
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError
-from bertsmith.objectives.noise import deletion, infilling, permutation, rotation, token_masking
+from bertsmith.objectives.noise import deletion, infilling, rotation, shuffle, token_masking
 from bertsmith.objectives.noise.infilling import poisson
 from bertsmith.objectives.noise.noised import Noised
 from bertsmith.objectives.noise.noises import NOISES, noising
@@ -69,7 +69,7 @@ def words_hidden(batch: RowsBatch, noised: Noised) -> np.ndarray:
 
 
 def test_the_table_names_every_noise() -> None:
-    modules = (deletion, infilling, permutation, rotation, token_masking)
+    modules = (deletion, infilling, rotation, shuffle, token_masking)
     assert {kind for module in modules for kind in declared_kinds(module)} == set(NOISES)
     assert all(settings().kind == kind for kind, settings in NOISES.items())
 

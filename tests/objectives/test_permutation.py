@@ -14,7 +14,7 @@ from program_cases import Builder, case, pairs
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.nn.layout import Ordered, picture, visibility
-from bertsmith.objectives.permutation import PermutationProgram, PermutationSettings, queried
+from bertsmith.objectives.permuted_lm import PermutationProgram, PermutationSettings, queried
 from bertsmith.random_keys import hashes, key_of
 
 

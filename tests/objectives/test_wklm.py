@@ -11,14 +11,14 @@ from program_cases import Builder, masking, tiny_entities
 from torch.nn import functional as F
 
 from bertsmith.corpus.rows import RowsBatch
-from bertsmith.objectives.knowledge.mentions import Entities, Mentions
-from bertsmith.objectives.knowledge.replaced import (
+from bertsmith.objectives.entities.mentions import Entities, Mentions
+from bertsmith.objectives.entities.replaced import (
     DRAW,
     REPLACE,
     choose_mentions,
     replace_mentions,
 )
-from bertsmith.objectives.knowledge.wklm import ALIGNED, MLM, REPLACED, WklmProgram
+from bertsmith.objectives.entities.wklm import ALIGNED, MLM, REPLACED, WklmProgram
 from bertsmith.objectives.masking.replacement import SHOWN
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}

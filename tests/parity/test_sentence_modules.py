@@ -16,10 +16,10 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.static import load_static, save_static
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
-from bertsmith.sentences.correct.flow import FlowSettings, fit_flow
-from bertsmith.sentences.correct.folder import save_with
-from bertsmith.sentences.correct.moments import moments_of
-from bertsmith.sentences.correct.whitening import whitening
+from bertsmith.sentences.transform.flow import FlowSettings, fit_flow
+from bertsmith.sentences.transform.folder import save_with
+from bertsmith.sentences.transform.moments import moments_of
+from bertsmith.sentences.transform.whitening import whitening
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 

@@ -23,7 +23,7 @@ from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import PlanSettings, TaskSettings
-from bertsmith.training.studies.finetune_runs import finetune_seeds
+from bertsmith.training.repeat.finetune_runs import finetune_seeds
 
 TASKS = ["classify", "multilabel", "regress", "tag", "answer", "choose"]
 QUICK = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})

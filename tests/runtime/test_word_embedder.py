@@ -12,11 +12,11 @@ from word_encoders import elmo_folder, vector_file
 
 import bertsmith
 from bertsmith.classic.elmo.folder import open_reader
-from bertsmith.classic.words.splitting import SplitRule, WordSplitter
+from bertsmith.classic.stream.splitting import SplitRule, WordSplitter
 from bertsmith.errors import ConfigError, FolderError, TensorMismatchError
 from bertsmith.files.word_vectors.reading import read_word_vectors
 from bertsmith.text.encoding import UnknownTokens
-from bertsmith.text.words.rule import WordRule
+from bertsmith.text.whole_words.rule import WordRule
 
 TEXTS = [
     "The bank raised its rates, again!",

@@ -16,13 +16,13 @@ from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.runtime.embedder import Embedder
 from bertsmith.runtime.loading import LoadedModel
-from bertsmith.sentences.choose.candidates import Candidate
-from bertsmith.sentences.choose.choose import TuneSettings, tune
-from bertsmith.sentences.choose.hints import hints, iso_score
-from bertsmith.sentences.choose.layer_vectors import layer_vectors
-from bertsmith.sentences.choose.without_labels import tune_without_labels
-from bertsmith.sentences.correct.flow import FlowSettings
 from bertsmith.sentences.pair_measure import ScoredPairs, change
+from bertsmith.sentences.transform.flow import FlowSettings
+from bertsmith.sentences.tune.candidates import Candidate
+from bertsmith.sentences.tune.hints import hints, iso_score
+from bertsmith.sentences.tune.layer_vectors import layer_vectors
+from bertsmith.sentences.tune.tune import TuneSettings, tune
+from bertsmith.sentences.tune.without_labels import tune_without_labels
 
 LETTERS = "abcdefghijklm字词"
 QUICK = TuneSettings(flow=FlowSettings(epochs=1, hidden=4))

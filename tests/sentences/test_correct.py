@@ -10,10 +10,10 @@ import torch
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.models.sentence_spec import SentenceSettings
-from bertsmith.sentences.correct import flow as flow_module
-from bertsmith.sentences.correct.flow import FlowSettings, fit_flow
-from bertsmith.sentences.correct.moments import Moments, Reservoir, moments_of
-from bertsmith.sentences.correct.whitening import whitening
+from bertsmith.sentences.transform import flow as flow_module
+from bertsmith.sentences.transform.flow import FlowSettings, fit_flow
+from bertsmith.sentences.transform.moments import Moments, Reservoir, moments_of
+from bertsmith.sentences.transform.whitening import whitening
 
 
 def vectors(rows: int, width: int = 12, seed: int = 0) -> np.ndarray:

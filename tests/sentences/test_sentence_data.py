@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bertsmith.errors import ConfigError, InputFileError, RowsError
+from bertsmith.labeled.pairs.pairs import positive_label, read_sentences, split_dev
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.sentences.data import positive_label, read_sentences, split_dev
 
 A = ["A plane is taking off.", "A man plays a flute.", "Three men play chess on a bench."]
 B = ["An air plane takes off.", "Somebody is playing the flute.", "Two men are playing chess now."]

@@ -21,11 +21,11 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.models.spec import DecoderSpec
-from bertsmith.seq2seq.arrange import CausalPair, CrossPair, arrangement_of
-from bertsmith.seq2seq.encoding import EncodedPairs, PairEncoder, WritingLengths
 from bertsmith.seq2seq.record import WritingFolder
 from bertsmith.seq2seq.train import train_to_write
 from bertsmith.seq2seq.written import token_losses
+from bertsmith.tasks.write.arrange import CausalPair, CrossPair, arrangement_of
+from bertsmith.tasks.write.encoding import EncodedPairs, PairEncoder, WritingLengths
 
 KINDS = {"bert": CausalPair, "gpt2": CausalPair, "bart": CrossPair}
 

@@ -10,11 +10,11 @@ import torch
 from tiny_models import randomized, shrunk
 
 from bertsmith.correction.folder import corrector_extras
-from bertsmith.correction.model import SoftMasked
-from bertsmith.correction.recipe import DetectorSettings
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
+from bertsmith.tasks.spelling.model import SoftMasked
+from bertsmith.tasks.spelling.settings import DetectorSettings
 from bertsmith.text.tokenizer import Tokenizer
 
 FIRST, SECOND = "天地人日", "甲乙丙丁"  # 天 is always followed by 甲, ...

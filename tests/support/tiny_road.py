@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from bertsmith.classic.road.request import RoadRequest
+from bertsmith.studies.road.request import RoadRequest
 
 SETTINGS = (
     "ngram.order=3",

@@ -14,9 +14,9 @@ from tiny_tasks import SPECIAL, TASK_WORDS, word_tokenizer
 
 from bertsmith.config import validated
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.pairs.pairs import Kind, SentenceData
 from bertsmith.models.build import build
 from bertsmith.models.sentence_spec import SentenceSettings
-from bertsmith.sentences.data import Kind, SentenceData
 from bertsmith.sentences.train.recipe import SentenceRecipe
 from bertsmith.sentences.train.train import SentenceJob
 

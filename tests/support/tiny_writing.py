@@ -15,10 +15,10 @@ from tiny_tasks import SPECIAL, word_tokenizer
 from bertsmith.config import validated
 from bertsmith.folders.extras import Extras
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.pairs.pairs import SentenceData
+from bertsmith.labeled.pairs.splits import PairSplits
 from bertsmith.models.build import build
-from bertsmith.sentences.data import SentenceData
 from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.seq2seq.rows import PairSplits
 from bertsmith.seq2seq.train import WriteJob
 
 LETTERS = [f"w{number}" for number in range(20)]

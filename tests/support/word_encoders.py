@@ -13,9 +13,9 @@ from bertsmith.classic.elmo.folder import build_elmo, save_elmo
 from bertsmith.classic.elmo.model import ElmoModel
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.train import draw_elmo
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.files.word_vectors.writing import write_word_vectors
-from bertsmith.models.words.elmo_spec import ElmoSpec
+from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 
 NAMES = ("Anna", "Berta", "Clara", "Dora", "Emma")
 OTHERS = ("sees", "likes", "the", "dog", "cat", "a", "house", "and")

@@ -15,10 +15,10 @@ from bertsmith.labeled.example import Example, Label
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.tasks.channel import Channel, ChannelReading, structures_of
 from bertsmith.tasks.classify import Classify
+from bertsmith.tasks.enrichment.tag_channel import CHANNEL, ChannelShape, TagChannel
+from bertsmith.tasks.enrichment.tags import Channel, ChannelReading, structures_of
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.tag_channel import CHANNEL, ChannelShape, TagChannel
 from bertsmith.tasks.tag.tag import Tag
 
 WORDS = ["red", "##der", "green", "##er", "##st", "##ly", "bird"]

@@ -22,8 +22,8 @@ from bertsmith.nn.layout import picture
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.classify import Classify
+from bertsmith.tasks.enrichment.branches import BranchSettings, Knowledge
 from bertsmith.tasks.feature import Feature
-from bertsmith.tasks.knowledge import BranchSettings, Knowledge
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.tag.features import tag_features
 from bertsmith.training.execution.execution import Execution

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertsmith.text.grouping import groups
+from bertsmith.text.blocks import groups
 
 
 @pytest.mark.parametrize(

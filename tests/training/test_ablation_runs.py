@@ -19,19 +19,19 @@ from bertsmith.config import to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.objectives.causal import CausalSettings
-from bertsmith.training.execution.execution import Execution
-from bertsmith.training.pretrain.pretrain import Job, pretrain
-from bertsmith.training.pretrain.recipe import load_recipe
-from bertsmith.training.pretrain.workload import PretrainWorkload
-from bertsmith.training.studies.ablation.masked_loss import MASKED_LOSS, masked_loss
-from bertsmith.training.studies.ablation.table import RowFigures, make_table
-from bertsmith.training.studies.ablation.variations import (
+from bertsmith.studies.ablation.masked_loss import MASKED_LOSS, masked_loss
+from bertsmith.studies.ablation.table import RowFigures, make_table
+from bertsmith.studies.ablation.variations import (
     GridRow,
     Variation,
     find_grid,
     full_settings,
     variations,
 )
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.pretrain.pretrain import Job, pretrain
+from bertsmith.training.pretrain.recipe import load_recipe
+from bertsmith.training.pretrain.workload import PretrainWorkload
 
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
 SMALL = {

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from bertsmith.report.ablation import ablation_markdown, ablation_page, table_cells
-from bertsmith.training.studies.ablation.masked_loss import MASKED_LOSS
-from bertsmith.training.studies.ablation.table import (
+from bertsmith.studies.ablation.masked_loss import MASKED_LOSS
+from bertsmith.studies.ablation.page import ablation_markdown, ablation_page, table_cells
+from bertsmith.studies.ablation.table import (
     AblationTable,
     RowFigures,
     make_table,

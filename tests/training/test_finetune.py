@@ -24,7 +24,7 @@ from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneResult, finetune
 from bertsmith.training.finetune.recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
-from bertsmith.training.studies.finetune_runs import finetune_seeds
+from bertsmith.training.repeat.finetune_runs import finetune_seeds
 
 
 @pytest.fixture(scope="module")

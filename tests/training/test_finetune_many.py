@@ -20,9 +20,9 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import PlanSettings
 from bertsmith.training.loop.progress import Progress
-from bertsmith.training.studies import finetune_runs
-from bertsmith.training.studies.finetune_runs import PREDICTIONS, finetune_folds, finetune_seeds
-from bertsmith.training.studies.repeat import CHOSEN
+from bertsmith.training.repeat import finetune_runs
+from bertsmith.training.repeat.finetune_runs import PREDICTIONS, finetune_folds, finetune_seeds
+from bertsmith.training.repeat.repeat import CHOSEN
 
 SHORTER = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
 

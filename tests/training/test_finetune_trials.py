@@ -14,7 +14,7 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob, finetune
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.trials import (
+from bertsmith.training.repeat.trials import (
     StudyProgress,
     Trial,
     TrialResult,

@@ -21,7 +21,7 @@ from bertsmith.training.finetune.encoder_cache import PHASE
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
 from bertsmith.training.loop.progress import Progress
-from bertsmith.training.studies.finetune_runs import finetune_seeds
+from bertsmith.training.repeat.finetune_runs import finetune_seeds
 
 SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")

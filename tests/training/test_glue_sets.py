@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bertsmith.errors import InputFileError
+from bertsmith.studies.data_sets import SETS, find_sets
 from bertsmith.tasks.kinds import TASKS
 from bertsmith.training.finetune.recipe import load_finetune_recipe
-from bertsmith.training.studies.data_sets import SETS, find_sets
 
 FIGURES = {"accuracy", "f1", "mcc", "spearman", "pearson", "exact"}
 

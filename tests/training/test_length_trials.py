@@ -9,12 +9,12 @@ from tiny_tasks import row
 from bertsmith.errors import ConfigError
 from bertsmith.evaluation.length_table import LengthTable
 from bertsmith.labeled.example import Label
+from bertsmith.studies.lengths import length_choices, verdict, window_cost
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score
-from bertsmith.training.studies.lengths import length_choices, verdict, window_cost
-from bertsmith.training.studies.trials import TrialResult
+from bertsmith.training.repeat.trials import TrialResult
 
 
 def table(*tokens: int) -> LengthTable:

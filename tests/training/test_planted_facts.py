@@ -17,7 +17,7 @@ from bertsmith.folders.write import save_model
 from bertsmith.models import VARIANTS, Learned
 from bertsmith.models.build import build
 from bertsmith.models.variant import sized
-from bertsmith.objectives.knowledge.wklm import REPLACED
+from bertsmith.objectives.entities.wklm import REPLACED
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.pretrain import Job, pretrain

@@ -18,7 +18,7 @@ from toy_corpus import documents, short_recipe, toy_corpus
 
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.folders.read import load_model
-from bertsmith.objectives.permutation import PermutedBatch
+from bertsmith.objectives.permuted_lm import PermutedBatch
 from bertsmith.training.loop.progress import Progress
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.workload import PretrainWorkload

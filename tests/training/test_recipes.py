@@ -211,8 +211,8 @@ def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.correction.recipe import CORRECT_RECIPES
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES
     from bertsmith.seq2seq.recipe import WRITE_RECIPES
+    from bertsmith.studies.ablation.variations import ABLATIONS
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
-    from bertsmith.training.studies.ablation.variations import ABLATIONS
 
     recipes()
     lines = capsys.readouterr().out.splitlines()

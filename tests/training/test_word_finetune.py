@@ -21,7 +21,7 @@ from word_encoders import (
 
 import bertsmith
 from bertsmith.errors import ConfigError, TensorMismatchError
-from bertsmith.folders.words.read import load_word_folder
+from bertsmith.folders.word_encoders.read import load_word_folder
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch

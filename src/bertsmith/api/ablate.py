@@ -13,18 +13,14 @@ from bertsmith.config import override
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
-from bertsmith.files.faults import counted
 from bertsmith.files.strict_json import write_json
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.labeled.split.stratify import some_rows
-from bertsmith.report.ablation import ablation_markdown, ablation_page
-from bertsmith.report.elements.values import duration
-from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.recipe import load_finetune_recipe
-from bertsmith.training.studies.ablation.cost import measured_speed
-from bertsmith.training.studies.ablation.equal_tokens import equal_tokens
-from bertsmith.training.studies.ablation.runs import (
+from bertsmith.studies.ablation.cost import measured_speed
+from bertsmith.studies.ablation.equal_tokens import equal_tokens
+from bertsmith.studies.ablation.page import ablation_markdown, ablation_page
+from bertsmith.studies.ablation.runs import (
     Ablation,
     ProbeRows,
     Probing,
@@ -34,9 +30,12 @@ from bertsmith.training.studies.ablation.runs import (
     comparisons,
     priced,
 )
-from bertsmith.training.studies.ablation.table import AblationTable, standard_errors_needed
-from bertsmith.training.studies.ablation.variations import GridRow, find_grid, variations
-from bertsmith.training.studies.trials import Trial, TrialResult, held, run_trials, stored_result
+from bertsmith.studies.ablation.table import AblationTable, standard_errors_needed
+from bertsmith.studies.ablation.variations import GridRow, find_grid, variations
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.repeat.trials import Trial, TrialResult, held, run_trials, stored_result
+from bertsmith.wording import counted, duration
 
 PAGE, JSON_FILE, MARKDOWN = "ablation.html", "ablation.json", "ablation.md"
 ROWS = (2_000, 1_000)

@@ -12,16 +12,16 @@ from bertsmith.api.observer import Observer, executing
 from bertsmith.correction.corrector import CorrectedText
 from bertsmith.correction.folder import load_corrector
 from bertsmith.correction.record import evaluated, write_correction_record, write_corrections
-from bertsmith.correction.rows import correction_rows, read_corrections
 from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.strict_json import write_json
 from bertsmith.folders.read import read_folder
+from bertsmith.labeled.errors.rows import correction_rows, read_corrections
+from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.corrections import write_correction_report
-from bertsmith.seq2seq.rows import PairFiles
 from bertsmith.training.execution.stop import StopRequest
 
 

@@ -37,7 +37,7 @@ from bertsmith.training.finetune.finetune import FinetuneJob
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 from bertsmith.training.finetune.record import RecordSource, write_record
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.studies.finetune_runs import finetune_folds, finetune_seeds
+from bertsmith.training.repeat.finetune_runs import finetune_folds, finetune_seeds
 
 SPLIT = "split.json"
 CARD = "README.md"

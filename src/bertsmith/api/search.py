@@ -19,10 +19,10 @@ from bertsmith.labeled.texts import TextAccount, TextRow, TextRows, read_text_ro
 from bertsmith.runtime.embedder import EncodingAccount
 from bertsmith.runtime.loading import LoadedModel
 from bertsmith.runtime.selection import Precision
-from bertsmith.sentences.search.encoder import ModelEncoder, loaded_model
-from bertsmith.sentences.search.exact import scan
-from bertsmith.sentences.search.filters import Conditions, where_of
-from bertsmith.sentences.search.index import (
+from bertsmith.search.encoder import ModelEncoder, loaded_model
+from bertsmith.search.exact import scan
+from bertsmith.search.filters import Conditions, where_of
+from bertsmith.search.index import (
     Index,
     add_rows,
     encoder_of,
@@ -30,10 +30,10 @@ from bertsmith.sentences.search.index import (
     open_store,
     place_name,
 )
-from bertsmith.sentences.search.pairs import SimilarPair
-from bertsmith.sentences.search.pairs import similar_pairs as pairs_of_vectors
-from bertsmith.sentences.search.question_bank import read_pairs
-from bertsmith.sentences.search.store import (
+from bertsmith.search.pairs import SimilarPair
+from bertsmith.search.pairs import similar_pairs as pairs_of_vectors
+from bertsmith.search.question_bank import read_pairs
+from bertsmith.search.store import (
     BankRecord,
     Hit,
     Matrix,
@@ -43,7 +43,7 @@ from bertsmith.sentences.search.store import (
     StoreManifest,
     StoreWriter,
 )
-from bertsmith.sentences.search.words import usable_segmenter
+from bertsmith.search.words import usable_segmenter
 
 Model = LoadedModel | str | Path
 

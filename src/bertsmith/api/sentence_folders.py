@@ -16,6 +16,7 @@ from bertsmith.api.observer import Observer
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.folders.static import save_static
+from bertsmith.labeled.pairs.pairs import Kind, SentenceData, read_sentences
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics.correlation import spearman
 from bertsmith.models.sentence_spec import DenseLayer
@@ -23,16 +24,15 @@ from bertsmith.report.sentence_choice import choice_page
 from bertsmith.runtime.embedder import EncodingAccount
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.runtime.selection import Precision
-from bertsmith.sentences.choose.choose import ENCODED, TuneResult, TuneSettings, tune
-from bertsmith.sentences.choose.without_labels import Hinted, tune_without_labels
-from bertsmith.sentences.correct.flow import FlowFit, FlowSettings, fit_flow
-from bertsmith.sentences.correct.folder import check_out, save_with
-from bertsmith.sentences.correct.moments import AnyVectors, moments_of
-from bertsmith.sentences.correct.whitening import whitening
-from bertsmith.sentences.data import Kind, SentenceData, read_sentences
 from bertsmith.sentences.pair_measure import Change, ScoredPairs, change, cosines
 from bertsmith.sentences.static import StaticSettings, static_table, token_counts
 from bertsmith.sentences.train.rows import pair_labels
+from bertsmith.sentences.transform.flow import FlowFit, FlowSettings, fit_flow
+from bertsmith.sentences.transform.folder import check_out, save_with
+from bertsmith.sentences.transform.moments import AnyVectors, moments_of
+from bertsmith.sentences.transform.whitening import whitening
+from bertsmith.sentences.tune.tune import ENCODED, TuneResult, TuneSettings, tune
+from bertsmith.sentences.tune.without_labels import Hinted, tune_without_labels
 
 TUNE_REPORT = "tune.html"
 MOST_PAIRS = 5_000

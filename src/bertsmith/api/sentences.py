@@ -15,19 +15,19 @@ from bertsmith.config import override, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.folders.read import read_folder
-from bertsmith.labeled.read.reader import OnError
-from bertsmith.labeled.spec import DataSpec
-from bertsmith.labeled.split.splits import split_files
-from bertsmith.runtime.loading import LoadedModel, load
-from bertsmith.runtime.selection import Precision
-from bertsmith.sentences.compare import SIMILARITIES, Vectors
-from bertsmith.sentences.data import (
+from bertsmith.labeled.pairs.pairs import (
     Kind,
     SentenceData,
     positive_label,
     read_sentences,
     split_dev,
 )
+from bertsmith.labeled.read.reader import OnError
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.labeled.split.splits import split_files
+from bertsmith.runtime.loading import LoadedModel, load
+from bertsmith.runtime.selection import Precision
+from bertsmith.sentences.compare import SIMILARITIES, Vectors
 from bertsmith.sentences.evaluate import Aggregation, SentenceScores, aggregate, evaluate_rows
 from bertsmith.sentences.train.recipe import SentenceRecipe, load_sentence_recipe
 from bertsmith.sentences.train.rows import KINDS, training_rows, usual_objective

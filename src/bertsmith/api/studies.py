@@ -20,13 +20,13 @@ from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.split.splits import Splits, split_files
 from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.metrics import LOWER_IS_BETTER
+from bertsmith.studies.lengths import length_choices, window_cost
+from bertsmith.studies.vectors import frozen_recipe, vector_trials
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.studies.lengths import length_choices, window_cost
-from bertsmith.training.studies.trials import Trial, TrialResult, finetune_trial
-from bertsmith.training.studies.vectors import frozen_recipe, vector_trials
+from bertsmith.training.repeat.trials import Trial, TrialResult, finetune_trial
 
 RUNS = "runs"  # the folder of unfinished runs
 

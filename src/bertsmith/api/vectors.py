@@ -16,10 +16,10 @@ from bertsmith.api.sentence_folders import (
     run_tune,
     run_whiten,
 )
-from bertsmith.sentences.choose.choose import TuneResult, TuneSettings
-from bertsmith.sentences.choose.without_labels import Hinted
-from bertsmith.sentences.correct.flow import FlowSettings
 from bertsmith.sentences.static import StaticSettings
+from bertsmith.sentences.transform.flow import FlowSettings
+from bertsmith.sentences.tune.tune import TuneResult, TuneSettings
+from bertsmith.sentences.tune.without_labels import Hinted
 
 
 def whiten_vectors(

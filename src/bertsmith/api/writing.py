@@ -13,13 +13,8 @@ from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.strict_json import write_json
 from bertsmith.folders.read import read_folder
-from bertsmith.labeled.read.reader import OnError
-from bertsmith.labeled.spec import DataSpec
-from bertsmith.report.written_texts import write_writing_report
-from bertsmith.sentences.data import SentenceData
-from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.seq2seq.record import WritingFolder, write_record, write_texts
-from bertsmith.seq2seq.rows import (
+from bertsmith.labeled.pairs.pairs import SentenceData
+from bertsmith.labeled.pairs.splits import (
     PairFiles,
     PairSplits,
     read_similar,
@@ -27,6 +22,11 @@ from bertsmith.seq2seq.rows import (
     similar_rows,
     written_rows,
 )
+from bertsmith.labeled.read.reader import OnError
+from bertsmith.labeled.spec import DataSpec
+from bertsmith.report.written_texts import write_writing_report
+from bertsmith.seq2seq.recipe import WriteRecipe
+from bertsmith.seq2seq.record import WritingFolder, write_record, write_texts
 from bertsmith.seq2seq.train import WriteJob, train_to_write
 from bertsmith.training.execution.stop import StopRequest
 

@@ -20,7 +20,7 @@ from bertsmith.classic.neural.train import LineJob, NeuralJob, train_neural
 from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
-from bertsmith.classic.words.stream import WordStream
+from bertsmith.classic.stream.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import FolderError, check_type, unknown
 from bertsmith.files.safe_folder import Folder

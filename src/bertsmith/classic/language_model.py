@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.text.grouping import groups
+from bertsmith.text.blocks import groups
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.integer[Any]]

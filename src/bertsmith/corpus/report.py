@@ -13,8 +13,8 @@ from bertsmith import __version__
 from bertsmith.corpus.journal import CorpusTally
 from bertsmith.corpus.shards import FORMAT, TOKEN_TYPES, VERSION
 from bertsmith.corpus.sources import CorpusSource
-from bertsmith.files.faults import counted
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.wording import counted
 
 SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 TOP_UNKNOWN = 20

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from bertsmith.correction.confusions import Confusions
 from bertsmith.correction.corrector import Edit
+from bertsmith.labeled.errors.confusions import Confusions
 
 EDGE = "\n"
 

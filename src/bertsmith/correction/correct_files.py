@@ -15,7 +15,7 @@ from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.read.reader import SourceRow
 from bertsmith.runtime.row_files import Kind, RowLines, RowSource, Watch, kind_of
-from bertsmith.text.grouping import groups
+from bertsmith.text.blocks import groups
 
 CHUNK = 512  # rows between two points that a killed run can resume from
 OWN_CORRECTED = ("corrected", "edits")

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from bertsmith.correction.features import CharacterTokens, CorrectionBatch
-from bertsmith.correction.model import SoftMasked
-from bertsmith.correction.recipe import ThresholdSettings
 from bertsmith.errors import ConfigError, check_type
 from bertsmith.metrics.arrays import Floats
 from bertsmith.metrics.correction import CORRECTIONS, Places
 from bertsmith.nn.packing import pack
 from bertsmith.runtime.host import not_finite
+from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionBatch
+from bertsmith.tasks.spelling.model import SoftMasked
+from bertsmith.tasks.spelling.settings import ThresholdSettings
 
 BUDGET = 2_048  # tokens of a batch
 CANDIDATES = 200  # thresholds that are tried

@@ -10,9 +10,6 @@ import torch
 
 from bertsmith.config import validated
 from bertsmith.correction.corrector import Corrector
-from bertsmith.correction.features import CharacterTokens
-from bertsmith.correction.model import SoftMasked
-from bertsmith.correction.recipe import DetectorSettings
 from bertsmith.errors import FolderError
 from bertsmith.folders.extras import (
     Extras,
@@ -22,6 +19,9 @@ from bertsmith.folders.extras import (
 )
 from bertsmith.folders.read import load_model, read_folder
 from bertsmith.hardware.devices import torch_device
+from bertsmith.tasks.spelling.features import CharacterTokens
+from bertsmith.tasks.spelling.model import SoftMasked
+from bertsmith.tasks.spelling.settings import DetectorSettings
 
 
 def corrector_extras(module: SoftMasked, *, threshold: float, max_length: int) -> Extras:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from bertsmith.config import Settings, validated
-from bertsmith.correction.misspell import ErrorSettings
+from bertsmith.labeled.errors.misspell import ErrorSettings
 from bertsmith.sentences.train.recipe import DropoutSettings, SentencePlan
+from bertsmith.tasks.spelling.settings import DetectorSettings, ThresholdSettings
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.finetune.recipe import FinetuneOptimizer
@@ -36,23 +37,6 @@ class AboutCorrection(Settings):
 
     summary: str = ""
     source: str = ""
-
-
-class DetectorSettings(Settings):
-    """What says how likely each character is wrong."""
-
-    kind: Literal["gru", "none"] = "gru"
-    width: Count = 256  # of each direction
-    layers: Count = 1
-    weight: Annotated[float, Field(ge=0, lt=1)] = 0.2  # of its loss; the correction has the rest
-    residual: bool = True  # embeddings are added to the rows that the head reads
-
-
-class ThresholdSettings(Settings):
-    """What the score from which a character is changed is tuned for, on the dev rows."""
-
-    goal: Literal["f1", "false_alarms"] = "f1"
-    false_alarms: Annotated[float, Field(ge=0, le=1)] = 0.05  # share of clean texts changed
 
 
 class CorrectionLength(Settings):

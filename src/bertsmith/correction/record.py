@@ -12,18 +12,18 @@ import numpy as np
 
 from bertsmith import __version__
 from bertsmith.correction.bigrams import BigramCorrector
-from bertsmith.correction.confusions import Confusions, confusions_of_pairs
 from bertsmith.correction.corrector import Corrector, Edit, places_of, tuned_threshold
 from bertsmith.correction.folder import load_corrector
-from bertsmith.correction.recipe import ThresholdSettings
-from bertsmith.correction.rows import given_confusions, wrong_places
 from bertsmith.correction.train import CorrectJob, CorrectResult
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values, write_json
+from bertsmith.labeled.errors.confusions import Confusions, confusions_of_pairs
+from bertsmith.labeled.errors.rows import given_confusions, wrong_places
+from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import bootstrap
-from bertsmith.sentences.data import SentenceData
+from bertsmith.tasks.spelling.settings import ThresholdSettings
 from bertsmith.training.finetune.record import RECORD, curves
 
 SAMPLES = 200  # draws of each interval

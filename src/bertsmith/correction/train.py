@@ -7,25 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertsmith.correction.corrector import Corrector, places_of, tuned_threshold
-from bertsmith.correction.features import CharacterTokens, CorrectionFeature
 from bertsmith.correction.folder import corrector_extras
-from bertsmith.correction.model import SoftMasked
 from bertsmith.correction.recipe import CorrectRecipe
-from bertsmith.correction.rows import wrong_places
 from bertsmith.correction.workload import CorrectionWorkload
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
-from bertsmith.files.faults import counted
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.errors.rows import wrong_places
+from bertsmith.labeled.pairs.pairs import SentenceData
+from bertsmith.labeled.pairs.splits import PairSplits
 from bertsmith.metrics import better
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.models.build import Model, build
 from bertsmith.models.surgery import copy_weights, whole_model
-from bertsmith.sentences.data import SentenceData
 from bertsmith.sentences.train.model import USUAL_DROPOUT
-from bertsmith.seq2seq.rows import PairSplits
+from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
+from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.training.checkpoints.checkpoint import finish_folder
 from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
@@ -35,6 +34,7 @@ from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, eva
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.wording import counted
 
 # The loop records the optimizer itself; the others change nothing that is learned.
 LEFT_OUT = ("about", "optimizer", "averaging", "save", "run", "threshold")

@@ -8,13 +8,13 @@ import numpy as np
 from torch import nn
 from torch.nn import functional as F
 
-from bertsmith.correction.features import UNKNOWN, CorrectionBatch, CorrectionFeature
-from bertsmith.correction.model import SoftMasked
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.sentences.train.recipe import SentencePlan
+from bertsmith.tasks.spelling.features import UNKNOWN, CorrectionBatch, CorrectionFeature
+from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Line, Lines
+from bertsmith.wording import shown
 
 LONGEST_CELL = 1 << 22  # characters of a quoted cell of several lines: a quote left open ends here
 NEARLY_ALL = 0.9

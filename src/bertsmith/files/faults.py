@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bertsmith.errors import InputFileError
 
-LONGEST_SHOWN = 40  # characters of a user's text inside a message
-
 
 class BadRowError(Exception):
     """A record that cannot be used; `column` is a number from 1, or a name.
@@ -35,15 +33,3 @@ class UnreadableLineError(BadRowError):
     def __init__(self, column: int, reason: str, advice: str, raw: str) -> None:
         super().__init__(reason, advice, column=column)
         self.raw = raw
-
-
-def counted(number: float, noun: str, several: str | None = None) -> str:
-    """A number with its noun, "1 row" or "2 rows"; `several` is the plural if it is another."""
-    digits = f"{number:,}" if isinstance(number, int) else f"{number:g}"
-    return f"{digits} {noun if number == 1 else several or noun + 's'}"
-
-
-def shown(value: object) -> str:
-    """A value as a message shows it: quoted, and cut when it is long."""
-    text = value if isinstance(value, str) else str(value)
-    return repr(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "...")

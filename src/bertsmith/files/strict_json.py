@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
+from bertsmith.wording import shown
 
 WHITE = " \t\r"
 

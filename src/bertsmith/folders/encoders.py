@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertsmith.folders.read import LoadedFolder, load_model, load_tokenizer, read_folder
-from bertsmith.folders.words.read import WordFolder, is_words, load_word_folder, load_word_tokenizer
+from bertsmith.folders.word_encoders.read import (
+    WordFolder,
+    is_words,
+    load_word_folder,
+    load_word_tokenizer,
+)
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import FieldEncoder

@@ -14,7 +14,7 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import MODULES, SentenceFolder, read_sentence
 from bertsmith.folders.tensors import Weights, open_weights
-from bertsmith.folders.words.read import words_refusal
+from bertsmith.folders.word_encoders.read import words_refusal
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 

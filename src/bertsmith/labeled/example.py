@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bertsmith.errors import unknown
-from bertsmith.files.faults import counted, shown
+from bertsmith.wording import counted, shown
 
 
 @dataclass(frozen=True, slots=True)

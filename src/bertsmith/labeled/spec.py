@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from bertsmith.config import Settings
-from bertsmith.files.faults import shown
 from bertsmith.labeled.example import TargetKind, target_kind
+from bertsmith.wording import shown
 
 Form = Literal[
     "delimited",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.csv_records import columns_there
-from bertsmith.files.faults import BadRowError, counted, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines, stored_input
 from bertsmith.files.streams import FileSource
 from bertsmith.files.strict_json import AS_WRITTEN, parse_value, type_name
@@ -21,6 +21,7 @@ from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.read.reader import Examples, OnError, read_examples
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import counted, shown
 
 TITLES = ("title", "标题")
 SURROGATE = re.compile("[\ud800-\udfff]")

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.digest import json_digest
-from bertsmith.files.faults import UnreadableLineError, shown
+from bertsmith.files.faults import UnreadableLineError
 from bertsmith.files.lines import Lines
+from bertsmith.wording import shown
 
 FIELDS = ("subject", "predicate", "object")
 # A run of letters and digits that are not Chinese, or any other single character.

@@ -4,10 +4,10 @@ from bertsmith.objectives.causal import CausalSettings
 from bertsmith.objectives.continual.program import ContinualSettings
 from bertsmith.objectives.denoise import DenoiseSettings
 from bertsmith.objectives.electra import ElectraSettings
-from bertsmith.objectives.knowledge.wklm import WklmSettings
+from bertsmith.objectives.entities.wklm import WklmSettings
 from bertsmith.objectives.masked import MaskedSettings
 from bertsmith.objectives.masked_span import MaskedSpanSettings
-from bertsmith.objectives.permutation import PermutationSettings
+from bertsmith.objectives.permuted_lm import PermutationSettings
 from bertsmith.objectives.program import Program, ProgramSettings
 from bertsmith.objectives.unified import UnifiedSettings
 

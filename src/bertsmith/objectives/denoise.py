@@ -15,7 +15,7 @@ from bertsmith.nn.inputs import Inputs
 from bertsmith.objectives.noise.infilling import Infilling
 from bertsmith.objectives.noise.noised import Noise
 from bertsmith.objectives.noise.noises import AnyNoise, noising
-from bertsmith.objectives.noise.permutation import Permutation
+from bertsmith.objectives.noise.shuffle import Permutation
 from bertsmith.objectives.program import (
     Losses,
     ModelBuilder,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from bertsmith.report.elements.charts import Curve, chart
 from bertsmith.report.elements.page import facts, heading, page, paragraph, table
-from bertsmith.sentences.choose.choose import Tried, TuneResult
+from bertsmith.sentences.tune.tune import Tried, TuneResult
 
 
 def choice_page(result: TuneResult, *, title: str) -> str:

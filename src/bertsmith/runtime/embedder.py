@@ -14,15 +14,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.errors import ConfigError, TextError, check_type, unknown
-from bertsmith.files.faults import shown
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.nn.sentence_head import similarity
 from bertsmith.runtime.engines.batches import Ids
 from bertsmith.runtime.host import Host, not_finite
 from bertsmith.runtime.text_vectors import EncoderVectors, TableVectors, TextVectors
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import UnknownTokens
-from bertsmith.text.grouping import groups
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.wording import shown
 
 log = logging.getLogger(__name__)
 

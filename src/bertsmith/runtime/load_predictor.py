@@ -15,17 +15,17 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import HEAD, KNOWLEDGE, read_data, read_task, read_task_head
 from bertsmith.folders.generation import read_writes
 from bertsmith.folders.read import ModelFolder, load_model
-from bertsmith.folders.words.read import is_word_folder, load_word_folder
+from bertsmith.folders.word_encoders.read import is_word_folder, load_word_folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.labeled.triples import read_triples
 from bertsmith.models.text_model import TextModel
 from bertsmith.runtime.host import Host, TorchHost
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.runtime.selection import Notice, Precision
-from bertsmith.tasks.channel import Channel
-from bertsmith.tasks.enrichment import Enrichment
+from bertsmith.tasks.enrichment.branches import Knowledge
+from bertsmith.tasks.enrichment.enrichment import Enrichment
+from bertsmith.tasks.enrichment.tags import Channel
 from bertsmith.tasks.kinds import task_from_json
-from bertsmith.tasks.knowledge import Knowledge
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes
 from bertsmith.tasks.model.head import HeadSettings

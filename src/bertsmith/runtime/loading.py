@@ -15,7 +15,7 @@ from bertsmith.errors import FolderError, check_type, unknown
 from bertsmith.folders import read
 from bertsmith.folders.read import ModelFolder
 from bertsmith.folders.static import is_static, load_static
-from bertsmith.folders.words.read import is_word_folder, words_refusal
+from bertsmith.folders.word_encoders.read import is_word_folder, words_refusal
 from bertsmith.hardware.devices import torch_device
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.runtime.embedder import Embedder

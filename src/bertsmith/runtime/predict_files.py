@@ -28,8 +28,8 @@ from bertsmith.runtime.predictor import Predictor
 from bertsmith.runtime.row_files import Kind, RowLines, RowSource, Watch, check_rows, kind_of
 from bertsmith.tasks.prediction import PredictedAnswer, PredictedSpan, Prediction
 from bertsmith.tasks.task import TaskKind
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import UnknownTokens
-from bertsmith.text.grouping import groups
 
 CHUNK = 1_024  # rows between two points that a killed run can resume from
 BYTES_PER_TOKEN = 4  # about, in English and in Chinese

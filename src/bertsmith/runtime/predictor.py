@@ -18,7 +18,7 @@ from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
 from bertsmith.runtime.host import Host, TorchHost, not_finite
 from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
-from bertsmith.tasks.enrichment import Enrichment
+from bertsmith.tasks.enrichment.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import (
     TaskLogits,
@@ -33,8 +33,8 @@ from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.reading import TaskReading
 from bertsmith.tasks.task import Logits, Task
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import UnknownTokens
-from bertsmith.text.grouping import groups
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from bertsmith.runtime.engines.batches import Ids, RowBatch, pack_rows
 from bertsmith.runtime.engines.engine import batch_budget
 from bertsmith.runtime.host import not_finite
 from bertsmith.runtime.mask_filling import MaskedModel
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import Encoding
-from bertsmith.text.grouping import groups
 from bertsmith.text.truncation import Truncation
 
 # "token": one token is masked at a time. "word": with it the rest of its word, so that a long

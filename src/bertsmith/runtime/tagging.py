@@ -10,7 +10,7 @@ from bertsmith.folders.extras import OWN
 from bertsmith.folders.keys import model_key
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.tasks.channel import Structures, Tagger
+from bertsmith.tasks.enrichment.tags import Structures, Tagger
 from bertsmith.tasks.prediction import PredictedSpan
 
 

@@ -12,15 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError, FolderError, TextError
-from bertsmith.folders.words.read import WordFolder, is_words, load_word_folder
+from bertsmith.folders.word_encoders.read import WordFolder, is_words, load_word_folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.inputs import CHARACTERS, Inputs
 from bertsmith.nn.packing import pack
 from bertsmith.runtime.host import TorchHost, not_finite
 from bertsmith.runtime.selection import Precision
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import Encoding, UnknownTokens
-from bertsmith.text.grouping import groups
 
 Floats = NDArray[np.float32]
 LayerChoice = Literal["all", "mean"] | int

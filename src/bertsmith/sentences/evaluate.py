@@ -14,13 +14,13 @@ import numpy as np
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.strict_json import json_values
+from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.correlation import pearson, spearman
 from bertsmith.metrics.pair_scores import PAIRS
 from bertsmith.metrics.retrieval import RANKED, RETRIEVAL
 from bertsmith.metrics.significance import Interval, bootstrap
 from bertsmith.sentences.compare import Vectors, check_vectors, paired_similarity, rank_documents
-from bertsmith.sentences.data import SentenceData
 from bertsmith.sentences.train.rows import pair_labels
 
 Encode = Callable[[Sequence[str]], Vectors]

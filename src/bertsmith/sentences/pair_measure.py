@@ -12,7 +12,7 @@ from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.correlation import spearman
 from bertsmith.metrics.multilabel import average_precision
 from bertsmith.metrics.significance import Difference, Figure, Interval, bootstrap, paired_bootstrap
-from bertsmith.sentences.correct.moments import AnyVectors
+from bertsmith.sentences.transform.moments import AnyVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

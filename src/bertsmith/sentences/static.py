@@ -19,9 +19,9 @@ from bertsmith.errors import ConfigError
 from bertsmith.metrics.arrays import Floats
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.runtime.embedder import Embedder
-from bertsmith.sentences.correct.moments import Moments
-from bertsmith.sentences.correct.whitening import principal
-from bertsmith.text.grouping import groups
+from bertsmith.sentences.transform.moments import Moments
+from bertsmith.sentences.transform.whitening import principal
+from bertsmith.text.blocks import groups
 from bertsmith.text.tokenizer import Tokenizer
 
 _UNUSED = re.compile(r"\[unused\d+\]")

@@ -21,14 +21,12 @@ from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.folders.extras import read_pair_task
 from bertsmith.folders.generation import Writes, read_generation, read_writes
 from bertsmith.folders.read import LoadedFolder, load_model, read_folder
+from bertsmith.labeled.pairs.pairs import SentenceData
+from bertsmith.labeled.pairs.splits import evenly
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.significance import bootstrap
 from bertsmith.metrics.written_text import WRITTEN, distinct
 from bertsmith.runtime.generation.generator import TextGenerator
-from bertsmith.sentences.data import SentenceData
-from bertsmith.seq2seq.arrange import arrangement_of
-from bertsmith.seq2seq.encoding import PairEncoder, WritingLengths
-from bertsmith.seq2seq.rows import evenly
 from bertsmith.seq2seq.train import WriteJob, WriteResult
 from bertsmith.seq2seq.written import (
     first_sentence,
@@ -36,6 +34,8 @@ from bertsmith.seq2seq.written import (
     text_generator,
     wrong_source,
 )
+from bertsmith.tasks.write.arrange import arrangement_of
+from bertsmith.tasks.write.encoding import PairEncoder, WritingLengths
 from bertsmith.training.finetune.record import RECORD, curves
 
 SAMPLES = 200  # draws of each interval

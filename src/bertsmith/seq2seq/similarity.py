@@ -26,10 +26,10 @@ from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.sentences.train.cached import RandomState, vector_gradients
 from bertsmith.sentences.train.recipe import SentencePlan
-from bertsmith.seq2seq.arrange import Arrangement, WritingBatch
-from bertsmith.seq2seq.encoding import EncodedPairs
 from bertsmith.seq2seq.recipe import SimilaritySettings
 from bertsmith.seq2seq.workload import PART, pair_sizes, some_pairs, writing_model
+from bertsmith.tasks.write.arrange import Arrangement, WritingBatch
+from bertsmith.tasks.write.encoding import EncodedPairs
 from bertsmith.text.encoding import Ints
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.epochs import Epochs

@@ -22,19 +22,24 @@ from bertsmith.folders.generation import (
 )
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.pairs.splits import PairSplits, evenly
 from bertsmith.metrics import better
 from bertsmith.metrics.written_text import WRITTEN
 from bertsmith.models.build import Model
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.models.surgery import whole_model
-from bertsmith.seq2seq.arrange import Arrangement, arrangement_of, chosen_writes
-from bertsmith.seq2seq.encoding import EncodedPairs, PairEncoder, WritingLengths, unigram_entropy
 from bertsmith.seq2seq.model import build_writing_model
 from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.seq2seq.rows import PairSplits, evenly
 from bertsmith.seq2seq.similarity import SIMILARITY, BothDirections, SimilarWorkload
 from bertsmith.seq2seq.workload import WritingWorkload
 from bertsmith.seq2seq.written import model_texts
+from bertsmith.tasks.write.arrange import Arrangement, arrangement_of, chosen_writes
+from bertsmith.tasks.write.encoding import (
+    EncodedPairs,
+    PairEncoder,
+    WritingLengths,
+    unigram_entropy,
+)
 from bertsmith.training.checkpoints.checkpoint import finish_folder
 from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution

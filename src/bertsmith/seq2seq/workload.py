@@ -15,8 +15,8 @@ from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.random_keys import key_of, mixed_with
 from bertsmith.sentences.train.recipe import SentencePlan
-from bertsmith.seq2seq.arrange import Arrangement, WritingBatch
-from bertsmith.seq2seq.encoding import EncodedPairs
+from bertsmith.tasks.write.arrange import Arrangement, WritingBatch
+from bertsmith.tasks.write.encoding import EncodedPairs
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertsmith.labeled.example import Example
-from bertsmith.tasks.enrichment import Enrichment
+from bertsmith.tasks.enrichment.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, with_meta

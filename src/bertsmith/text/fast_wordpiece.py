@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.text.blocks import groups
 from bertsmith.text.character_classes import CODE_POINTS, UNSURE, CharacterClasses
 from bertsmith.text.encoding import with_segmenter_words
-from bertsmith.text.grouping import groups
 from bertsmith.text.letter_case import CaseCache, case_of
 from bertsmith.text.safe_tokenizer import SafeTokenizer, clean_texts, rust_errors
 from bertsmith.text.segment import (

@@ -17,8 +17,8 @@ from tokenizers import Encoding as RustEncoding
 from tokenizers import Tokenizer as RustTokenizer
 
 from bertsmith.errors import BertsmithError, FolderError, TextError, check_type
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import Pieces, renumber
-from bertsmith.text.grouping import groups
 from bertsmith.text.long_text import CHUNK, LONG_TEXT, OffsetMap, chunker_for
 from bertsmith.text.tokenizer_json import vocabulary
 

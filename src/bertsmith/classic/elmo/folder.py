@@ -14,14 +14,14 @@ from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.neural.folder import CONFIG, line_model_words, write_line_model
 from bertsmith.classic.neural.settings import noise_chances
 from bertsmith.classic.neural.softmax import build_softmax
-from bertsmith.classic.words.splitting import SPLITTER, SplitRule
+from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.load_weights import read_exactly
 from bertsmith.folders.tensors import open_weights
-from bertsmith.folders.words.published_elmo import is_published, read_published
-from bertsmith.models.words.elmo_network import ElmoNetwork
+from bertsmith.folders.word_encoders.published_elmo import is_published, read_published
+from bertsmith.models.word_encoders.elmo_network import ElmoNetwork
 
 
 def build_elmo(settings: ElmoSettings, counts: np.ndarray) -> BidirectionalLm:

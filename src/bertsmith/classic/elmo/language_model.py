@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.classic.neural.softmax import LinearSoftmax, TailedSoftmax
-from bertsmith.models.words.elmo_network import ElmoNetwork
+from bertsmith.models.word_encoders.elmo_network import ElmoNetwork
 from bertsmith.nn.loss import LossSum
 
 FORWARD_BACKWARD = ("forward", "backward")

@@ -13,7 +13,7 @@ from bertsmith.classic.elmo.language_model import BidirectionalLm
 from bertsmith.classic.elmo.reader import ElmoReader
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.workload import CharacterLines
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.errors import ConfigError
 
 Floats = NDArray[np.float64]

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertsmith.models.words.elmo_network import ElmoNetwork, States
+from bertsmith.models.word_encoders.elmo_network import ElmoNetwork, States
 from bertsmith.nn.packing import pack
-from bertsmith.text.words.characters import character_table, count_cut, mark_rows
+from bertsmith.text.whole_words.characters import character_table, count_cut, mark_rows
 
 Floats = NDArray[np.float32]
 PASS_WORDS = 2_048  # of one pass

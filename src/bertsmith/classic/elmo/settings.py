@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from bertsmith.classic.neural.settings import LineSettings, NeuralPlan, Share
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SoftmaxSettings
-from bertsmith.models.words.elmo_spec import ElmoSpec
+from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 from bertsmith.training.optimizers.optimizers import AdamWSettings
 
 

@@ -21,9 +21,9 @@ from bertsmith.classic.neural.train import (
     split_stream,
 )
 from bertsmith.classic.neural.workload import noise_table
-from bertsmith.models.words.elmo_network import initialize_elmo
+from bertsmith.models.word_encoders.elmo_network import initialize_elmo
 from bertsmith.random_keys import key_of
-from bertsmith.text.words.characters import count_cut
+from bertsmith.text.whole_words.characters import count_cut
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher

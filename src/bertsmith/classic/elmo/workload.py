@@ -16,7 +16,7 @@ from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.neural.reading import WordLines
 from bertsmith.classic.neural.workload import NoiseTable
 from bertsmith.nn.packing import pack
-from bertsmith.text.words.characters import character_table, mark_rows
+from bertsmith.text.whole_words.characters import character_table, mark_rows
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bertsmith.classic.gpt.model import GptLm
 from bertsmith.classic.gpt.units import TokenUnits
-from bertsmith.classic.words.folder import WORDS, read_words
-from bertsmith.classic.words.splitting import SPLITTER, SplitRule
+from bertsmith.classic.stream.folder import WORDS, read_words
+from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import write_file
 from bertsmith.files.safe_folder import Folder

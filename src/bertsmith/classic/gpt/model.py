@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.classic.gpt.units import TokenUnits
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.errors import ConfigError
 from bertsmith.models.build import Model
 from bertsmith.nn.inputs import Inputs

@@ -11,8 +11,8 @@ import torch
 
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NEURAL_KINDS, LineSettings
-from bertsmith.classic.words.folder import WORDS, read_words
-from bertsmith.classic.words.splitting import SPLITTER, SplitRule
+from bertsmith.classic.stream.folder import WORDS, read_words
+from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError, unknown
 from bertsmith.files.atomic_folder import staged_folder, write_file

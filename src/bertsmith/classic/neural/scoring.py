@@ -14,8 +14,8 @@ from bertsmith.classic.neural.network import NeuralNetwork
 from bertsmith.classic.neural.reading import LINE_END, Ids, NeuralBatch, WordLines, text_batches
 from bertsmith.classic.neural.settings import NeuralSettings
 from bertsmith.classic.neural.workload import PASS_WORDS
-from bertsmith.classic.vectors.word_vectors import WordVectors
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.stream.splitting import SplitRule
+from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.errors import ConfigError
 
 Floats = NDArray[np.float64]

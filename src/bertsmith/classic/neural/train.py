@@ -18,7 +18,7 @@ from bertsmith.classic.neural.reading import IndexedWords, WordLines
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import LineSettings, NeuralSettings
 from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bertsmith.classic.ngram.counting import Ints, Numbers
 from bertsmith.classic.ngram.estimation import EstimatedOrder
 from bertsmith.classic.ngram.model import NgramLm, find_keys
-from bertsmith.classic.words.splitting import BEGIN, END, UNKNOWN
+from bertsmith.classic.stream.splitting import BEGIN, END, UNKNOWN
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_file import StagedFile
 from bertsmith.files.lines import text_lines

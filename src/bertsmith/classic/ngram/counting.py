@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.classic.words.stream import WordStream
+from bertsmith.classic.stream.stream import WordStream
 
 Ints = NDArray[np.int64]
 Numbers = NDArray[np.int32]

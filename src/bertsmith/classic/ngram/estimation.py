@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.ngram.counting import Ints, Numbers, OrderCounts, count_orders
 from bertsmith.classic.ngram.settings import NgramSettings
-from bertsmith.classic.words.stream import WordStream
+from bertsmith.classic.stream.stream import WordStream
 from bertsmith.errors import ConfigError
 
 Floats = NDArray[np.float64]

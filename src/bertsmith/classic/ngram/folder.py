@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.ngram.estimation import EstimatedOrder
 from bertsmith.classic.ngram.model import KIND, NgramLm, NgramOrder
-from bertsmith.classic.words.folder import WORDS, read_words
-from bertsmith.classic.words.splitting import SplitRule
+from bertsmith.classic.stream.folder import WORDS, read_words
+from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import Folder

@@ -9,7 +9,7 @@ import numpy as np
 from bertsmith.classic.ngram.estimation import estimate
 from bertsmith.classic.ngram.folder import write_ngram
 from bertsmith.classic.ngram.settings import NgramSettings
-from bertsmith.classic.words.stream import WordStream
+from bertsmith.classic.stream.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError
 from bertsmith.training.loop.progress import Watcher

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.classic.vectors.word_vectors import WordVectors
+from bertsmith.classic.stream.folder import WordStream
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import WordWeights
-from bertsmith.classic.words.folder import WordStream
+from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import torch
 
+from bertsmith.classic.stream.folder import WordStream
 from bertsmith.classic.word2vec.native import LANES, NativeWordEngine, word2vec_kernel
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables, WordWeights
 from bertsmith.classic.word2vec.torch_engine import StepRows, TorchWordEngine, train_step
 from bertsmith.classic.word2vec.windows import TracedWindow, traced_windows
-from bertsmith.classic.words.folder import WordStream
 from bertsmith.hardware.probes import Measurement, ProbeJob
 
 _WORDS, _LINES, _LENGTH = 2_000, 1_500, 20

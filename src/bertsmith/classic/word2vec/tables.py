@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.classic.stream.folder import WordStream
 from bertsmith.classic.word2vec.huffman import HuffmanTree, huffman_tree
 from bertsmith.classic.word2vec.noise import alias_table, keep_thresholds, noise_shares
 from bertsmith.classic.word2vec.settings import LEAST_SHARE, Word2VecSettings
-from bertsmith.classic.words.folder import WordStream
 from bertsmith.errors import InputFileError
 from bertsmith.random_keys import key_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.classic.vectors.word_vectors import WordVectors
+from bertsmith.classic.stream.folder import WordStream
 from bertsmith.classic.word2vec.engines import EngineName, choose_engine, lanes_of, make_engine
 from bertsmith.classic.word2vec.epochs import run_epoch
 from bertsmith.classic.word2vec.folder import (
@@ -25,7 +25,7 @@ from bertsmith.classic.word2vec.folder import (
 )
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import LONGEST_PIECE, Schedule, Tables, WordWeights
-from bertsmith.classic.words.folder import WordStream
+from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock

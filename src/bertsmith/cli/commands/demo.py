@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bertsmith.demo.library_docs import Passage
     from bertsmith.runtime.loading import LoadedModel
-    from bertsmith.sentences.search.index import Index
+    from bertsmith.search.index import Index
 
 QUESTIONS = (
     "How do I count how often each element occurs in a list?",
@@ -94,7 +94,7 @@ def _indexed(console: Console, model: LoadedModel, found: list[Passage], out: Pa
     from bertsmith.files.atomic_folder import make_folder
     from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.embedder import EncodingAccount
-    from bertsmith.sentences.search.index import Index
+    from bertsmith.search.index import Index
 
     make_folder(out)
     passages, folder = out / "passages.jsonl", out / "index"

@@ -150,7 +150,7 @@ def summary(
     account: EncodingAccount, out: Path, shape: tuple[int, int], seconds: float
 ) -> list[str]:
     """What was done, in a few lines for people."""
-    from bertsmith.report.elements.values import duration
+    from bertsmith.wording import duration
 
     rate = account.texts / max(seconds, 1e-9)
     lines = [
@@ -232,7 +232,7 @@ def _embed_words(
         note(remark, quiet=quiet)
     if quiet:
         return
-    from bertsmith.report.elements.values import duration
+    from bertsmith.wording import duration
 
     spent = duration(time.perf_counter() - start)
     write_remarks(

@@ -24,9 +24,9 @@ from bertsmith.cli.shared.studies import StudyOptions
 
 if TYPE_CHECKING:
     from bertsmith.api.finetune_request import FinetuneRequest
+    from bertsmith.studies.lengths import Verdict
     from bertsmith.training.finetune.finetune import FinetuneJob
-    from bertsmith.training.studies.lengths import Verdict
-    from bertsmith.training.studies.trials import TrialResult
+    from bertsmith.training.repeat.trials import TrialResult
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="File, or folder with train, dev and test files.")
@@ -139,9 +139,9 @@ def _nothing(limit: int) -> str:
 
 def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
     """Which run is best, as JSON and as lines."""
-    from bertsmith.files.faults import counted
+    from bertsmith.studies.lengths import verdict
     from bertsmith.training.finetune.finetune import job_task
-    from bertsmith.training.studies.lengths import verdict
+    from bertsmith.wording import counted
 
     recipe, limit = job.recipe, job.recipe.length.max_length
     result = verdict(job_task(job), job.dev, tried, figure=recipe.best.figure)
@@ -163,7 +163,7 @@ def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, 
 def _table(task: str, tried: Sequence[TrialResult], result: Verdict) -> list[str]:
     from bertsmith.cli.shared.console import table_lines
     from bertsmith.cli.shared.studies import figure_text, shown_figures
-    from bertsmith.report.elements.values import duration
+    from bertsmith.wording import duration
 
     names = shown_figures(task, tried[0].figures, result.figure)
     heads = ["", *names, "time", "difference to the best", "95 % interval", "p", "significant"]

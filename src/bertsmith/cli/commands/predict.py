@@ -142,10 +142,10 @@ def _to_file(
     predictor: Predictor, folder: str, source: RowSource, out: Path, *, quiet: bool
 ) -> None:
     from bertsmith.cli.views.progress import meter
-    from bertsmith.files.faults import counted
     from bertsmith.folders.keys import model_key
     from bertsmith.runtime.ensemble import Ensemble, runs_below
     from bertsmith.runtime.predict_files import predict_file
+    from bertsmith.wording import counted
 
     folders = runs_below(Path(folder)) if isinstance(predictor, Ensemble) else [folder]
 

@@ -47,9 +47,9 @@ def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
     from bertsmith.correction.recipe import CORRECT_RECIPES, load_correct_recipe
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
     from bertsmith.seq2seq.recipe import WRITE_RECIPES, load_write_recipe
+    from bertsmith.studies.ablation.variations import ABLATIONS, load_grid
     from bertsmith.training.finetune.recipe import FINETUNE_RECIPES, load_finetune_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
-    from bertsmith.training.studies.ablation.variations import ABLATIONS, load_grid
 
     return [
         (

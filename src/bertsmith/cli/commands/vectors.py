@@ -120,8 +120,7 @@ def vectors(
 def _lines(record: dict[str, Any]) -> list[str]:
     from bertsmith.cli.shared.console import table_lines
     from bertsmith.cli.shared.studies import figure_text, shown_figures
-    from bertsmith.files.faults import counted
-    from bertsmith.report.elements.values import duration
+    from bertsmith.wording import counted, duration
 
     runs = record["runs"]
     names = shown_figures(record["task"], runs[0]["figures"], record["figure"])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bertsmith.cli.shared.data_options import DataOptions
     from bertsmith.training.execution.execution import Execution, RunSettings
     from bertsmith.training.execution.ranks import Ranks
-    from bertsmith.training.studies.trials import Trial, Trials
+    from bertsmith.training.repeat.trials import Trial, Trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Study:
         """
         from bertsmith.cli.views.progress import watch_trials
         from bertsmith.cli.views.results import stopped_line
-        from bertsmith.training.studies.trials import Trials, held, run_trials
+        from bertsmith.training.repeat.trials import Trials, held, run_trials
 
         done, ranks = Trials(rows=()), self.execution.ranks
         if trials:

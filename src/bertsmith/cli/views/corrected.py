@@ -8,9 +8,8 @@ from typing import Any
 
 from bertsmith.cli.shared.console import table_lines
 from bertsmith.correction.corrector import CorrectedText
-from bertsmith.files.faults import counted
 from bertsmith.report.corrections import CORRECTION_FIGURES
-from bertsmith.report.elements.values import duration
+from bertsmith.wording import counted, duration
 
 
 def correction_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bertsmith.api.classic.language_models import MixtureScore
+    from bertsmith.api.language_models import MixtureScore
     from bertsmith.classic.language_model import LmScore
 
 

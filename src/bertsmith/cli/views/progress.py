@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertsmith.cli.shared.console import printable, rich_console, write_remarks
-from bertsmith.report.elements.values import duration
+from bertsmith.wording import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
     from bertsmith.training.loop.progress import Progress, Watcher
-    from bertsmith.training.studies.trials import StudyProgress
+    from bertsmith.training.repeat.trials import StudyProgress
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_READS = 0.5  # of the log

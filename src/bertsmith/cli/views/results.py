@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.cli.shared.console import table_lines
-from bertsmith.files.faults import counted
-from bertsmith.report.elements.values import duration
 from bertsmith.report.finetune.enrichment import enrichment_lines
 from bertsmith.report.finetune.figures import fraction, value_of
 from bertsmith.report.finetune.overfitting import overfitting
@@ -18,6 +16,7 @@ from bertsmith.report.finetune.overview import (
     is_beaten,
     only_here,
 )
+from bertsmith.wording import counted, duration
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.cli.shared.console import table_lines
-from bertsmith.files.faults import counted
-from bertsmith.report.elements.values import duration
 from bertsmith.report.written_texts import BASELINES, FIGURES, reading_line
+from bertsmith.wording import counted, duration
 
 SHOWN = 3  # texts that are printed
 WIDTH = 60  # characters of each

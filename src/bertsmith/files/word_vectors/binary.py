@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import shown
 from bertsmith.files.streams import ByteStream
 from bertsmith.files.word_vectors.rows import Matrix, VectorRows
+from bertsmith.wording import shown
 
 _LONGEST_WORD = 1 << 16  # bytes
 _HELD = 1 << 22

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from bertsmith.errors import InputFileError, unknown
-from bertsmith.files.faults import shown
 from bertsmith.files.streams import packing_of, read_start, unreadable
 from bertsmith.files.word_vectors.binary import read_binary
 from bertsmith.files.word_vectors.rows import VECTOR_FORMS, Matrix, VectorForm
 from bertsmith.files.word_vectors.text import read_text
+from bertsmith.wording import shown
 
 VECTORS = "vectors.bin"  # in a folder of word vectors
 _SIZES = re.compile(rb"(\d{1,18})[ \t]+(\d{1,18})[ \t]*\r?\n")

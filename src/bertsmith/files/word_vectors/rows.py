@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import shown
+from bertsmith.wording import shown
 
 VectorForm = Literal["text", "binary", "glove"]
 """word2vec's text, word2vec's binary, GloVe's text, which has no line of sizes."""

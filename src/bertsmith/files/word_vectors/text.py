@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import shown
 from bertsmith.files.lines import text_lines
 from bertsmith.files.word_vectors.rows import Matrix, VectorRows
+from bertsmith.wording import shown
 
 _TOGETHER = 1_000  # rows parsed at a time
 _AS = "expected a word and its numbers, parted by single spaces"

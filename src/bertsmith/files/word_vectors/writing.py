@@ -11,9 +11,9 @@ import numpy as np
 
 from bertsmith.errors import WriteError, unknown
 from bertsmith.files.atomic_file import StagedFile
-from bertsmith.files.faults import shown
 from bertsmith.files.streams import packing_of
 from bertsmith.files.word_vectors.rows import VECTOR_FORMS, Matrix, VectorForm
+from bertsmith.wording import shown
 
 _TOGETHER = 1_000  # words per block
 _PARTING = re.compile(r"[ \n\r]|[\ud800-\udfff]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import JsonDocument, wrong_type
 from bertsmith.labeled.example import ChoiceIndex, Example
@@ -19,6 +19,7 @@ from bertsmith.labeled.formats.objects import (
 from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.read.targets import json_target, label_reader
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import shown
 
 FIELD = "target"
 MARKS = (("span1", "_", "_"), ("span2", "[", "]"))  # as the benchmark's own baseline sets them

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.csv_records import Record, column_place, columns_there, table_records
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.read.targets import label_reader, marked_labels
 from bertsmith.labeled.read.write import unguarded
 from bertsmith.labeled.spec import Column, DataSpec
+from bertsmith.wording import shown
 
 Cells = list[str]
 BEGUN = "sent2"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 
 from bertsmith.errors import ConfigError
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import (
     JsonDocument,
@@ -20,6 +20,7 @@ from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.read.targets import Read, json_target, label_reader, marked_labels
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import shown
 
 Row = Mapping[str, object]
 Units = tuple[tuple[int, int], ...]

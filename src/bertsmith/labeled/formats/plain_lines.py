@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.example import Example, Target
 from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.read.targets import Read, label_reader, labels_of
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import shown
 
 
 def read_lines(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import (
     JsonDocument,
@@ -27,6 +27,7 @@ from bertsmith.labeled.formats.objects import (
 from bertsmith.labeled.formats.spans import nearest
 from bertsmith.labeled.read.reject import Reject, RowAccount, check_texts, reject_of
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import shown
 
 Given = Sequence[tuple[str, int | None]]
 """Texts of answers with the places that the file gives, if it gives any."""

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, ItemsView, Sequence
 from functools import lru_cache
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import type_name, wrong_type
 from bertsmith.labeled.example import Tagged
 from bertsmith.labeled.formats.objects import (
@@ -20,6 +20,7 @@ from bertsmith.labeled.read.reject import RowAccount
 from bertsmith.labeled.read.targets import checked
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.text.segment import is_chinese
+from bertsmith.wording import shown
 
 Span = tuple[int, int, str]  # start, end (exclusive), kind
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from bertsmith.errors import ConfigError
-from bertsmith.files.faults import BadRowError, UnreadableLineError, shown
+from bertsmith.files.faults import BadRowError, UnreadableLineError
 from bertsmith.files.lines import Lines
 from bertsmith.files.strict_json import type_name
 from bertsmith.labeled.example import Example, Tagged
@@ -23,6 +23,7 @@ from bertsmith.labeled.read.reject import Reject, RowAccount, reject_of
 from bertsmith.labeled.read.tag_schemes import BadTagError, to_bio
 from bertsmith.labeled.read.targets import unknown_label
 from bertsmith.labeled.spec import DataSpec, column_of, extra_name
+from bertsmith.wording import shown
 
 Place = Callable[[int], tuple[int | str, int | None]]
 """From the number of a word to the column and the line of its tag."""

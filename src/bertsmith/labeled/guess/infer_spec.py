@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import counted
 from bertsmith.labeled.example import TargetKind, target_kind, target_setting
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.guess.json_rows import sample_rows
 from bertsmith.labeled.guess.sample import take_sample
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import counted
 
 
 def infer_spec(

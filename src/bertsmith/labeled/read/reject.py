@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bertsmith.files.faults import BadRowError, counted, shown
+from bertsmith.files.faults import BadRowError
+from bertsmith.wording import counted, shown
 
 NAMED = 3  # how many places of each kind of repair are recorded for the notes
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.labeled.spec import Scheme
+from bertsmith.wording import shown
 
 TAG = re.compile(r"([BIESMLU])(?:[-_](.+))?")
 PREFIXES: Mapping[str, str] = {

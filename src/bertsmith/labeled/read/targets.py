@@ -6,10 +6,11 @@ import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from bertsmith.files.faults import BadRowError, shown
+from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import WrittenFloat, type_name
 from bertsmith.labeled.example import ChoiceIndex, Label, LabelSet, ScoreTarget, Target
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import shown
 
 MARK = "\ufeff"
 YES = ("1", "1.0", "true", "True", "TRUE")

@@ -11,7 +11,6 @@ from typing import Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_file import StagedFile
-from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     BY_TYPE,
     Answers,
@@ -25,6 +24,7 @@ from bertsmith.labeled.example import (
 )
 from bertsmith.labeled.guess.columns import OWN_ID
 from bertsmith.labeled.spec import DataSpec
+from bertsmith.wording import shown
 
 _COMPUTED = re.compile(r"'*[=+\-@\t\r]")  # also what is guarded already, so that it comes back
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")

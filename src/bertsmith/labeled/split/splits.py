@@ -14,7 +14,6 @@ from bertsmith.config import Settings
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import file_digest
-from bertsmith.files.faults import shown
 from bertsmith.files.not_text import check_regular
 from bertsmith.files.streams import packing_of, unreadable
 from bertsmith.labeled.example import Example, Label, LabelSet, Tagged
@@ -25,6 +24,7 @@ from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.read.reject import RowAccount
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.stratify import SPLITS, Shares, assign, check_shares, usual_group
+from bertsmith.wording import shown
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "train": ("train", "training"),

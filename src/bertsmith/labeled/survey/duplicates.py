@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
     ChoiceIndex,
@@ -22,6 +21,7 @@ from bertsmith.labeled.example import (
     Target,
 )
 from bertsmith.text.segment import CHINESE
+from bertsmith.wording import shown
 
 
 class SurveyFinding:

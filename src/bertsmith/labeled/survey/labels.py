@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bertsmith.files.faults import shown
 from bertsmith.labeled.example import (
     Answers,
     ChoiceIndex,
@@ -22,6 +21,7 @@ from bertsmith.labeled.example import (
 )
 from bertsmith.labeled.survey.duplicates import RowPlace, SurveyFinding, folded
 from bertsmith.text.segment import is_chinese
+from bertsmith.wording import shown
 
 UNEVEN = 10  # times as many rows of one label as of another
 FEW = 5  # training rows of a label, from which little can be learned

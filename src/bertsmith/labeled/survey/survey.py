@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bertsmith.files.faults import counted, shown
 from bertsmith.labeled.example import Example, Label, Tagged
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.split.stratify import SPLITS
@@ -21,6 +20,7 @@ from bertsmith.labeled.survey.labels import (
     imbalance,
     unseen,
 )
+from bertsmith.wording import counted, shown
 
 SHOWN_LABELS = 20
 SHOWN_FINDINGS = 3

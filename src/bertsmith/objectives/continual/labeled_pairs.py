@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from bertsmith.corpus.rows import Longs, RowsBatch, rows_of
 from bertsmith.errors import InputFileError
-from bertsmith.files.faults import counted
 from bertsmith.labeled.example import Label
 from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.spec import DataSpec
@@ -20,6 +19,7 @@ from bertsmith.random_keys import hashes, key_of, uniforms
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import Truncation
+from bertsmith.wording import counted
 
 log = logging.getLogger(__name__)
 

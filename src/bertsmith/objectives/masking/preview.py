@@ -11,8 +11,8 @@ import numpy as np
 from bertsmith.corpus.rows import RowsBatch, begins, rows_of
 from bertsmith.objectives.masking.masking import Masked, Masking
 from bertsmith.objectives.masking.replacement import FATES, SHOWN
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import Encoding
-from bertsmith.text.grouping import groups
 from bertsmith.text.tokenizer import Tokenizer
 
 BATCH = 256  # texts hidden at a time

@@ -16,8 +16,8 @@ from bertsmith.errors import ConfigError
 from bertsmith.objectives.noise.deletion import Deletion
 from bertsmith.objectives.noise.infilling import Infilling
 from bertsmith.objectives.noise.noised import Noise, Noised, NoiseSettings
-from bertsmith.objectives.noise.permutation import Permutation
 from bertsmith.objectives.noise.rotation import Rotation
+from bertsmith.objectives.noise.shuffle import Permutation
 from bertsmith.objectives.noise.token_masking import TokenMasking
 from bertsmith.text.tokenizer import Tokenizer
 

@@ -11,8 +11,8 @@ import numpy as np
 from bertsmith.corpus.rows import Flags, Longs, RowsBatch, begins, rows_of
 from bertsmith.objectives.noise.noised import Noised, NoiseSettings
 from bertsmith.objectives.noise.units import text_alone
+from bertsmith.text.blocks import groups
 from bertsmith.text.encoding import Encoding
-from bertsmith.text.grouping import groups
 from bertsmith.text.sentences import split_sentences
 from bertsmith.text.tokenizer import Tokenizer
 

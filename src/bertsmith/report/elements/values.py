@@ -36,13 +36,3 @@ def part(record: object, *keys: str) -> dict[str, Any]:
     for key in keys:
         mapping = as_dict(mapping.get(key))
     return mapping
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a readable time."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import element, facts, paragraph
-from bertsmith.report.elements.values import as_dict, as_float, as_list, duration, part
+from bertsmith.report.elements.values import as_dict, as_float, as_list, part
 from bertsmith.report.finetune.figures import (
     BASELINES,
     CORRELATIONS,
@@ -22,6 +22,7 @@ from bertsmith.report.finetune.figures import (
     value_of,
 )
 from bertsmith.tasks.kinds import TASKS
+from bertsmith.wording import duration
 
 BEATEN = "A baseline is at least as good: this model is not worth its cost."
 

@@ -16,7 +16,7 @@ from bertsmith.labeled.read.reader import SourceRow
 from bertsmith.runtime.generation.generator import Source, TextGenerator
 from bertsmith.runtime.generation.options import Generated, GenerationOptions
 from bertsmith.runtime.row_files import Kind, RowLines, RowSource, Watch, kind_of
-from bertsmith.text.grouping import groups
+from bertsmith.text.blocks import groups
 
 CHUNK = 1_024  # rows between two points that a killed run can resume from
 OWN = ("generated", "stopped", "tokens", "score", "answers")

@@ -27,7 +27,7 @@ from bertsmith.runtime.generation.processors import Processors
 from bertsmith.runtime.generation.search import Advance, Search, Written
 from bertsmith.runtime.generation.stream import Spelling, TextStream
 from bertsmith.runtime.generation.writer import Writer
-from bertsmith.text.grouping import groups
+from bertsmith.text.blocks import groups
 from bertsmith.text.tokenizer import Tokenizer
 
 CHUNK = 1_024  # texts in memory at a time, sorted by length

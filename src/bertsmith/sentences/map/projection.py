@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import ConfigError, MissingExtraError, unknown
-from bertsmith.sentences.correct.moments import moments_of
-from bertsmith.sentences.correct.whitening import principal
+from bertsmith.sentences.transform.moments import moments_of
+from bertsmith.sentences.transform.whitening import principal
 
 Method = Literal["pca", "tsne", "umap"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError
-from bertsmith.files.faults import shown
 from bertsmith.runtime.engines.batches import Ids, RowBatch, pack_rows
 from bertsmith.runtime.engines.engine import Engine, batch_budget
 from bertsmith.runtime.host import Host, not_finite
@@ -21,6 +20,7 @@ from bertsmith.runtime.text_vectors import mixing_engine
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.segment import CHINESE, is_chinese
 from bertsmith.text.truncation import Truncation
+from bertsmith.wording import shown
 
 _CHUNK = 4096  # texts whose tokens are held at once
 _RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in CHINESE)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.pairs.pairs import SentenceData, positive_label
 from bertsmith.sentences.compare import Vectors
-from bertsmith.sentences.data import SentenceData, positive_label
 from bertsmith.sentences.evaluate import MEASURES, Encode, SentenceScores, evaluate_rows
 from bertsmith.sentences.train.encoding import vectors_of
 from bertsmith.sentences.train.model import SentenceModel

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.labeled.pairs.pairs import SentenceData, negative_label, positive_label
 from bertsmith.metrics.arrays import Floats
-from bertsmith.sentences.data import SentenceData, negative_label, positive_label
 
 RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))
 USUAL = {"scores": "cosent", "triplets": "contrastive", "pairs": "contrastive", "texts": "simcse"}

@@ -16,8 +16,8 @@ from bertsmith.sentences.train.train import (
 )
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.studies.repeat import RepeatedRuns, Repetition, run_repeated, seeded
-from bertsmith.training.studies.trials import Notice, held, recipe_facts
+from bertsmith.training.repeat.repeat import RepeatedRuns, Repetition, run_repeated, seeded
+from bertsmith.training.repeat.trials import Notice, held, recipe_facts
 
 log = logging.getLogger(__name__)
 

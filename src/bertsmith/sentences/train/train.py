@@ -12,9 +12,9 @@ from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.write import save_model
+from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.metrics import better
 from bertsmith.models.surgery import whole_model
-from bertsmith.sentences.data import SentenceData
 from bertsmith.sentences.train.dev import dev_scores
 from bertsmith.sentences.train.encoding import TextEncoder
 from bertsmith.sentences.train.model import SentenceModel, build_sentence_model, sentence_settings

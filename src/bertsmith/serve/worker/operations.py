@@ -17,7 +17,7 @@ from bertsmith.runtime.engines.batches import row_batch
 from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import load
 from bertsmith.runtime.selection import Precision
-from bertsmith.sentences.search.index import Index
+from bertsmith.search.index import Index
 from bertsmith.serve.failures import without_paths
 from bertsmith.serve.frames import Ids, Vectors
 from bertsmith.serve.worker.columns import truncatable

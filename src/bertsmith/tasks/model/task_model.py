@@ -14,6 +14,7 @@ from bertsmith.models.text_model import TextModel
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.pooling import LayerMix
 from bertsmith.tasks.batch import TaskBatch
+from bertsmith.tasks.enrichment.tag_channel import CHANNEL, TagChannel, draw_channel, words_of_rows
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import Auxiliary
 from bertsmith.tasks.model.head import (
@@ -24,7 +25,6 @@ from bertsmith.tasks.model.head import (
     WideFeatures,
     draw_weights,
 )
-from bertsmith.tasks.model.tag_channel import CHANNEL, TagChannel, draw_channel, words_of_rows
 from bertsmith.tasks.model.text_vector import TextVector, VectorSettings
 from bertsmith.tasks.task import Task
 

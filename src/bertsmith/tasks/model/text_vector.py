@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.nn.pooling import pool
-from bertsmith.tasks.model.tag_channel import ChannelShape
+from bertsmith.tasks.enrichment.tag_channel import ChannelShape
 
 Layers = (
     Literal["last", "mix", "sum4", "concat4", "weighted", "all_first"] | Annotated[int, Field(ge=0)]

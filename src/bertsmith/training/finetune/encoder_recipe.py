@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bertsmith.errors import ConfigError
-from bertsmith.folders.words.read import is_words
+from bertsmith.folders.word_encoders.read import is_words
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
 WORDS = "an encoder of words (ELMo, word vectors)"

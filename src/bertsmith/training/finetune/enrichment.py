@@ -12,9 +12,9 @@ from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import Column, column_of, extra_name
 from bertsmith.labeled.triples import read_triples
 from bertsmith.runtime.tagging import folder_tagger, is_tag_folder
-from bertsmith.tasks.channel import Channel, ChannelReading, channel_columns
-from bertsmith.tasks.enrichment import Enrichment, check_enriched
-from bertsmith.tasks.knowledge import BranchSettings, Knowledge
+from bertsmith.tasks.enrichment.branches import BranchSettings, Knowledge
+from bertsmith.tasks.enrichment.enrichment import Enrichment, check_enriched
+from bertsmith.tasks.enrichment.tags import Channel, ChannelReading, channel_columns
 from bertsmith.tasks.task import Task
 from bertsmith.training.checkpoints.resume import Fact
 from bertsmith.training.finetune.recipe import FinetuneRecipe

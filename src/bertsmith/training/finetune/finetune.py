@@ -14,7 +14,7 @@ from bertsmith.folders.encoders import load_encoder
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics import better
-from bertsmith.tasks.enrichment import Enrichment
+from bertsmith.tasks.enrichment.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.kinds import task_from_data, task_kind

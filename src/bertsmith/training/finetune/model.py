@@ -15,8 +15,8 @@ from bertsmith.folders.encoders import LoadedEncoder
 from bertsmith.folders.extras import HEAD, KNOWLEDGE, Extras, task_extras
 from bertsmith.folders.read import LoadedFolder
 from bertsmith.folders.vocabulary_growth import grow_model
-from bertsmith.folders.words.read import WordFolder
-from bertsmith.folders.words.write import save_words
+from bertsmith.folders.word_encoders.read import WordFolder
+from bertsmith.folders.word_encoders.write import save_words
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import DataSpec
@@ -27,18 +27,18 @@ from bertsmith.models.surgery import copy_weights, whole_model
 from bertsmith.models.text_model import TextModel
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
-from bertsmith.models.words.word_model import WordModel
-from bertsmith.tasks.enrichment import Enrichment
+from bertsmith.models.word_encoders.word_model import WordModel
+from bertsmith.tasks.enrichment.enrichment import Enrichment
+from bertsmith.tasks.enrichment.tag_channel import ChannelShape
 from bertsmith.tasks.model.columns import Auxiliary, MetaTables
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.published import as_published
-from bertsmith.tasks.model.tag_channel import ChannelShape
 from bertsmith.tasks.model.task_model import TaskModel, published_head
 from bertsmith.tasks.model.text_vector import Pooling, VectorSettings
 from bertsmith.tasks.task import Task
 from bertsmith.text.encoding import FieldEncoder
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.text.words.tokenizer import WordTokenizer
+from bertsmith.text.whole_words.tokenizer import WordTokenizer
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
 log = logging.getLogger(__name__)

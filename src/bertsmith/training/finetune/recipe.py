@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings, validated
-from bertsmith.tasks.channel import ChannelReading
-from bertsmith.tasks.knowledge import BranchSettings
+from bertsmith.tasks.enrichment.branches import BranchSettings
+from bertsmith.tasks.enrichment.tags import ChannelReading
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.model.columns import AuxiliarySettings

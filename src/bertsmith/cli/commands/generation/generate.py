@@ -340,9 +340,9 @@ def _to_file(
     output: GenerateOutput,
 ) -> None:
     from bertsmith.cli.views.progress import meter
-    from bertsmith.files.faults import counted
     from bertsmith.folders.keys import model_key
     from bertsmith.runtime.generation.generate_files import generate_file
+    from bertsmith.wording import counted
 
     quiet = output.quiet
     try:

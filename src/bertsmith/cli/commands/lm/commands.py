@@ -69,7 +69,7 @@ def score(
 
         bertsmith lm score kn5 test.txt --form sentences --json
     """
-    from bertsmith.api.classic.language_models import score_language_model, score_mixture
+    from bertsmith.api.language_models import score_language_model, score_mixture
     from bertsmith.cli.views.perplexity import mixture_text, score_text
     from bertsmith.corpus.sources import CorpusSettings
     from bertsmith.errors import ConfigError
@@ -109,7 +109,7 @@ def generate(
 
         bertsmith lm generate kn5 --top-k 20 --temperature 0.8
     """
-    from bertsmith.api.classic.language_models import generate_with_language_model
+    from bertsmith.api.language_models import generate_with_language_model
 
     found = generate_with_language_model(
         model, [text] * lines, most=most, temperature=temperature, top=top, seed=seed
@@ -129,6 +129,6 @@ def convert(
 
         bertsmith lm convert published.arpa.gz model
     """
-    from bertsmith.api.classic.language_models import convert_ngram
+    from bertsmith.api.language_models import convert_ngram
 
     write_lines([convert_ngram(source, target)])

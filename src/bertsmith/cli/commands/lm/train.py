@@ -105,9 +105,9 @@ def train(
 
         bertsmith lm train books.txt --form sentences --kind gpt --pieces my-bert --out gpt
     """
-    from bertsmith.api.classic.language_models import LmRequest, train_language_model
-    from bertsmith.classic.words.account import account_lines
-    from bertsmith.classic.words.stream import WordReading, WordStream
+    from bertsmith.api.language_models import LmRequest, train_language_model
+    from bertsmith.classic.stream.account import account_lines
+    from bertsmith.classic.stream.stream import WordReading, WordStream
     from bertsmith.cli.views.perplexity import score_text
     from bertsmith.cli.views.progress import meter, watch_training
     from bertsmith.folders.read import load_tokenizer

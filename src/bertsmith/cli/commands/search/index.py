@@ -204,7 +204,7 @@ def add(
     """
     from bertsmith.api.search import add_to_index
     from bertsmith.cli.views.progress import meter
-    from bertsmith.sentences.search.index import named_model
+    from bertsmith.search.index import named_model
 
     name = model or named_model(index)
     start = time.perf_counter()
@@ -240,8 +240,8 @@ def delete(
         bertsmith index delete my-index --where label=old
     """
     from bertsmith.api.search import delete_from_index
-    from bertsmith.files.faults import counted
-    from bertsmith.sentences.search.index import place_name
+    from bertsmith.search.index import place_name
+    from bertsmith.wording import counted
 
     deleted = delete_from_index(index, ids or [], where=where or None)
     write_lines([f"{counted(deleted, 'row')} deleted from {place_name(index)}"])
@@ -258,7 +258,7 @@ def check(index: IndexArgument) -> None:
         bertsmith index check my-index
     """
     from bertsmith.api.search import check_index
-    from bertsmith.sentences.search.index import place_name
+    from bertsmith.search.index import place_name
 
     lines = check_index(index)
     write_lines([f"{place_name(index)}: sound", *(f"  {line}" for line in lines)])
@@ -283,7 +283,7 @@ def tune(
         bertsmith index tune my-bank pairs.tsv
     """
     from bertsmith.api.search import tune_question_bank
-    from bertsmith.sentences.search.index import place_name
+    from bertsmith.search.index import place_name
 
     bank = tune_question_bank(index, pairs, model=model)
     write_lines(
@@ -303,7 +303,7 @@ def _spec(reading: TextOptions, answers: str | None) -> DataSpec:
 
 def _place(out: Path | None, store: str | None) -> str:
     """Where an index is to be built."""
-    from bertsmith.sentences.search.postgres.address import EXAMPLE, Address, is_address
+    from bertsmith.search.postgres.address import EXAMPLE, Address, is_address
 
     if (out is None) == (store is None):
         raise ConfigError("give the folder of the index with --out, or a database with --store")
@@ -318,10 +318,9 @@ def _place(out: Path | None, store: str | None) -> str:
 
 
 def _report(work: IndexWork, index: str, seconds: float, *, quiet: bool) -> None:
-    from bertsmith.files.faults import counted
-    from bertsmith.report.elements.values import duration
-    from bertsmith.sentences.search.index import place_name
-    from bertsmith.sentences.search.recall import recall_words
+    from bertsmith.search.index import place_name
+    from bertsmith.search.recall import recall_words
+    from bertsmith.wording import counted, duration
 
     for remark in work.reading.notes() if work.reading else ():
         note(remark, quiet=quiet)

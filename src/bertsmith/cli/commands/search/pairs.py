@@ -21,7 +21,7 @@ from bertsmith.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from bertsmith.sentences.search.pairs import SimilarPair
+    from bertsmith.search.pairs import SimilarPair
 
 File = Annotated[
     str,

@@ -24,9 +24,9 @@ from bertsmith.cli.shared.options import (
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.sentences.search.index import Index
-    from bertsmith.sentences.search.question_bank import Reply
-    from bertsmith.sentences.search.store import Hit
+    from bertsmith.search.index import Index
+    from bertsmith.search.question_bank import Reply
+    from bertsmith.search.store import Hit
 
 Question = Annotated[
     str | None, typer.Argument(metavar="QUESTION", help="What to look for; or use --file.")
@@ -78,7 +78,7 @@ def search(
     if (question is None) == (file is None):
         raise ConfigError("give a question, or a file of questions with --file")
     questions = [question] if question is not None else _questions(file)
-    from bertsmith.sentences.search.index import Index, named_model
+    from bertsmith.search.index import Index, named_model
 
     encoder = load_encoder(model or named_model(index), computing, quiet=True)
     with Index.open(index, encoder, precision=computing.precision) as opened:

@@ -15,7 +15,7 @@ from bertsmith.cli.shared.sentence_folders import (
     change_line,
     change_record,
 )
-from bertsmith.files.faults import counted
+from bertsmith.wording import counted
 
 if TYPE_CHECKING:
     from bertsmith.api.sentence_folders import Corrected
@@ -75,7 +75,7 @@ def flow(
     """
     from bertsmith.api.sentence_folders import run_flow
     from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.sentences.correct.flow import FlowSettings
+    from bertsmith.sentences.transform.flow import FlowSettings
 
     silent = quiet or as_json
     settings = FlowSettings(

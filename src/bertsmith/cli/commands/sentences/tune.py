@@ -25,8 +25,8 @@ from bertsmith.cli.shared.sentence_folders import ManyTextOptions, Overwrite
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
 
 if TYPE_CHECKING:
-    from bertsmith.sentences.choose.choose import Tried, TuneResult
-    from bertsmith.sentences.choose.without_labels import Hinted
+    from bertsmith.sentences.tune.tune import Tried, TuneResult
+    from bertsmith.sentences.tune.without_labels import Hinted
 
 PairsArgument = Annotated[
     Path, typer.Argument(metavar="PAIRS", help="Pairs with scores or labels; or texts, for hints.")
@@ -94,7 +94,7 @@ def tune(
     """
     from bertsmith.api.sentence_folders import PairFile, TuneJob, run_tune
     from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.sentences.choose.choose import TuneResult, TuneSettings
+    from bertsmith.sentences.tune.tune import TuneResult, TuneSettings
 
     silent = quiet or as_json
     source = PairFile(path=pairs, kind=rows.kind, spec=rows.spec(), positive=rows.positive)

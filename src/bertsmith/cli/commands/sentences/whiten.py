@@ -46,7 +46,7 @@ def whiten(
     """
     from bertsmith.api.sentence_folders import run_whiten
     from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.files.faults import counted
+    from bertsmith.wording import counted
 
     silent = quiet or as_json
     found = run_whiten(

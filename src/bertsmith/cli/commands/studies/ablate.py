@@ -26,8 +26,8 @@ from bertsmith.cli.shared.options import (
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import AblationCost, AblationRequest
-    from bertsmith.training.studies.ablation.runs import Ablation
-    from bertsmith.training.studies.ablation.table import AblationTable
+    from bertsmith.studies.ablation.runs import Ablation
+    from bertsmith.studies.ablation.table import AblationTable
 
 What = Annotated[
     str,
@@ -198,7 +198,7 @@ def _print_estimate(study: Ablation, cost: AblationCost, *, as_json: bool) -> No
 
 def _table(table: AblationTable) -> list[str]:
     from bertsmith.cli.shared.console import table_lines
-    from bertsmith.report.ablation import table_cells, table_heads
+    from bertsmith.studies.ablation.page import table_cells, table_heads
 
     return table_lines(table_heads(table), [table_cells(table, row) for row in table.rows])
 

@@ -14,8 +14,8 @@ from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import ConfigError, InputFileError, unknown
 
 if TYPE_CHECKING:
-    from bertsmith.training.studies.data_sets import AvailableSets
-    from bertsmith.training.studies.trials import Trials
+    from bertsmith.studies.data_sets import AvailableSets
+    from bertsmith.training.repeat.trials import Trials
 
 What = Annotated[
     list[str],
@@ -56,8 +56,8 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
     from bertsmith.api.studies import weights_mark
     from bertsmith.cli.shared.console import write_json, write_lines
     from bertsmith.cli.shared.studies import studying
-    from bertsmith.training.studies.data_sets import SETS, find_sets
-    from bertsmith.training.studies.glue import DataSetRun, glue_trial
+    from bertsmith.studies.data_sets import SETS, find_sets
+    from bertsmith.studies.glue import DataSetRun, glue_trial
 
     if len(what) != 2:
         raise ConfigError(
@@ -95,7 +95,7 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
 
 def _wanted(sets: AvailableSets, only: Sequence[str], data: Path) -> list[str]:
     """The data sets to run: those of GLUE and CLUE that are available, or those named."""
-    from bertsmith.training.studies.data_sets import SETS, SUITES
+    from bertsmith.studies.data_sets import SETS, SUITES
 
     for name in only:
         if name not in SETS:
@@ -113,7 +113,7 @@ def _wanted(sets: AvailableSets, only: Sequence[str], data: Path) -> list[str]:
 
 
 def _record(model: str, data: Path, done: Trials, sets: AvailableSets) -> dict[str, Any]:
-    from bertsmith.training.studies.data_sets import SETS, SUITES
+    from bertsmith.studies.data_sets import SETS, SUITES
 
     ran = {one.name for one in done.rows}
     return {
@@ -131,8 +131,8 @@ def _lines(record: Mapping[str, Any]) -> list[str]:
     """The table, a line for each figure; then what is not in it."""
     from bertsmith.cli.shared.console import table_lines
     from bertsmith.cli.shared.studies import figure_text
-    from bertsmith.report.elements.values import duration
-    from bertsmith.training.studies.data_sets import SETS
+    from bertsmith.studies.data_sets import SETS
+    from bertsmith.wording import duration
 
     rows = []
     for run in record["sets"]:

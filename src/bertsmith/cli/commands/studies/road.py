@@ -21,8 +21,8 @@ from bertsmith.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from bertsmith.classic.road.request import RoadRequest
-    from bertsmith.classic.road.table import RoadTable
+    from bertsmith.studies.road.request import RoadRequest
+    from bertsmith.studies.road.table import RoadTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def road(
 
         bertsmith road reviews.csv --text review --budget 1h --labels reviews.csv --out road
     """
-    from bertsmith.api.classic.road import RUN, read_road, write_road
+    from bertsmith.api.road import RUN, read_road, write_road
     from bertsmith.cli.shared.console import note, write_json, write_lines
     from bertsmith.cli.shared.studies import studying
 
@@ -141,9 +141,9 @@ def _request(
     tests: RoadTestFiles,
 ) -> RoadRequest:
     """What was given, as the library takes it."""
-    from bertsmith.classic.road.request import RoadRequest
     from bertsmith.corpus.sources import CorpusSettings
     from bertsmith.errors import ConfigError
+    from bertsmith.studies.road.request import RoadRequest
     from bertsmith.training.loop.schedule import seconds
 
     try:
@@ -174,7 +174,7 @@ def _request(
 
 def _lines(table: RoadTable, out: Path) -> list[str]:
     """The table in three parts, which fit a terminal, and what it says."""
-    from bertsmith.api.classic.road import JSON_FILE, PAGE
+    from bertsmith.api.road import JSON_FILE, PAGE
     from bertsmith.cli.shared.console import table_lines
 
     heads = table.heads()

@@ -12,9 +12,9 @@ from bertsmith.cli.shared.console import table_lines, write_json, write_lines
 from bertsmith.cli.shared.options import DATA, OUTPUT, Json, option
 
 if TYPE_CHECKING:
-    from bertsmith.api.classic.word_vectors import WordEvaluation
-    from bertsmith.classic.vectors.evaluation import AnalogyResult
-    from bertsmith.classic.vectors.word_vectors import NearWord
+    from bertsmith.api.word_vectors import WordEvaluation
+    from bertsmith.classic.word_vectors.evaluation import AnalogyResult
+    from bertsmith.classic.word_vectors.word_vectors import NearWord
 
 Vectors = Annotated[
     Path,
@@ -41,7 +41,7 @@ def near(
 
         bertsmith words near glove.6B.100d.txt film -n 20 --most 100000
     """
-    from bertsmith.api.classic.word_vectors import load_word_vectors
+    from bertsmith.api.word_vectors import load_word_vectors
 
     _show_words(load_word_vectors(vectors, most=most).near(word, count), as_json)
 
@@ -61,7 +61,7 @@ def analogy(
 
         bertsmith words analogy vectors man king woman
     """
-    from bertsmith.api.classic.word_vectors import load_word_vectors
+    from bertsmith.api.word_vectors import load_word_vectors
 
     _show_words(load_word_vectors(vectors, most=most).analogy(a, b, c, count), as_json)
 
@@ -87,7 +87,7 @@ def evaluate(
 
         bertsmith words evaluate vectors EN-WS-353.txt questions-words.txt --most 30000
     """
-    from bertsmith.api.classic.word_vectors import evaluate_word_vectors
+    from bertsmith.api.word_vectors import evaluate_word_vectors
 
     found = evaluate_word_vectors(vectors, files, most=most)
     if as_json:
@@ -123,7 +123,7 @@ def convert(
 
         bertsmith words convert vectors sentences --form sentence
     """
-    from bertsmith.api.classic.word_vectors import convert_word_vectors, word_sentence_folder
+    from bertsmith.api.word_vectors import convert_word_vectors, word_sentence_folder
 
     if form == "sentence":
         written = word_sentence_folder(source, target, most=most)

@@ -25,7 +25,7 @@ from bertsmith.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from bertsmith.api.classic.word_vectors import WordChoice
+    from bertsmith.api.word_vectors import WordChoice
     from bertsmith.classic.word2vec.folder import TrainedWords
     from bertsmith.classic.word2vec.train import WordProgress, WordWatcher
 
@@ -40,8 +40,8 @@ class VectorWordOptions(WordOptions):
 
     def choice(self, text: TextReading) -> WordChoice:
         """The words of files that are read so."""
-        from bertsmith.api.classic.word_vectors import WordChoice
-        from bertsmith.classic.words.stream import WordReading
+        from bertsmith.api.word_vectors import WordChoice
+        from bertsmith.classic.stream.stream import WordReading
 
         tokenizer = None
         if self.pieces is not None:
@@ -151,7 +151,7 @@ def train(
     """
     from dataclasses import asdict
 
-    from bertsmith.api.classic.word_vectors import train_word_vectors
+    from bertsmith.api.word_vectors import train_word_vectors
     from bertsmith.classic.word2vec.settings import Word2VecSettings
     from bertsmith.cli.views.progress import meter
     from bertsmith.config import validated
@@ -179,7 +179,7 @@ def train(
 def _watching(*, quiet: bool) -> Iterator[WordWatcher | None]:
     """Epoch, words per second and time left; the loss of every epoch stays."""
     from bertsmith.cli.views.progress import display
-    from bertsmith.report.elements.values import duration
+    from bertsmith.wording import duration
 
     with display(quiet=quiet) as view:
         if view is None:

@@ -1,1 +1,0 @@
-"""Language models of words, and the road from them to BERT."""

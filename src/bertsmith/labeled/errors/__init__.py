@@ -1,0 +1,1 @@
+"""Spelling errors as data: pairs of texts, SIGHAN files, planted errors, confusions."""

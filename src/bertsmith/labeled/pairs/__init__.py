@@ -1,0 +1,1 @@
+"""Rows of two texts or more: what they mean, and their splits."""

@@ -1,0 +1,1 @@
+"""Typed entities in pre-training (WKLM)."""

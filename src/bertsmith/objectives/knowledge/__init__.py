@@ -1,1 +1,0 @@
-"""Knowledge of entities in pre-training: mentions, replaced mentions (WKLM), entity alignment."""

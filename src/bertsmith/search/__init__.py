@@ -1,0 +1,1 @@
+"""Search: indexes of texts and vectors, words, hybrid fusion, question banks, similar pairs."""

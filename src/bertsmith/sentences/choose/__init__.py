@@ -1,1 +1,0 @@
-"""The choice of layer, pooling, correction and dimension on a user's own pairs."""

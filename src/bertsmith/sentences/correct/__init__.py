@@ -1,1 +1,0 @@
-"""Correction of vectors after the fact: whitening and flow, saved as dense layers."""

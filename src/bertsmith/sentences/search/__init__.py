@@ -1,1 +1,0 @@
-"""An index of texts and their vectors: building, searching, checking."""

@@ -1,0 +1,1 @@
+"""Transforms of sentence vectors: whitening and flow."""

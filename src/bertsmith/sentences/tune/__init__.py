@@ -1,0 +1,1 @@
+"""Choice of layer, pooling, transform and dimension by pairs of the user."""

@@ -1,0 +1,140 @@
+"""Which part of long texts to read: the same run with each, and a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertsmith.config import changed
+from bertsmith.errors import ConfigError
+from bertsmith.evaluation.comparison import Comparison, compare
+from bertsmith.evaluation.length_table import LengthTable
+from bertsmith.labeled.example import Example
+from bertsmith.metrics import better
+from bertsmith.tasks.kinds import task_kind
+from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.task import Task
+from bertsmith.training.repeat.trials import TrialResult
+
+MUCH_LONGER = 2  # times the max length: then windows over all of it are worth a try
+OFTEN = 95  # percentile of the row lengths that decides whether rows are much longer
+STEP = 0.75  # from window to window, of their length
+SPECIALS = 4  # the most tokens of a window that are no text
+TOO_LONG = 6  # times as long as a cut
+KEEPS = ("head", "tail", "head+tail")
+
+
+def window_cost(table: LengthTable, limit: int) -> float:
+    """How many times as long as a cut of the rows it takes to read all of them in windows."""
+    return 1 / (STEP * (1 - table.lost(limit)))
+
+
+def length_choices(
+    given: LengthSettings,
+    table: LengthTable,
+    *,
+    task: str,
+    fields: int,
+    windows: bool | None = None,
+) -> dict[str, LengthSettings]:
+    """Head, tail and head+tail at the given length; {} if no row is longer.
+
+    `windows` over all of a text are tried, too; None: if many rows are far longer, and it does not
+    take too long.
+    """
+    reads = task_kind(task).windows
+    if reads == "always":
+        raise ConfigError(f"{task} reads long texts in windows: nothing is cut, nothing to compare")
+    limit = given.max_length
+    if table.cut(limit) == 0:
+        return {}
+    plain = changed(given, {"stride": None, "pool": "mean", "head": None, "keep": "head"})
+    choices = {keep: changed(plain, {"keep": keep}) for keep in KEEPS}
+    if given.head is not None:
+        choices["head+tail"] = changed(choices["head+tail"], {"head": given.head})
+    possible = reads == "optional" and fields <= 2
+    if windows and not possible:
+        raise ConfigError("windows move over one text or the second of a pair; leave --windows out")
+    if windows is None:
+        long = table.percentile(OFTEN) >= MUCH_LONGER * limit
+        windows = possible and long and window_cost(table, limit) <= TOO_LONG
+    if windows:
+        stride = given.stride or max(1, min(int(STEP * limit), limit - SPECIALS))
+        choices["windows"] = changed(plain, {"stride": stride, "budgets": None, "pool": given.pool})
+    return choices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The best choice, and whether the rows tell it from the others.
+
+    `against` has, by name, the comparison of each other choice (first) with the best (second).
+    """
+
+    figure: str
+    best: str
+    against: Mapping[str, Comparison]
+
+    @property
+    def wins(self) -> bool:
+        """Whether the best is better than every other by more than noise."""
+        return all(one.winner == 1 for one in self.against.values())
+
+    def words(self) -> list[str]:
+        """In plain sentences."""
+        apart = [name for name, one in self.against.items() if one.winner == 1]
+        alike = [name for name in self.against if name not in apart]
+        rows = next((one.rows for one in self.against.values()), 0)
+        if self.wins:
+            lines = [f"{self.best} wins: better than {_listed(apart)} by more than noise"]
+        elif not apart:
+            lines = [
+                f"{self.best} has the best {self.figure}, but {rows:,} rows do not tell it from "
+                f"{_listed(alike)}: the difference is within noise"
+            ]
+        else:
+            lines = [
+                f"{self.best} is better than {_listed(apart)} by more than noise; "
+                f"{rows:,} rows do not tell it from {_listed(alike)}"
+            ]
+        return [
+            *lines,
+            "noise: paired bootstrap over the development rows, p below .05 counts as more; one "
+            "seed, so small differences may turn with another",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "figure": self.figure,
+            "best": self.best,
+            "wins": self.wins,
+            "against": {name: one.to_json() for name, one in self.against.items()},
+        }
+
+
+def verdict(
+    task: Task, dev: Sequence[Example], results: Sequence[TrialResult], *, figure: str | None = None
+) -> Verdict:
+    """The best of several runs by their answers to the same rows."""
+    name = figure or task.kind.metric.main
+    best = results[0]
+    for one in results[1:]:
+        if better(name, _value(one, name), _value(best, name)):
+            best = one
+    against = {
+        one.name: compare(task, dev, one.answers, best.answers, figure=name)
+        for one in results
+        if one.name != best.name
+    }
+    return Verdict(figure=name, best=best.name, against=against)
+
+
+def _value(result: TrialResult, figure: str) -> float:
+    value = result.figures.get(figure)
+    return float("nan") if value is None else value
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,1 @@
+"""What is joined to a passage: branches of a graph (K-BERT), tags (SemBERT)."""

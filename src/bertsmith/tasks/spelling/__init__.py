@@ -1,0 +1,1 @@
+"""Spelling correction as a task: characters, Soft-Masked BERT."""

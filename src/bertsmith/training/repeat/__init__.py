@@ -1,0 +1,1 @@
+"""Runs that belong together: trials that finish once each, seeds and folds."""

@@ -1,1 +1,0 @@
-"""Several small runs that answer one question: lengths, vectors, benchmarks."""
