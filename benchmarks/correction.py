@@ -27,9 +27,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from bertsmith.correction.bigrams import BigramCorrector
-from bertsmith.correction.corrector import Edit, places_of, tuned_threshold
-from bertsmith.correction.folder import load_corrector
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.errors.confusions import Confusions, confusions_of_pairs, read_confusions
 from bertsmith.labeled.errors.misspell import ErrorSettings, misspelled
@@ -39,6 +36,9 @@ from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import paired_bootstrap
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.packing import pack
+from bertsmith.runtime.corrector import load_corrector
+from bertsmith.tasks.spelling.bigrams import BigramCorrector
+from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
 from bertsmith.tasks.spelling.settings import ThresholdSettings
 from machine import machine_facts

@@ -11,7 +11,6 @@ from tiny_correction import corrector_source, toy_pairs, write_pairs
 
 from bertsmith.correction import correct_files
 from bertsmith.correction.correct_files import OWN_CORRECTED, correct_file
-from bertsmith.correction.folder import load_corrector
 from bertsmith.correction.recipe import load_correct_recipe
 from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.folders.read import load_model
@@ -20,6 +19,7 @@ from bertsmith.labeled.errors.rows import read_corrections
 from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.nn import Inputs, Layout
+from bertsmith.runtime.corrector import load_corrector
 from bertsmith.runtime.row_files import check_rows
 from bertsmith.training.loop.progress import Progress
 

@@ -13,10 +13,10 @@ from command_line import run
 from tiny_correction import chinese_tokenizer, corrector_source, toy_pairs, write_pairs
 
 import bertsmith
-from bertsmith.correction.corrector import Corrector, tuned_threshold
-from bertsmith.correction.folder import load_corrector
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.read import load_model
+from bertsmith.runtime.corrector import Corrector, load_corrector
+from bertsmith.tasks.spelling.edits import tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionBatch
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.tasks.spelling.settings import DetectorSettings, ThresholdSettings
@@ -182,7 +182,7 @@ def test_a_toy_language_is_learned_saved_evaluated_and_corrected(
 
 
 def test_the_threshold_is_tuned_for_f1_or_for_false_alarms() -> None:
-    from bertsmith.correction.corrector import Edit
+    from bertsmith.tasks.spelling.edits import Edit
 
     def edit(right: str, score: float) -> Edit:
         return Edit(start=0, end=1, wrong="乙", right=right, score=score)

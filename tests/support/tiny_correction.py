@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from tiny_models import randomized, shrunk
 
-from bertsmith.correction.folder import corrector_extras
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
+from bertsmith.runtime.corrector import corrector_extras
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.tasks.spelling.settings import DetectorSettings
 from bertsmith.text.tokenizer import Tokenizer

@@ -9,8 +9,6 @@ import torch
 
 from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
-from bertsmith.correction.corrector import CorrectedText
-from bertsmith.correction.folder import load_corrector
 from bertsmith.correction.record import evaluated, write_correction_record, write_corrections
 from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.errors import ConfigError, InputFileError, check_type
@@ -22,6 +20,8 @@ from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.corrections import write_correction_report
+from bertsmith.runtime.corrector import load_corrector
+from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.training.execution.stop import StopRequest
 
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from bertsmith.api.correction import evaluate_corrector
 from bertsmith.api.observer import Observer
 from bertsmith.api.writing import evaluate_writing
-from bertsmith.correction.folder import is_corrector
 from bertsmith.errors import InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_folder import make_folder
@@ -19,6 +18,7 @@ from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec, column_of
+from bertsmith.runtime.corrector import is_corrector
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predict_files import trained_spec, write_labeled
 from bertsmith.runtime.predictor import Predictor

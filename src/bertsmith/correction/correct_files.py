@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bertsmith.correction.corrector import CorrectedText, Corrector
 from bertsmith.files.resumable_file import GrowingFile
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.read.reader import SourceRow
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.runtime.row_files import Kind, RowLines, RowSource, Watch, kind_of
+from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.text.blocks import groups
 
 CHUNK = 512  # rows between two points that a killed run can resume from

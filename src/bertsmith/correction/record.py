@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 
 from bertsmith import __version__
-from bertsmith.correction.bigrams import BigramCorrector
-from bertsmith.correction.corrector import Corrector, Edit, places_of, tuned_threshold
-from bertsmith.correction.folder import load_corrector
 from bertsmith.correction.train import CorrectJob, CorrectResult
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values, write_json
@@ -23,6 +20,9 @@ from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import bootstrap
+from bertsmith.runtime.corrector import Corrector, load_corrector
+from bertsmith.tasks.spelling.bigrams import BigramCorrector
+from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.settings import ThresholdSettings
 from bertsmith.training.finetune.record import RECORD, curves
 

@@ -6,8 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertsmith.correction.corrector import Corrector, places_of, tuned_threshold
-from bertsmith.correction.folder import corrector_extras
 from bertsmith.correction.recipe import CorrectRecipe
 from bertsmith.correction.workload import CorrectionWorkload
 from bertsmith.errors import ConfigError
@@ -22,7 +20,9 @@ from bertsmith.metrics import better
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.models.build import Model, build
 from bertsmith.models.surgery import copy_weights, whole_model
+from bertsmith.runtime.corrector import Corrector, corrector_extras
 from bertsmith.sentences.train.model import USUAL_DROPOUT
+from bertsmith.tasks.spelling.edits import places_of, tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.training.checkpoints.checkpoint import finish_folder

@@ -14,8 +14,8 @@ from bertsmith.cli.shared.options import MODEL, OUTPUT, Device, Json, Quiet, opt
 from bertsmith.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.correction.corrector import Corrector
     from bertsmith.labeled.spec import DataSpec
+    from bertsmith.runtime.corrector import Corrector
     from bertsmith.runtime.row_files import RowSource
 
 What = Annotated[
@@ -79,8 +79,8 @@ def correct(
 
         bertsmith correct my-corrector letters.txt --out corrected.jsonl
     """
-    from bertsmith.correction.folder import load_corrector
     from bertsmith.labeled.texts import spooled_input
+    from bertsmith.runtime.corrector import load_corrector
 
     if len(what) != 2:
         raise ConfigError(

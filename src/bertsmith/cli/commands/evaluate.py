@@ -107,7 +107,7 @@ def _model(
     from bertsmith.api.evaluate import labeled_rows, run_evaluate
     from bertsmith.api.writing import evaluate_writing
     from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.correction.folder import is_corrector
+    from bertsmith.runtime.corrector import is_corrector
     from bertsmith.seq2seq.record import WritingFolder
 
     if len(what) != 2:

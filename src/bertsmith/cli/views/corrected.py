@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.cli.shared.console import table_lines
-from bertsmith.correction.corrector import CorrectedText
 from bertsmith.report.corrections import CORRECTION_FIGURES
+from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.wording import counted, duration
 
 

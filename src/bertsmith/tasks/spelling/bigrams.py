@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from bertsmith.correction.corrector import Edit
 from bertsmith.labeled.errors.confusions import Confusions
+from bertsmith.tasks.spelling.edits import Edit
 
 EDGE = "\n"
 

@@ -1,0 +1,144 @@
+"""Correcting texts with a trained model, and the folder that holds one.
+
+A corrector gives edits with offsets and scores, nothing but characters for characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertsmith.config import validated
+from bertsmith.errors import FolderError, check_type
+from bertsmith.folders.extras import (
+    Extras,
+    correction_extras,
+    read_correction,
+    read_detector,
+)
+from bertsmith.folders.read import load_model, read_folder
+from bertsmith.hardware.devices import torch_device
+from bertsmith.metrics.arrays import Floats
+from bertsmith.nn.packing import pack
+from bertsmith.runtime.host import not_finite
+from bertsmith.tasks.spelling.edits import CorrectedText, Edit, check_threshold
+from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionBatch
+from bertsmith.tasks.spelling.model import SoftMasked
+from bertsmith.tasks.spelling.settings import DetectorSettings
+
+BUDGET = 2_048  # tokens of a batch
+
+
+class Corrector:
+    """A trained corrector; changes from `threshold` on are made."""
+
+    def __init__(
+        self,
+        module: SoftMasked,
+        tokens: CharacterTokens,
+        *,
+        threshold: float = 0.0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        check_threshold(threshold)
+        self.module = module.to(device).eval()
+        self.tokens = tokens
+        self.threshold = threshold
+        self.device = torch.device(device)
+        ids = list(tokens.characters)
+        self._ids = torch.tensor(ids, device=self.device)
+        self._names = [tokens.characters[number] for number in ids]
+
+    def correct(
+        self, texts: Iterable[str], *, threshold: float | None = None
+    ) -> list[CorrectedText]:
+        """Each text with its edits."""
+        every = list(texts)
+        for text in every:
+            check_type("text", text, str)
+        least = self.threshold if threshold is None else check_threshold(threshold)
+        return [
+            CorrectedText.of(text, [edit for edit in edits if edit.score >= least])
+            for text, edits in zip(every, self.proposals(every), strict=True)
+        ]
+
+    def proposals(self, texts: Sequence[str]) -> list[list[Edit]]:
+        """Every place where another character is likelier than the one that stands there."""
+        found: list[list[Edit]] = [[] for _ in texts]
+        features = self.tokens.features(texts)
+        for part in pack([len(one.ids) for one in features], BUDGET) if features else []:
+            batch = CorrectionBatch.of([features[number] for number in part])
+            best, scores = self._best(batch.to(self.device))
+            for text, place, name, score in zip(
+                batch.texts.tolist(), batch.places.tolist(), best, scores.tolist(), strict=True
+            ):
+                wrong = texts[text][place]
+                if wrong != name:
+                    found[text].append(
+                        Edit(start=place, end=place + 1, wrong=wrong, right=name, score=score)
+                    )
+        return [sorted(edits, key=lambda edit: edit.start) for edits in found]
+
+    def _best(self, batch: CorrectionBatch) -> tuple[list[str], Floats]:
+        """The likeliest character of each place (U,), and its probability among all tokens."""
+        with torch.inference_mode():
+            hidden, _ = self.module(batch)
+            chances = self.module.logits(hidden).float().softmax(-1)
+            best = chances.index_select(1, self._ids).max(dim=1)
+        if not best.values.isfinite().all():
+            raise not_finite("a text")
+        names = [self._names[number] for number in best.indices.tolist()]
+        return names, best.values.double().cpu().numpy()
+
+
+def corrector_extras(module: SoftMasked, *, threshold: float, max_length: int) -> Extras:
+    """What a folder holds of a corrector besides its masked LM."""
+    tensors = {} if module.detector is None else dict(module.detector.state_dict())
+    section = {
+        "threshold": threshold,
+        "max_length": max_length,
+        "detector": module.settings.model_dump(mode="json"),
+    }
+    return correction_extras(section, tensors)
+
+
+def is_corrector(path: str | Path) -> bool:
+    """Whether a folder was trained to correct."""
+    return read_correction(read_folder(path).parts.transformer) is not None
+
+
+def load_corrector(path: str | Path, *, device: str = "cpu") -> Corrector:
+    """The corrector of a folder that `finetune --task correct` has written."""
+    where = torch_device(device)
+    home = read_folder(path).parts.transformer
+    section = read_correction(home)
+    if section is None:
+        raise FolderError(
+            f"{path} was not trained to correct texts; train one with `bertsmith finetune "
+            "pairs.tsv --task correct`"
+        )
+    loaded = load_model(path, device=str(where))
+    settings = validated(DetectorSettings, section["detector"], f"{path}: detector of correction")
+    mask = loaded.tokenizer.special.mask
+    if mask is None or "masked_lm" not in loaded.model.heads:
+        raise FolderError(f"{path} has no masked-LM head or no mask token, so it cannot correct")
+    module = SoftMasked(loaded.model, settings, mask)
+    if module.detector is not None:
+        _fill(module.detector, read_detector(home), path)
+    tokens = CharacterTokens(loaded.tokenizer, max_length=section["max_length"], where=str(path))
+    return Corrector(module, tokens, threshold=section["threshold"], device=where)
+
+
+def _fill(detector: torch.nn.Module, tensors: Mapping[str, Any], path: str | Path) -> None:
+    wanted = {name: tuple(weight.shape) for name, weight in detector.state_dict().items()}
+    stored = {name: tuple(weight.shape) for name, weight in tensors.items()}
+    if wanted != stored:
+        odd = sorted(set(wanted.items()) ^ set(stored.items()))[0][0]
+        raise FolderError(
+            f"{path}: the tensor {odd!r} of the detector is missing or has another shape than "
+            "bertsmith.json says"
+        )
+    detector.load_state_dict(dict(tensors))
