@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from bertsmith.classic.elmo.folder import is_elmo, open_elmo, open_reader
+from bertsmith.classic.elmo.folder import open_elmo, open_reader
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.train import ElmoJob, train_elmo
 from bertsmith.classic.neural.settings import NeuralPlan
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SampledSoftmax
 from bertsmith.errors import TensorMismatchError
+from bertsmith.folders.kinds import abilities_at
 from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 from bertsmith.text.whole_words.characters import count_cut
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
@@ -91,7 +92,7 @@ def test_a_folder_gives_the_same_figures_and_refuses_other_shapes(
 ) -> None:
     result = train_elmo(ElmoJob(stream=text, settings=settings(20), out=tmp_path / "elmo"))
     assert result.model is not None
-    assert is_elmo(tmp_path / "elmo")
+    assert abilities_at(tmp_path / "elmo") == {"lm", "words"}
     again = open_elmo(tmp_path / "elmo")
     lines = [np.array([1, 2, 3]), np.array([], dtype=np.int64), np.array([5] * 9), np.array([0])]
     forward, backward = again.both_log_probabilities(lines)

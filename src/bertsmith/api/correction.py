@@ -13,7 +13,6 @@ from bertsmith.correction.record import evaluated, write_correction_record, writ
 from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.files.atomic_folder import make_folder
-from bertsmith.files.strict_json import write_json
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.errors.rows import correction_rows, read_corrections
 from bertsmith.labeled.pairs.splits import PairFiles
@@ -88,7 +87,7 @@ def evaluate_corrector(
 ) -> dict[str, Any]:
     """Figures of a corrector on the wrong and right texts of a file.
 
-    `out` is a folder for evaluation.json and corrected.jsonl.
+    `out` is a folder for corrected.jsonl.
     """
     corrector = load_corrector(folder, device=device)
     rows = correction_rows(data, spec, on_error)
@@ -104,7 +103,6 @@ def evaluate_corrector(
     if out is not None:
         make_folder(out)
         write_corrections(out / "corrected.jsonl", rows, proposals, corrector)
-        write_json(out / "evaluation.json", record)
     return record
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
@@ -10,15 +11,15 @@ from typing import Any, Literal
 from bertsmith.api.correction import evaluate_corrector
 from bertsmith.api.observer import Observer
 from bertsmith.api.writing import evaluate_writing
-from bertsmith.errors import InputFileError, check_type
+from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.strict_json import write_json
+from bertsmith.folders.kinds import kind_at, refusal
 from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec, column_of
-from bertsmith.runtime.corrector import is_corrector
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predict_files import trained_spec, write_labeled
 from bertsmith.runtime.predictor import Predictor
@@ -26,6 +27,94 @@ from bertsmith.seq2seq.record import WritingFolder
 from bertsmith.tasks.prediction import Prediction
 
 CHUNK = 256  # rows between two reports of progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateRequest:
+    """What is evaluated on which rows, and how.
+
+    `load` makes the predictor of a folder that predicts; `knowledge` is the graph it was told to
+    read. `out` is a folder for the record and a row for every answer.
+    """
+
+    model: str | Path
+    data: Path
+    load: Callable[[], Predictor]
+    spec: DataSpec = field(default_factory=DataSpec)
+    on_error: OnError = "stop"
+    out: Path | None = None
+    device: str = "cpu"
+    knowledge: Path | None = None
+    observer: Observer = field(default_factory=Observer)
+
+
+def _corrected(request: EvaluateRequest) -> dict[str, Any]:
+    return evaluate_corrector(
+        request.model,
+        request.data,
+        request.spec,
+        on_error=request.on_error,
+        out=request.out,
+        device=request.device,
+        observer=request.observer,
+    )
+
+
+def _written(request: EvaluateRequest) -> dict[str, Any]:
+    folder = WritingFolder.at(request.model, device=request.device)
+    return evaluate_writing(
+        folder,
+        request.data,
+        request.spec,
+        on_error=request.on_error,
+        out=request.out,
+        observer=request.observer,
+    )
+
+
+def _predicted(request: EvaluateRequest) -> dict[str, Any]:
+    predictor = request.load()
+    examples = labeled_rows(
+        request.model,
+        predictor,
+        request.data,
+        request.spec,
+        on_error=request.on_error,
+        observer=request.observer,
+    )
+    predictions = predict_all(predictor, examples, "evaluate", request.observer)
+    proof = prove(predictor.task, examples, predictions).to_json()
+    record = {"model": str(request.model), "file": str(request.data), **proof}
+    if request.out is not None:
+        make_folder(request.out)
+        write_labeled(request.out / "predictions.jsonl", examples, predictions)
+    return record
+
+
+EVALUATIONS: dict[str, Callable[[EvaluateRequest], dict[str, Any]]] = {
+    "correct": _corrected,
+    "write": _written,
+    "predict": _predicted,
+}
+"""How a folder is evaluated, by its first ability among these."""
+
+
+def run_evaluate(request: EvaluateRequest) -> dict[str, Any]:
+    """The record of a folder on the rows of a file; its `kind` is the ability that was judged."""
+    kind, place = kind_at(request.model)
+    can = frozenset({"words"}) if isinstance(place, Path) else kind.abilities(place)
+    judged = next((name for name in EVALUATIONS if name in can), None)
+    if judged is None:
+        raise refusal(request.model, kind, "predict")
+    if request.knowledge is not None and judged != "predict":
+        raise ConfigError(
+            f"--knowledge is for models that were trained with a graph, and {request.model} "
+            f"{'corrects' if judged == 'correct' else 'writes'} texts; leave it out"
+        )
+    record = {"kind": judged, **EVALUATIONS[judged](request)}
+    if request.out is not None:
+        write_json(request.out / "evaluation.json", record)
+    return record
 
 
 def evaluate(
@@ -46,41 +135,17 @@ def evaluate(
     check_type("data", data, str, Path)
     check_type("spec", spec, DataSpec, NoneType)
     check_type("out", out, str, Path, NoneType)
-    if is_corrector(model):
-        place = None if out is None else Path(out)
-        given = spec or DataSpec()
-        return evaluate_corrector(
-            model, Path(data), given, on_error=on_error, out=place, device=device
+    return run_evaluate(
+        EvaluateRequest(
+            model=model,
+            data=Path(data),
+            load=lambda: load_predictor(model, device=device, precision=precision),
+            spec=spec or DataSpec(),
+            on_error=on_error,
+            out=None if out is None else Path(out),
+            device=device,
         )
-    writing = WritingFolder.at(model, device=device)
-    if writing is not None:
-        place = None if out is None else Path(out)
-        given = spec or DataSpec()
-        return evaluate_writing(writing, Path(data), given, on_error=on_error, out=place)
-    predictor = load_predictor(model, device=device, precision=precision)
-    examples = labeled_rows(model, predictor, Path(data), spec or DataSpec(), on_error=on_error)
-    return run_evaluate(model, predictor, Path(data), examples, out=out)
-
-
-def run_evaluate(
-    model: str | Path,
-    predictor: Predictor,
-    data: Path,
-    examples: Sequence[Example],
-    *,
-    out: str | Path | None = None,
-    observer: Observer | None = None,
-) -> dict[str, Any]:
-    """The record of a predictor on rows that are read already."""
-    predictions = predict_all(predictor, examples, "evaluate", observer or Observer())
-    proof = prove(predictor.task, examples, predictions).to_json()
-    record = {"model": str(model), "file": str(data), **proof}
-    if out is not None:
-        folder = Path(out)
-        make_folder(folder)
-        write_labeled(folder / "predictions.jsonl", examples, predictions)
-        write_json(folder / "evaluation.json", record)
-    return record
+    )
 
 
 def predict_all(

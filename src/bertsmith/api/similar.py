@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.errors import ConfigError, FolderError, TextError
+from bertsmith.errors import ConfigError, TextError
+from bertsmith.folders.kinds import need
+from bertsmith.folders.opened import OpenFolder
 from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.sentences.compare import Vectors
@@ -48,12 +50,8 @@ def similar_sentences(
     if among is not None:
         with load(model, device=device, precision="fp32") as loaded:
             return nearest_texts(loaded, sentence, list(among), count)
+    need(OpenFolder.at(model), "similar")
     folder = WritingFolder.at(model, device=device)
-    if folder is None or folder.loaded.folder.sentence is None:
-        raise FolderError(
-            f"{model} was not trained to write similar sentences; `bertsmith finetune PAIRS --task "
-            "similar` makes such a folder, and --among FILE finds sentences with any model"
-        )
     texts = written_similar(folder, [sentence], candidates=candidates, top_k=top_k, seed=seed)[0]
     with load(model, device=device, precision="fp32") as loaded:
         return nearest_texts(loaded, sentence, texts, count)

@@ -11,7 +11,6 @@ from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_folder import make_folder
-from bertsmith.files.strict_json import write_json
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.labeled.pairs.splits import (
@@ -86,7 +85,7 @@ def evaluate_writing(
 ) -> dict[str, Any]:
     """Figures of what a folder writes for the sources of a file, against its targets.
 
-    `out` is a folder for evaluation.json and written.jsonl.
+    `out` is a folder for written.jsonl.
     """
     observer = observer or Observer()
     read = similar_rows if folder.loaded.folder.sentence is not None else written_rows
@@ -109,7 +108,6 @@ def evaluate_writing(
     if out is not None:
         make_folder(out)
         write_texts(out / "written.jsonl", rows, written)
-        write_json(out / "evaluation.json", record)
     return record
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from bertsmith.classic.elmo.folder import open_elmo
 from bertsmith.classic.elmo.settings import ElmoSettings
 from bertsmith.classic.elmo.train import ElmoJob, train_elmo
-from bertsmith.classic.gpt.folder import LANGUAGE_MODEL, open_gpt
+from bertsmith.classic.gpt.folder import open_gpt
 from bertsmith.classic.gpt.settings import GptSettings
 from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.language_model import LanguageModel
@@ -24,10 +24,10 @@ from bertsmith.classic.stream.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import FolderError, check_type, unknown
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import OWN
+from bertsmith.folders.extras import LANGUAGE_MODEL
+from bertsmith.folders.kinds import MODEL, need
+from bertsmith.folders.opened import OpenFolder
 from bertsmith.training.loop.progress import Watcher
-
-CONFIG = "config.json"
 
 
 class TrainLm(Protocol):
@@ -125,12 +125,14 @@ def lm_kind(name: str) -> LmKind:
 def open_lm(path: Path | str) -> LanguageModel:
     """The model of a folder of any kind."""
     check_type("a language model", path, str, Path)
-    folder = Folder.at(Path(path), wanted="the folder that `bertsmith lm train` wrote")
-    name = folder.json_object(CONFIG).get("model_type") if folder.has(CONFIG) else None
-    record = folder.json_object(OWN).get(LANGUAGE_MODEL) if folder.has(OWN) else None
-    if isinstance(record, dict):  # a model folder that holds a language model of words, too
-        name = record.get("kind")
-    if not isinstance(name, str) or name not in LM_KINDS:
+    root = Folder.at(Path(path), wanted="the folder that `bertsmith lm train` wrote")
+    folder = OpenFolder(root.keeping())
+    kind = need(folder, "lm")
+    name = kind.name
+    if kind is MODEL:  # a model of tokens that holds a language model of words, too
+        record = folder.own[LANGUAGE_MODEL]
+        name = str(record.get("kind")) if isinstance(record, dict) else ""
+    if name not in LM_KINDS:
         raise FolderError(
             f"{path} is no language model of these kinds: {', '.join(LM_KINDS)}; "
             "make one with: bertsmith lm train FILES --kind ngram --out DIR"

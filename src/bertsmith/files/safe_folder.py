@@ -20,7 +20,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,7 @@ class Folder:
 
     path: Path
     root: Path
+    _kept: dict[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def at(cls, path: Path, *, wanted: str = "the folder that holds config.json") -> Folder:
@@ -82,6 +83,10 @@ class Folder:
             raise FolderError(f"{str(path)!r} is not a folder; give {wanted}")
         return cls(real, real)
 
+    def keeping(self) -> Folder:
+        """The same folder, whose JSON files are read once and kept: nobody may change them."""
+        return Folder(self.path, self.root, {})
+
     def part(self, name: str, *, source: str = "modules.json") -> Folder:
         """The folder `name` directly inside this one."""
         path = self.path / check_name(name, source=source)
@@ -93,7 +98,7 @@ class Folder:
             raise UnsafeFileError(
                 f"{path} is not a real folder; links are not followed, copy the folder instead"
             )
-        return Folder(path, self.root)
+        return Folder(path, self.root, None if self._kept is None else {})
 
     def names(self) -> list[str]:
         """The names of everything directly inside, sorted."""
@@ -155,7 +160,12 @@ class Folder:
 
     def json(self, name: str) -> Any:
         """A JSON file, read strictly."""
-        return parse_json(self.read(name, limit=JSON_LIMIT), where=str(self.path / name))
+        if self._kept is not None and name in self._kept:
+            return self._kept[name]
+        value = parse_json(self.read(name, limit=JSON_LIMIT), where=str(self.path / name))
+        if self._kept is not None:
+            self._kept[name] = value
+        return value
 
     def _blob(self, link: Path) -> Path:
         """Where a link of the Hugging Face cache layout leads; every other link is refused."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertsmith.errors import ConfigError, WriteError
 from bertsmith.files.atomic_folder import check_target
+from bertsmith.folders.dialects.dialect import Dialect
+from bertsmith.folders.dialects.transformers import DIALECTS, PICKLED
 from bertsmith.folders.read import LoadedFolder, assemble, load_model, read_folder
 from bertsmith.folders.resolve import resolve
-from bertsmith.folders.tensors import open_weights
-from bertsmith.folders.unpickle import open_pickled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,13 +56,15 @@ def convert(
     target: Path,
     *,
     from_pickle: bool = False,
+    dialects: Sequence[Dialect] = DIALECTS,
     check: bool = False,
     overwrite: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> ConvertReport:
     """Read `source`, write `target`; with `check` read that again and compare hidden states.
 
-    `from_pickle` allows pickled weights, read by a child process. `step` hears what is going on.
+    `from_pickle` allows pickled weights, read by a child process. `dialects` are the layouts that
+    the source may have, the first that fits counts. `step` is called with each step's name.
     """
     from bertsmith.folders.generation import all_extras
     from bertsmith.folders.write import save_model
@@ -71,8 +73,8 @@ def convert(
     _check_places(place, target.resolve())
     check_target(target.absolute(), overwrite=overwrite)  # before the work, not after it
     step(f"reading {place}")
-    folder = read_folder(place)
-    loaded = assemble(folder, open_pickled if from_pickle else open_weights)
+    folder = read_folder(place, dialects=(PICKLED, *dialects) if from_pickle else dialects)
+    loaded = assemble(folder)
     step(f"writing {target}")
     save_model(
         loaded.model,

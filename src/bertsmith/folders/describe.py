@@ -4,62 +4,82 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import FolderError
 from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.read import ModelFolder, read_folder, read_tokenizer
-from bertsmith.folders.resolve import resolve
-from bertsmith.folders.sentence import SentenceFolder, read_sentence
+from bertsmith.folders.dialects.transformers import read_tokenizer
+from bertsmith.folders.kinds import MODEL, STATIC, folder_kind
+from bertsmith.folders.opened import OpenFolder
+from bertsmith.folders.read import ModelFolder, read_folder
+from bertsmith.folders.sentence import SentenceFolder
 from bertsmith.folders.tensors import open_weights
 from bertsmith.models.sentence_spec import SentenceSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """Everything worth knowing about a folder before it is loaded."""
+    """Everything worth knowing about a folder before it is loaded.
+
+    `facts` are further lines of kinds that are no model of tokens.
+    """
 
     path: str
-    variant: str
-    model_type: str
-    architecture: str | None
-    shape: dict[str, Any]
-    parameters: int | None
-    tensors: int | None
-    stored_as: tuple[str, ...]
-    vocabulary: int | None
-    longest_text: int | None
-    vector_width: int | None
-    pooling: tuple[str, ...] | None
-    modules: tuple[str, ...]  # what comes before and after the pooling
-    normalize: bool | None
-    similarity: str | None
-    prompts: dict[str, str]
-    labels: tuple[str, ...]
-    unknown_keys: tuple[str, ...]
+    kind: str
+    holds: str
+    abilities: tuple[str, ...]
     files: dict[str, dict[str, Any]]
-    problems: tuple[str, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+    variant: str | None = None
+    model_type: str | None = None
+    architecture: str | None = None
+    shape: dict[str, Any] = field(default_factory=dict)
+    parameters: int | None = None
+    tensors: int | None = None
+    stored_as: tuple[str, ...] = ()
+    vocabulary: int | None = None
+    longest_text: int | None = None
+    vector_width: int | None = None
+    pooling: tuple[str, ...] | None = None
+    modules: tuple[str, ...] = ()  # what comes before and after the pooling
+    normalize: bool | None = None
+    similarity: str | None = None
+    prompts: dict[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    unknown_keys: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def describe(name: str | Path, *, hashes: bool = False) -> Description:
-    """Describe a model by path or name; `hashes` adds the sha256 of every file."""
-    path = resolve(name)
-    parts = read_sentence(Folder.at(path))
-    if parts.static:
-        return _static(path, parts, hashes=hashes)
-    folder = read_folder(path)
+    """Describe a folder of any kind by path or name; `hashes` adds the sha256 of every file."""
+    opened = OpenFolder.at(name)
+    kind = folder_kind(opened)
+    about = Description(
+        path=str(opened.path),
+        kind=kind.name,
+        holds=kind.holds,
+        abilities=tuple(sorted(kind.abilities(opened))),
+        files=_files(opened.root, hashes=hashes),
+        facts=dict(kind.facts(opened)),
+    )
+    if kind is MODEL:
+        return _model(about, opened)
+    return _static(about, opened.parts) if kind is STATIC else about
+
+
+def _model(about: Description, opened: OpenFolder) -> Description:
+    folder = read_folder(opened)
     sentence = folder.sentence
     parameters, tensors, stored, problems = _weights(folder)
-    spec = folder.spec.to_json()
-    return Description(
-        path=str(folder.path),
+    return replace(
+        about,
         variant=folder.variant,
         model_type=folder.reading.model_type,
         architecture=folder.reading.architecture,
-        shape=spec,
+        shape=folder.spec.to_json(),
         parameters=parameters,
         tensors=tensors,
         stored_as=stored,
@@ -67,14 +87,13 @@ def describe(name: str | Path, *, hashes: bool = False) -> Description:
         longest_text=folder.longest(),
         vector_width=sentence.width(folder.spec.hidden) if sentence else None,
         pooling=sentence.pooling if sentence else None,
-        modules=_modules(parts),
+        modules=_modules(folder.parts),
         normalize=sentence.normalize if sentence else None,
         similarity=sentence.similarity if sentence else None,
         prompts=dict(sentence.prompts) if sentence else {},
         labels=folder.reading.labels.names,
         unknown_keys=folder.unknown_keys,
-        files=_files(Folder.at(folder.path), hashes=hashes),
-        problems=(*problems, *_problems(parts)),
+        problems=(*problems, *_problems(folder.parts)),
     )
 
 
@@ -97,31 +116,26 @@ def _problems(parts: SentenceFolder) -> tuple[str, ...]:
     )
 
 
-def _static(path: Path, parts: SentenceFolder, *, hashes: bool) -> Description:
+def _static(about: Description, parts: SentenceFolder) -> Description:
     with open_weights(parts.transformer) as weights:
         places = [stored.place for stored in weights.stored.values()]
     rows, width = max((place.shape for place in places), key=math.prod)
     settings = parts.settings or SentenceSettings()
-    return Description(
-        path=str(path),
+    return replace(
+        about,
         variant="static",
         model_type="static",
-        architecture=None,
         shape={"hidden": width, "vocab_size": rows},
         parameters=sum(math.prod(place.shape) for place in places),
         tensors=len(places),
         stored_as=tuple(sorted({place.dtype for place in places})),
         vocabulary=read_tokenizer(parts.transformer).vocab_size,
-        longest_text=None,
         vector_width=settings.dense[-1].outputs if settings.dense else width,
         pooling=settings.pooling,
         modules=_modules(parts),
         normalize=settings.normalize,
         similarity=settings.similarity,
         prompts=dict(settings.prompts),
-        labels=(),
-        unknown_keys=(),
-        files=_files(Folder.at(path), hashes=hashes),
         problems=_problems(parts),
     )
 

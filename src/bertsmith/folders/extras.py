@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.opened import OWN
 from bertsmith.folders.tensors import open_weights_file
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class Extras:
 NOTHING = Extras()
 
 
-OWN = "bertsmith.json"
 OBJECTIVE_HEADS = "objective_heads.safetensors"
 HEADS_KEY = "objective_heads"
 
@@ -59,7 +57,14 @@ def read_objective_heads(folder: Folder) -> dict[str, Tensor]:
     name = record[HEADS_KEY]
     if not isinstance(name, str) or not name.endswith(".safetensors"):
         raise FolderError(f"{folder.path / OWN}: {HEADS_KEY} must name a safetensors file")
-    with open_weights_file(folder, name, source=OWN) as weights:
+    return _tensors(folder, name)
+
+
+def _tensors(folder: Folder, file: str) -> dict[str, Tensor]:
+    """The tensors of a file that bertsmith.json names, by name, float32."""
+    import torch
+
+    with open_weights_file(folder, file, source=OWN) as weights:
         return {name: weights.read(name, dtype=torch.float32) for name in weights.stored}
 
 
@@ -147,11 +152,12 @@ def read_task_head(folder: Folder, section: Mapping[str, Any]) -> dict[str, Tens
         return {}
     if name != HEAD:
         raise FolderError(f"{folder.path / OWN}: the head of a task lies in {HEAD}, not {name!r}")
-    with open_weights_file(folder, HEAD, source=OWN) as weights:
-        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
+    return _tensors(folder, HEAD)
 
 
 PAIRS_KEY = "seq2seq"
+WRITES_KEY = "writes"  # how a bidirectional model writes
+LANGUAGE_MODEL = "language_model"  # a model of words on top of the folder's own
 
 
 def read_pair_task(folder: Folder) -> dict[str, Any] | None:
@@ -207,8 +213,7 @@ def read_detector(folder: Folder) -> dict[str, Tensor]:
     """The tensors of a corrector's detector by name, float32; none if there is no such file."""
     if not folder.has(DETECTOR):
         return {}
-    with open_weights_file(folder, DETECTOR, source=OWN) as weights:
-        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
+    return _tensors(folder, DETECTOR)
 
 
 def read_extras(folder: Folder) -> Extras:

@@ -10,14 +10,14 @@ from pydantic import Field
 from bertsmith.config import Settings, validated
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import OWN, Extras, read_extras
+from bertsmith.folders.extras import WRITES_KEY, Extras, read_extras
+from bertsmith.folders.opened import OWN
 
 if TYPE_CHECKING:
     from bertsmith.folders.read import ModelFolder
     from bertsmith.text.tokenizer import Tokenizer
 
 GENERATION_CONFIG = "generation_config.json"
-WRITES_KEY = "writes"
 Stop = Literal["early", "likely", "never"]
 By = Literal["mask", "shift"]
 
@@ -157,6 +157,18 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
 }
 
 
+def decoder_start(folder: Folder) -> int | None:
+    """The first token that a decoder reads, as generation_config.json has it; None: not there.
+
+    This is the one that texts are written from, so `read_folder` puts it into the spec: training,
+    evaluation and `generate` all read it there.
+    """
+    if not folder.has(GENERATION_CONFIG):
+        return None
+    found = folder.json_object(GENERATION_CONFIG).get(_PUBLISHED["start"])
+    return found if type(found) is int else None
+
+
 def read_writes(folder: Folder) -> Writes | None:
     """How a bidirectional model was trained to write; None if bertsmith.json does not say."""
     section = (folder.json_object(OWN) if folder.has(OWN) else {}).get(WRITES_KEY)
@@ -255,7 +267,7 @@ def all_extras(folder: ModelFolder) -> Extras:
     """Everything that a folder holds in addition to a published model, to be written again."""
     home = folder.parts.transformer
     writes = read_writes(home)
-    alone = folder.spec.decoder is not None or folder.spec.sees == "before"
+    alone = folder.spec.form in ("decoder", "causal")
     if writes is None and not alone and not home.has(GENERATION_CONFIG):
         return read_extras(home)
     return read_extras(home) | generation_extras(read_generation(folder), writes)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import HEAD, KNOWLEDGE, OWN
-from bertsmith.folders.read import CONFIG, TOKENIZER_FILES
+from bertsmith.folders.extras import HEAD, KNOWLEDGE
+from bertsmith.folders.opened import CONFIG, OWN
+from bertsmith.folders.read import TOKENIZER_FILES
 from bertsmith.folders.resolve import resolve
 from bertsmith.folders.sentence import (
     MODULES,

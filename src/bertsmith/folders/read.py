@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import ConfigError, FolderError
-from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.resolve import resolve
-from bertsmith.folders.sentence import MODULES, SentenceFolder, read_sentence
-from bertsmith.folders.tensors import Weights, open_weights
-from bertsmith.folders.word_encoders.read import words_refusal
+from bertsmith.folders.dialects.dialect import Dialect, Opener, dialect_of
+from bertsmith.folders.dialects.transformers import (
+    DIALECTS,
+    TRANSFORMERS,
+    no_tokenizer,
+    read_tokenizer,
+)
+from bertsmith.folders.generation import decoder_start
+from bertsmith.folders.kinds import MODEL, folder_kind, found_kind, model_abilities, refusal
+from bertsmith.folders.opened import CONFIG, OpenFolder
+from bertsmith.folders.sentence import MODULES, SentenceFolder
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from bertsmith.models.variant import Variant
     from bertsmith.text.tokenizer import Tokenizer
 
-CONFIG = "config.json"
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -38,19 +42,32 @@ TOKENIZER_FILES = (
     "spiece.model",
     "sentencepiece.bpe.model",
 )
-_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")
-
-Opener = Callable[[Folder], AbstractContextManager[Weights]]
 
 
 @dataclass(frozen=True)
 class ModelFolder:
     """What a folder says of itself, without its weights."""
 
-    path: Path
+    opened: OpenFolder
     config: dict[str, Any]
     reading: ConfigReading
-    parts: SentenceFolder
+    dialect: Dialect = TRANSFORMERS
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.opened.path
+
+    @property
+    def parts(self) -> SentenceFolder:
+        """Where the encoder and what follows it lie."""
+        return self.opened.parts
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What a model with the heads of the config can do."""
+        heads = [head.kind for head in self.reading.heads]
+        return model_abilities(self.spec, heads, self.opened.own)
 
     @property
     def variant(self) -> str:
@@ -76,10 +93,8 @@ class ModelFolder:
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, None if the folder has none."""
         files = self.parts.transformer
-        if not any(files.has(name) for name in _VOCABULARIES):
-            return None
-        tokenizer = read_tokenizer(files)
-        if tokenizer.vocab_size > self.spec.vocab_size:
+        tokenizer = self.dialect.tokenizer(files)
+        if tokenizer is not None and tokenizer.vocab_size > self.spec.vocab_size:
             raise FolderError(
                 f"{files.path}: the tokenizer has ids up to {tokenizer.vocab_size - 1:,}, the "
                 f"embedding only {self.spec.vocab_size:,} rows; they belong to different models"
@@ -110,10 +125,7 @@ class LoadedFolder:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer; a folder without one is an error only when it is needed."""
         if self.folder.tokenizer is None:
-            raise FolderError(
-                f"{self.folder.path} has no tokenizer ({', '.join(_VOCABULARIES)}); "
-                "copy it from where the model came from"
-            )
+            raise no_tokenizer(self.folder.parts.transformer)
         return self.folder.tokenizer
 
     @property
@@ -122,78 +134,82 @@ class LoadedFolder:
         return self.folder.unknown_keys
 
 
-def read_folder(name: str | Path, *, variants: Sequence[Variant] = ()) -> ModelFolder:
+def read_folder(
+    name: str | Path | OpenFolder,
+    *,
+    variants: Sequence[Variant] = (),
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> ModelFolder:
     """The settings of a model by path or name; neither torch nor weights are loaded.
 
-    `variants` are known besides those of the table.
+    `variants` are known besides those of the table, and `dialects` are the layouts to look for.
     """
-    folder = Folder.at(resolve(name))
-    refusal = words_refusal(folder.path)
-    if refusal is not None:
-        raise refusal
-    parts = read_sentence(folder)
-    if parts.static:
-        raise FolderError(
-            f"{folder.path} holds static vectors, one per token, and no encoder; use it to embed "
-            "and to search, and give the model it was made from here"
-        )
-    home = parts.transformer
-    if not home.has(CONFIG):
-        raise FolderError(
-            f"{home.path} has no {CONFIG}, so it is not a model folder; it holds: "
-            f"{', '.join(home.names()[:10]) or 'nothing'}"
-        )
-    config = home.json_object(CONFIG)
+    opened = name if isinstance(name, OpenFolder) else OpenFolder.at(name)
+    kind = found_kind(opened)
+    if kind is not None and kind is not MODEL:
+        raise refusal(opened.path, kind, "encode")
+    home = opened.home
+    dialect = dialect_of(home, dialects)
+    if dialect is None:
+        raise OpenFolder(home).nothing()
+    config = dialect.config(home)
     try:
         reading = spec_from_config(config, variants=variants)
+        start = decoder_start(home)
+        if reading.spec.decoder is not None and start is not None:
+            decoder = replace(reading.spec.decoder, start=start)
+            reading = replace(reading, spec=replace(reading.spec, decoder=decoder))
     except ConfigError as fault:
         raise ConfigError(f"{home.path / CONFIG}: {fault}") from fault
-    return ModelFolder(folder.path, config, reading, parts)
+    return ModelFolder(opened, config, reading, dialect)
 
 
-def load_tokenizer(name: str | Path) -> Tokenizer:
+def load_tokenizer(name: str | Path | OpenFolder) -> Tokenizer:
     """The tokenizer of a model by path or name, without its weights."""
-    folder = Folder.at(resolve(name))
-    refusal = words_refusal(folder.path)
-    if refusal is not None:
-        raise refusal
+    opened = name if isinstance(name, OpenFolder) else OpenFolder.at(name)
+    folder = opened.root
     if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
         return read_tokenizer(folder)
-    parts = read_sentence(folder)
-    if parts.static:
-        return read_tokenizer(parts.transformer)
-    found = read_folder(folder.path).tokenizer
+    kind = folder_kind(opened)
+    if kind is not MODEL and "tokenize" not in kind.abilities(opened):
+        raise refusal(opened.path, kind, "tokenize")
+    if kind is not MODEL:
+        return read_tokenizer(opened.home)
+    found = read_folder(opened).tokenizer
     if found is None:
-        raise FolderError(f"{folder.path} has no tokenizer ({', '.join(_VOCABULARIES)})")
+        raise no_tokenizer(opened.home)
     return found
 
 
 def load_model(
-    name: str | Path,
+    name: str | Path | OpenFolder,
     *,
     device: str = "cpu",
     dtype: torch.dtype | None = None,
     variants: Sequence[Variant] = (),
+    dialects: Sequence[Dialect] = DIALECTS,
 ) -> LoadedFolder:
     """A model by path or name, ready to be run, with all heads its folder has.
 
     Never opens a pickle; names every tensor that is missing, left over or misshapen. `variants`
-    are those of your own, where the model is one of them.
+    are those of your own, where the model is one of them, and `dialects` the layouts to look for.
     """
-    return assemble(read_folder(name, variants=variants), open_weights, device=device, dtype=dtype)
+    folder = read_folder(name, variants=variants, dialects=dialects)
+    return assemble(folder, device=device, dtype=dtype)
 
 
 def assemble(
-    folder: ModelFolder, opener: Opener, *, device: str = "cpu", dtype: torch.dtype | None = None
+    folder: ModelFolder, *, device: str = "cpu", dtype: torch.dtype | None = None
 ) -> LoadedFolder:
-    """The model of a folder whose weights `opener` opens."""
+    """The model of a folder, with weights as its dialect stores them."""
     import torch
 
     from bertsmith.folders.load_weights import fill_model
 
     dtype = torch.float32 if dtype is None else dtype
     longest = folder.longest()  # reads the tokenizer: a broken one shows before the weights are
-    with opener(folder.parts.transformer) as weights:
+    opener = folder.dialect.opener
+    with folder.dialect.weights(folder.parts.transformer) as weights:
         model = fill_model(folder.reading, weights, device=device, dtype=dtype)
     settings = folder.sentence or SentenceSettings()
     width = model.spec.hidden * len(settings.pooling)
@@ -250,10 +266,3 @@ def _read_mix(folder: ModelFolder, opener: Opener) -> tuple[float, ...] | None:
     with opener(mix.folder) as weights:
         stored = read_exactly(weights, shapes, device="cpu", dtype=torch.float64)
     return (*[0.0] * mix.start, *stored["layer_weights"].tolist())
-
-
-def read_tokenizer(folder: Folder) -> Tokenizer:
-    """The tokenizer from the files of a folder."""
-    from bertsmith.text.tokenizer import Tokenizer
-
-    return Tokenizer.from_safe_folder(folder)

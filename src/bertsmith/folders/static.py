@@ -10,12 +10,11 @@ from torch import Tensor
 
 from bertsmith import __version__
 from bertsmith.errors import ConfigError, FolderError
-from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import OWN
+from bertsmith.folders.dialects.transformers import read_tokenizer
+from bertsmith.folders.kinds import STATIC, folder_kind
 from bertsmith.folders.load_weights import read_exactly
-from bertsmith.folders.read import read_dense, read_tokenizer
-from bertsmith.folders.resolve import resolve
-from bertsmith.folders.sentence import read_sentence
+from bertsmith.folders.opened import OWN, OpenFolder
+from bertsmith.folders.read import read_dense
 from bertsmith.folders.sentence_files import StoredModule, finishing, module_files
 from bertsmith.folders.tensors import open_weights
 from bertsmith.folders.write import write_folder
@@ -39,16 +38,11 @@ class StaticFolder:
     settings: SentenceSettings
 
 
-def is_static(name: str | Path) -> bool:
-    """Whether a model, by path or name, is a folder of static vectors."""
-    return read_sentence(Folder.at(resolve(name))).static
-
-
-def load_static(name: str | Path, *, device: str = "cpu") -> StaticFolder:
+def load_static(name: str | Path | OpenFolder, *, device: str = "cpu") -> StaticFolder:
     """The static vectors of a folder, in float32."""
-    path = resolve(name)
-    parts = read_sentence(Folder.at(path))
-    if not parts.static or parts.settings is None:
+    opened = name if isinstance(name, OpenFolder) else OpenFolder.at(name)
+    path, parts = opened.path, opened.parts
+    if folder_kind(opened) is not STATIC or parts.settings is None:
         raise FolderError(f"{path} is not a folder of static vectors")
     tokenizer = read_tokenizer(parts.transformer).bare()
     with open_weights(parts.transformer) as weights:

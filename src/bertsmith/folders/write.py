@@ -13,7 +13,8 @@ from bertsmith import __version__
 from bertsmith.errors import TensorMismatchError
 from bertsmith.files.atomic_folder import staged_folder, write_file
 from bertsmith.files.safe_folder import MEGABYTE
-from bertsmith.folders.extras import HEAD, NOTHING, OWN, Extras
+from bertsmith.folders.extras import HEAD, NOTHING, Extras
+from bertsmith.folders.opened import OWN
 from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.tensor_file import STORED, data_size, file_blocks
 from bertsmith.folders.tensors import SINGLE

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from bertsmith.errors import ConfigError
-from bertsmith.models.positions import Learned, Positions
+from bertsmith.models.positions import Learned, Positions, SegmentRecurrent
 
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "tanh"]
 Sharing = Literal["none", "all", "attention", "feed_forward"]
 Norm = Literal["after", "before"]
 Seen = Literal["all", "before"]
+Form = Literal["bidirectional", "causal", "queries", "decoder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,24 @@ class Spec:
             "positions": self.positions.to_json(),
             "channels": dict(self.channels),
         }
+
+    @property
+    def form(self) -> Form:
+        """What a model of this shape is: it decides how texts are written, if they can be.
+
+        "decoder": an encoder with a decoder (BART); "queries": rows that ask for tokens they do not
+        see (XLNet); "causal": rows see what stands before them (GPT); else "bidirectional".
+        """
+        if self.decoder is not None:
+            return "decoder"
+        if isinstance(self.positions, SegmentRecurrent):
+            return "queries"
+        return "causal" if self.causal else "bidirectional"
+
+    @property
+    def causal(self) -> bool:
+        """Whether the rows of the encoder see only what stands before them."""
+        return self.sees == "before"
 
     @property
     def reads_segments(self) -> bool:

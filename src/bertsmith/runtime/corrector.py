@@ -5,7 +5,8 @@ A corrector gives edits with offsets and scores, nothing but characters for char
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,19 @@ from bertsmith.folders.extras import (
     read_correction,
     read_detector,
 )
-from bertsmith.folders.read import load_model, read_folder
+from bertsmith.folders.kinds import MODEL, need, refusal
+from bertsmith.folders.opened import OpenFolder
+from bertsmith.folders.read import ModelFolder, load_model
 from bertsmith.hardware.devices import torch_device
 from bertsmith.metrics.arrays import Floats
+from bertsmith.models.build import Model
 from bertsmith.nn.packing import pack
-from bertsmith.runtime.host import not_finite
+from bertsmith.runtime.host import Host, not_finite
 from bertsmith.tasks.spelling.edits import CorrectedText, Edit, check_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionBatch
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.tasks.spelling.settings import DetectorSettings
+from bertsmith.text.tokenizer import Tokenizer
 
 BUDGET = 2_048  # tokens of a batch
 
@@ -42,12 +47,15 @@ class Corrector:
         *,
         threshold: float = 0.0,
         device: torch.device | str = "cpu",
+        turn: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        """`turn` is held for each pass of the model."""
         check_threshold(threshold)
         self.module = module.to(device).eval()
         self.tokens = tokens
         self.threshold = threshold
         self.device = torch.device(device)
+        self._turn = turn
         ids = list(tokens.characters)
         self._ids = torch.tensor(ids, device=self.device)
         self._names = [tokens.characters[number] for number in ids]
@@ -84,7 +92,7 @@ class Corrector:
 
     def _best(self, batch: CorrectionBatch) -> tuple[list[str], Floats]:
         """The likeliest character of each place (U,), and its probability among all tokens."""
-        with torch.inference_mode():
+        with torch.inference_mode(), self._turn():
             hidden, _ = self.module(batch)
             chances = self.module.logits(hidden).float().softmax(-1)
             best = chances.index_select(1, self._ids).max(dim=1)
@@ -105,34 +113,42 @@ def corrector_extras(module: SoftMasked, *, threshold: float, max_length: int) -
     return correction_extras(section, tensors)
 
 
-def is_corrector(path: str | Path) -> bool:
-    """Whether a folder was trained to correct."""
-    return read_correction(read_folder(path).parts.transformer) is not None
-
-
 def load_corrector(path: str | Path, *, device: str = "cpu") -> Corrector:
     """The corrector of a folder that `finetune --task correct` has written."""
     where = torch_device(device)
-    home = read_folder(path).parts.transformer
+    opened = OpenFolder.at(path)
+    need(opened, "correct")
+    loaded = load_model(opened, device=str(where))
+    module, tokens, threshold = _parts(loaded.model, loaded.tokenizer, loaded.folder)
+    return Corrector(module, tokens, threshold=threshold, device=where)
+
+
+def corrector_of(host: Host, folder: ModelFolder) -> Corrector:
+    """The corrector of a model in memory; the detector is read from the folder."""
+    module, tokens, threshold = _parts(host.model, host.tokenizer, folder)
+    turn = host.torch_turn
+    return Corrector(module, tokens, threshold=threshold, device=host.device, turn=turn)
+
+
+def _parts(
+    model: Model, tokenizer: Tokenizer, folder: ModelFolder
+) -> tuple[SoftMasked, CharacterTokens, float]:
+    home, path = folder.parts.transformer, folder.path
     section = read_correction(home)
     if section is None:
-        raise FolderError(
-            f"{path} was not trained to correct texts; train one with `bertsmith finetune "
-            "pairs.tsv --task correct`"
-        )
-    loaded = load_model(path, device=str(where))
+        raise refusal(path, MODEL, "correct")
     settings = validated(DetectorSettings, section["detector"], f"{path}: detector of correction")
-    mask = loaded.tokenizer.special.mask
-    if mask is None or "masked_lm" not in loaded.model.heads:
+    mask = tokenizer.special.mask
+    if mask is None or "masked_lm" not in model.heads:
         raise FolderError(f"{path} has no masked-LM head or no mask token, so it cannot correct")
-    module = SoftMasked(loaded.model, settings, mask)
+    module = SoftMasked(model, settings, mask)
     if module.detector is not None:
         _fill(module.detector, read_detector(home), path)
-    tokens = CharacterTokens(loaded.tokenizer, max_length=section["max_length"], where=str(path))
-    return Corrector(module, tokens, threshold=section["threshold"], device=where)
+    tokens = CharacterTokens(tokenizer, max_length=section["max_length"], where=str(path))
+    return module, tokens, section["threshold"]
 
 
-def _fill(detector: torch.nn.Module, tensors: Mapping[str, Any], path: str | Path) -> None:
+def _fill(detector: torch.nn.Module, tensors: Mapping[str, Any], path: Path) -> None:
     wanted = {name: tuple(weight.shape) for name, weight in detector.state_dict().items()}
     stored = {name: tuple(weight.shape) for name, weight in tensors.items()}
     if wanted != stored:

@@ -14,8 +14,10 @@ from bertsmith.errors import ConfigError, FolderError, TensorMismatchError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import HEAD, KNOWLEDGE, read_data, read_task, read_task_head
 from bertsmith.folders.generation import read_writes
+from bertsmith.folders.kinds import MODEL, kind_at, need, refusal
+from bertsmith.folders.opened import OpenFolder
 from bertsmith.folders.read import ModelFolder, load_model
-from bertsmith.folders.word_encoders.read import is_word_folder, load_word_folder
+from bertsmith.folders.word_encoders.read import load_word_folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.labeled.triples import read_triples
 from bertsmith.models.text_model import TextModel
@@ -51,10 +53,13 @@ def load_predictor(
     `knowledge` is a file of triples to read instead of the graph of training.
     """
     where = torch_device(device)
-    if is_word_folder(name):
-        predictor = _words_predictor(Path(name), device=str(where), precision=precision)
+    kind, place = kind_at(name)
+    if isinstance(place, Path):
+        raise refusal(place, kind, "predict")
+    if kind is not MODEL and "words" in kind.abilities(place):
+        predictor = _words_predictor(place, device=str(where), precision=precision)
     else:
-        loaded = load_model(name, device=str(where))
+        loaded = load_model(place, device=str(where))
         host = Host(
             loaded.model,
             loaded.tokenizer,
@@ -89,25 +94,14 @@ def _with_graph(reading: TaskReading, path: Path, model: str, notice: Notice) ->
     return replace(reading, enrichment=trained.with_graph(graph))
 
 
-def _words_predictor(path: Path, *, device: str, precision: Precision) -> ModelPredictor:
+def _words_predictor(place: OpenFolder, *, device: str, precision: Precision) -> ModelPredictor:
     """The predictor of a fine-tuned folder whose encoder reads words."""
-    home = Folder.at(path.expanduser())
-    section = read_task(home)
-    if section is None:
-        raise FolderError(
-            f"{path} was not fine-tuned: it has no head for a task; "
-            f"`bertsmith finetune DATA --model {path} --out DIR` makes a folder that has"
-        )
-    loaded = load_word_folder(path, device=device)
+    need(place, "predict")
+    home = place.root
+    section = read_task(home) or {}
+    loaded = load_word_folder(place, device=device)
     host = TorchHost(loaded.model, loaded.tokenizer, device=device, precision=precision)
     return _own_predictor(host, home, section)
-
-
-def has_task(host: Host, folder: ModelFolder) -> bool:
-    """Whether `predictor_of` finds a task in the folder."""
-    if read_task(folder.parts.transformer) is not None:
-        return True
-    return published_task(host.model, folder.reading.labels) is not None
 
 
 def predictor_of(host: Host, folder: ModelFolder) -> ModelPredictor:

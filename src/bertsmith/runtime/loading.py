@@ -5,17 +5,25 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Self
 
 import torch
 
-from bertsmith.errors import FolderError, check_type, unknown
+from bertsmith.errors import check_type, unknown
 from bertsmith.folders import read
+from bertsmith.folders.kinds import (
+    MODEL,
+    STATIC,
+    abilities_at,
+    kind_at,
+    model_abilities,
+    refusal,
+)
 from bertsmith.folders.read import ModelFolder
-from bertsmith.folders.static import is_static, load_static
-from bertsmith.folders.word_encoders.read import is_word_folder, words_refusal
+from bertsmith.folders.static import load_static
 from bertsmith.hardware.devices import torch_device
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.runtime.embedder import Embedder
@@ -26,6 +34,7 @@ from bertsmith.runtime.text_vectors import TableVectors
 if TYPE_CHECKING:
     from bertsmith.folders.generation import By
     from bertsmith.models.build import Model
+    from bertsmith.runtime.corrector import Corrector
     from bertsmith.runtime.generation.filling import FilledText, FillingOptions
     from bertsmith.runtime.generation.generator import TextGenerator
     from bertsmith.runtime.generation.options import Generated, GenerationOptions
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from bertsmith.runtime.predictor import ModelPredictor, Row
     from bertsmith.runtime.scoring import Hide, TextScore
     from bertsmith.tasks.prediction import Prediction
+    from bertsmith.tasks.spelling.edits import CorrectedText
     from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -41,8 +51,9 @@ log = logging.getLogger(__name__)
 class LoadedModel(Embedder):
     """One model in memory: vectors, predictions, mask filling, scores and text, from any thread.
 
-    `predict` needs a fine-tuned folder, `fill` and `score` one with a masked-LM head, `generate`
-    and `stream` one that writes; others raise FolderError.
+    `abilities` says which of the methods work: `predict` needs a fine-tuned folder, `fill` and
+    `score` one with a masked-LM head, `generate` and `stream` one that writes, `correct` one that
+    was trained to correct; others raise FolderError.
 
     `close`, or a `with` block, ends the worker threads at once.
     """
@@ -61,46 +72,32 @@ class LoadedModel(Embedder):
         self._lock = threading.Lock()
         self._predictor: ModelPredictor | None = None
         self._masked: MaskedModel | None = None
+        self._corrector: Corrector | None = None
         self._generators: dict[By | None, TextGenerator] = {}
 
-    @property
-    def is_static(self) -> bool:
-        """Whether this is a table of static vectors, without an encoder."""
-        return self._encoder is None
-
-    @property
-    def is_fine_tuned(self) -> bool:
-        """Whether `predict` works."""
-        from bertsmith.runtime.load_predictor import has_task
-
-        return self._encoder is not None and has_task(*self._encoder)
-
-    @property
-    def fills_masks(self) -> bool:
-        """Whether `fill` and `score` work: a causal model has the head, but no masks."""
+    @cached_property
+    def abilities(self) -> frozenset[str]:
+        """What this model can do, by the names of `ABILITIES`: "embed", "predict", "fill" ..."""
         if self._encoder is None:
-            return False
-        model = self._encoder[0].model
-        return "masked_lm" in model.heads and model.spec.sees != "before"
+            return frozenset({"tokenize", "embed"})
+        host, folder = self._encoder
+        return model_abilities(host.model.spec, list(host.model.heads), folder.opened.own)
 
-    @property
-    def writes(self) -> bool:
-        """Whether `generate` and `stream` work."""
-        from bertsmith.runtime.generation.load_generator import can_write
-
-        return self._encoder is not None and can_write(*self._encoder)
+    def need(self, ability: str) -> None:
+        """Refuse what this model cannot do, with what to give instead."""
+        if ability not in self.abilities:
+            kind = STATIC if self._encoder is None else MODEL
+            raise refusal(self.name, kind, ability)
 
     @property
     def host(self) -> Host:
         """The encoder in memory, with its engine and workers."""
-        return self._hosted()[0]
+        return self._hosted("encode")[0]
 
-    def _hosted(self) -> tuple[Host, ModelFolder]:
+    def _hosted(self, ability: str) -> tuple[Host, ModelFolder]:
+        """The encoder and its folder; static vectors have neither."""
         if self._encoder is None:
-            raise FolderError(
-                "this model is a table of static vectors and has no encoder: it can encode and "
-                "compare texts; load the model it was made from for the rest"
-            )
+            raise refusal(self.name, STATIC, ability)
         return self._encoder
 
     @property
@@ -114,7 +111,7 @@ class LoadedModel(Embedder):
         from bertsmith.runtime.load_predictor import predictor_of  # not needed for vectors
 
         with self._lock:
-            self._predictor = self._predictor or predictor_of(*self._hosted())
+            self._predictor = self._predictor or predictor_of(*self._hosted("predict"))
             return self._predictor
 
     @property
@@ -123,8 +120,17 @@ class LoadedModel(Embedder):
         from bertsmith.runtime.mask_filling import MaskedModel
 
         with self._lock:
-            self._masked = self._masked or MaskedModel.of(*self._hosted())
+            self._masked = self._masked or MaskedModel.of(*self._hosted("fill"))
             return self._masked
+
+    @property
+    def corrector(self) -> Corrector:
+        """The corrector of a folder that was trained to correct, made at its first use."""
+        from bertsmith.runtime.corrector import corrector_of
+
+        with self._lock:
+            self._corrector = self._corrector or corrector_of(*self._hosted("correct"))
+            return self._corrector
 
     def generator(self, by: By | None = None) -> TextGenerator:
         """The generator of a folder that writes, made at its first use.
@@ -135,12 +141,18 @@ class LoadedModel(Embedder):
 
         with self._lock:
             if by not in self._generators:
-                self._generators[by] = generator_of(*self._hosted(), by)
+                self._generators[by] = generator_of(*self._hosted("generate"), by)
             return self._generators[by]
 
     def predict(self, rows: Iterable[Row]) -> list[Prediction]:
         """A prediction for each text, or tuple of fields, by a fine-tuned model."""
         return self.predictor.predict(rows)
+
+    def correct(
+        self, texts: Iterable[str], *, threshold: float | None = None
+    ) -> list[CorrectedText]:
+        """Each text with the edits of a corrector; its own threshold if none is given."""
+        return self.corrector.correct(texts, threshold=threshold)
 
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """The likeliest tokens for each mask of a text."""
@@ -207,14 +219,14 @@ def load(
         raise unknown("precision", precision, PRECISIONS)
     check_type("threads", threads, int, NoneType)
     where = torch_device(device)
-    refusal = words_refusal(name)
-    if refusal is not None:
-        raise refusal
-    if is_static(name):
-        static = load_static(name, device=str(where))
+    kind, place = kind_at(name)
+    if kind is STATIC:
+        static = load_static(place, device=str(where))
         table = TableVectors(static.table, static.tokenizer)
         return LoadedModel(table, static.settings, name)
-    loaded = read.load_model(name, device=str(where), dtype=weights_dtype(where, precision))
+    if isinstance(place, Path):
+        raise refusal(place, kind, "embed")
+    loaded = read.load_model(place, device=str(where), dtype=weights_dtype(where, precision))
     if loaded.folder.sentence is None:
         log.info("%s has no pooling settings; using mean pooling", loaded.folder.path)
     host = Host(
@@ -246,7 +258,7 @@ def predict(
     name: str | Path, rows: Iterable[Row], *, device: str = "cpu", precision: Precision = "auto"
 ) -> list[Prediction]:
     """Predictions of a fine-tuned folder for texts, or tuples of fields."""
-    if is_word_folder(name):
+    if "words" in abilities_at(name):
         from bertsmith.runtime.load_predictor import load_predictor
 
         return load_predictor(name, device=device, precision=precision).predict(rows)

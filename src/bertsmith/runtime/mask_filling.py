@@ -60,7 +60,7 @@ class MaskedModel:
                 else "take a folder that was pre-trained with one"
             )
             raise FolderError(f"{folder.path} has no masked-LM head (its heads: {has}); {hint}")
-        if host.model.spec.sees == "before":
+        if host.model.spec.causal:
             raise FolderError(
                 f"{folder.path} is a causal model, which predicts the next token and not masked "
                 "ones; take a masked LM"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bertsmith.errors import ConfigError, FolderError
-from bertsmith.folders.extras import OWN
 from bertsmith.folders.keys import model_key
+from bertsmith.folders.opened import OWN
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.enrichment.tags import Structures, Tagger

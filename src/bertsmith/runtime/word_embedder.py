@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertsmith.errors import ConfigError, FolderError, TextError
-from bertsmith.folders.word_encoders.read import WordFolder, is_words, load_word_folder
+from bertsmith.errors import ConfigError, TextError
+from bertsmith.folders.word_encoders.read import WordFolder, load_word_folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.inputs import CHARACTERS, Inputs
@@ -148,10 +148,5 @@ def load_words(
     weights.hdf5), and fine-tuned ones; word vectors a folder of `bertsmith words train`, or a file
     of word2vec or GloVe.
     """
-    if not is_words(name):
-        raise FolderError(
-            f"{name} is no encoder of words: give a folder of ELMo, or word vectors; "
-            "`bertsmith.load` opens other models"
-        )
     where = str(torch_device(device))
     return WordEmbedder(load_word_folder(name, device=where), device=where, precision=precision)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from bertsmith import __version__
-from bertsmith.errors import FolderError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.folders.extras import read_pair_task
 from bertsmith.folders.generation import Writes, read_generation, read_writes
-from bertsmith.folders.read import LoadedFolder, load_model, read_folder
+from bertsmith.folders.kinds import folder_kind, refusal
+from bertsmith.folders.opened import OpenFolder
+from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.labeled.pairs.splits import evenly
 from bertsmith.metrics.arrays import Floats, Ints
@@ -53,13 +54,13 @@ class WritingFolder:
     lengths: WritingLengths
 
     @classmethod
-    def at(cls, path: str | Path, *, device: str = "cpu") -> WritingFolder | None:
-        """The folder at a path; None if it was trained for something else."""
-        home = read_folder(path).parts.transformer
-        section = read_pair_task(home)
+    def at(cls, path: str | Path, *, device: str = "cpu") -> WritingFolder:
+        """The folder at a path; one that was trained for something else is refused."""
+        opened = OpenFolder.at(path)
+        section = read_pair_task(opened.home)
         if section is None:
-            return None
-        loaded = load_model(path, device=device)
+            raise refusal(path, folder_kind(opened), "write")
+        home, loaded = opened.home, load_model(opened, device=device)
         lengths = WritingLengths(source=section["source_tokens"], target=section["target_tokens"])
         writes = read_writes(home) or Writes(by="shift")
         return cls(loaded=loaded, task=section["task"], writes=writes, lengths=lengths)
@@ -120,8 +121,6 @@ def write_record(
     The folder is read from the disk, so the figures are those its user gets.
     """
     folder = WritingFolder.at(job.folder, device=device)
-    if folder is None:
-        raise FolderError(f"{job.folder} was not written by this training")
     sides: dict[str, Any] = {"dev": None, "test": None}
     for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):
         if data is None or not len(data):

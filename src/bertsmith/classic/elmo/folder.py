@@ -18,9 +18,10 @@ from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.kinds import kind_at
 from bertsmith.folders.load_weights import read_exactly
 from bertsmith.folders.tensors import open_weights
-from bertsmith.folders.word_encoders.published_elmo import is_published, read_published
+from bertsmith.folders.word_encoders.published_elmo import read_published
 from bertsmith.models.word_encoders.elmo_network import ElmoNetwork
 
 
@@ -72,13 +73,7 @@ def open_elmo(path: Path) -> ElmoModel:
 
 def open_reader(path: Path) -> ElmoReader:
     """Contextual vectors from a folder of our own or a published one."""
-    return ElmoReader(read_published(path)) if is_published(path) else open_elmo(path).reader()
-
-
-def is_elmo(path: Path) -> bool:
-    """Whether a folder holds an ELMo model, published or of our own."""
-    if is_published(path):
-        return True
-    if not (path / CONFIG).is_file():
-        return False
-    return Folder.at(path).json_object(CONFIG).get("model_type") == ElmoSettings.kind
+    kind, _ = kind_at(path)
+    if kind.name == "elmo-published":
+        return ElmoReader(read_published(path))
+    return open_elmo(path).reader()

@@ -15,11 +15,11 @@ from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import write_file
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import OWN, Extras
+from bertsmith.folders.extras import LANGUAGE_MODEL, Extras
+from bertsmith.folders.opened import OWN
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 
-LANGUAGE_MODEL = "language_model"  # in bertsmith.json
 KIND = "gpt"
 
 

@@ -68,17 +68,19 @@ def evaluate(
     if as_json:
         write_json(record)
     else:
-        from bertsmith.cli.views.corrected import corrected_side
-        from bertsmith.cli.views.results import proof_lines
-        from bertsmith.cli.views.written import side_lines
+        write_lines(_shown(record))
 
-        if "false_alarms" in record:
-            write_lines(corrected_side(record))
-            return
-        lines = proof_lines(record, most=SHOWN_CLASSES)
-        if "wrong_source" in record:
-            lines += side_lines(record)
-        write_lines(lines)
+
+def _shown(record: dict[str, Any]) -> list[str]:
+    """The lines of a record, by the kind of evaluation it holds."""
+    from bertsmith.cli.views.corrected import corrected_side
+    from bertsmith.cli.views.results import proof_lines
+    from bertsmith.cli.views.written import side_lines
+
+    if record["kind"] == "correct":
+        return corrected_side(record)
+    lines = proof_lines(record, most=SHOWN_CLASSES)
+    return [*lines, *side_lines(record)] if record["kind"] == "write" else lines
 
 
 def _published(
@@ -103,39 +105,25 @@ def _model(
     *,
     quiet: bool,
 ) -> dict[str, Any]:
-    from bertsmith.api.correction import evaluate_corrector
-    from bertsmith.api.evaluate import labeled_rows, run_evaluate
-    from bertsmith.api.writing import evaluate_writing
+    from bertsmith.api.evaluate import EvaluateRequest, run_evaluate
     from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.runtime.corrector import is_corrector
-    from bertsmith.seq2seq.record import WritingFolder
 
     if len(what) != 2:
         raise ConfigError(
             "give a fine-tuned folder and a file of labeled rows: "
             "bertsmith evaluate my-model test.tsv"
         )
-    folder, path = what[0], Path(what[1])
-    observer = ConsoleObserver(quiet=quiet)
-    corrects = is_corrector(folder)
-    writing = None if corrects else WritingFolder.at(folder, device=computing.device)
-    if computing.knowledge is not None and (corrects or writing is not None):
-        raise ConfigError(
-            f"--knowledge is for models that were trained with a graph, and {folder} "
-            f"{'corrects' if corrects else 'writes'} texts; leave it out"
-        )
-    if corrects:
-        return evaluate_corrector(
-            folder,
-            path,
-            spec,
+    folder, graph = what[0], computing.knowledge
+    return run_evaluate(
+        EvaluateRequest(
+            model=folder,
+            data=Path(what[1]),
+            load=lambda: load_fine_tuned(folder, computing, quiet=quiet, knowledge=graph),
+            spec=spec,
             on_error=on_error,
             out=out,
             device=computing.device,
-            observer=observer,
+            knowledge=graph,
+            observer=ConsoleObserver(quiet=quiet),
         )
-    if writing is not None:
-        return evaluate_writing(writing, path, spec, on_error=on_error, out=out, observer=observer)
-    predictor = load_fine_tuned(folder, computing, quiet=quiet, knowledge=computing.knowledge)
-    examples = labeled_rows(folder, predictor, path, spec, on_error=on_error, observer=observer)
-    return run_evaluate(folder, predictor, path, examples, out=out, observer=observer)
+    )

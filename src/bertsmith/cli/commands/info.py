@@ -1,4 +1,4 @@
-"""`bertsmith info MODEL`: what a model folder contains, from config and tensor headers."""
+"""`bertsmith info FOLDER`: what a folder is, can do and contains, from its small files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def info(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Describe a model folder without loading its weights."""
+    """Describe a folder: its kind, what it can do, its files; no weights are loaded."""
     from bertsmith.folders.describe import describe
 
     about = describe(name, hashes=hashes)
@@ -40,6 +40,9 @@ def _rows(about: Description) -> list[tuple[str, str]]:
     shape = about.shape
     rows: list[tuple[str, Any]] = [
         ("folder", about.path),
+        ("kind", f"{about.kind}: {about.holds}"),
+        ("abilities", ", ".join(about.abilities)),
+        *about.facts.items(),
         ("variant", about.variant),
         (
             "model type",
@@ -49,18 +52,15 @@ def _rows(about: Description) -> list[tuple[str, str]]:
         ("layers", shape.get("layers")),
         ("decoder layers", (shape.get("decoder") or {}).get("layers")),
         ("attention", "causal" if shape.get("sees") == "before" else None),
-        ("hidden size", shape["hidden"]),
+        ("hidden size", shape.get("hidden")),
         ("attention heads", shape.get("heads")),
         ("feed-forward size", shape.get("feed_forward")),
-        ("embedding rows", f"{shape['vocab_size']:,}"),
+        ("embedding rows", f"{shape['vocab_size']:,}" if shape else None),
         ("parameters", None if about.parameters is None else f"{about.parameters:,}"),
         ("tensors", about.tensors),
         ("stored as", ", ".join(about.stored_as)),
         ("vocabulary", None if about.vocabulary is None else f"{about.vocabulary:,}"),
-        (
-            "longest text",
-            "any" if about.longest_text is None else f"{about.longest_text} tokens",
-        ),
+        ("longest text", _longest(about)),
         ("pooling", " + ".join(about.pooling or ())),
         ("modules", "; ".join(about.modules)),
         (
@@ -81,6 +81,12 @@ def _rows(about: Description) -> list[tuple[str, str]]:
         rows.append((f"file {file}", f"{size}  {entry.get('sha256', '')}".rstrip()))
     shown = [(key, str(value)) for key, value in rows if value not in (None, "")]
     return [(printable(key, keep=""), printable(value, keep="")) for key, value in shown]
+
+
+def _longest(about: Description) -> str | None:
+    if about.longest_text is not None:
+        return f"{about.longest_text} tokens"
+    return "any" if about.shape else None
 
 
 def _show(about: Description) -> None:

@@ -49,6 +49,7 @@ def score_answers(
     rules = rules_for(golds)
     figures = ANSWERS.score(golds, [given_answers.get(e.id) for e in asked], (rules,))
     return {
+        "kind": "answers",
         "answers": str(answers),
         "file": str(questions),
         "task": "answer",

@@ -30,11 +30,6 @@ class _Piece(NamedTuple):
     shape: tuple[int, ...]
 
 
-def is_published(folder: Path) -> bool:
-    """Whether a folder holds a published ELMo model."""
-    return (folder / OPTIONS).is_file() and (folder / WEIGHTS).is_file()
-
-
 def read_published(path: Path) -> ElmoNetwork:
     """The model of a published folder; every shape is compared before memory is taken."""
     import torch

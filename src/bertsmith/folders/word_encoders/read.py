@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.config import validated
-from bertsmith.errors import FolderError, check_type
+from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder
-from bertsmith.files.word_vectors.reading import VECTORS, read_word_vectors
+from bertsmith.files.word_vectors.reading import read_word_vectors
+from bertsmith.folders.kinds import kind_at, refusal
+from bertsmith.folders.opened import CONFIG, OpenFolder
 from bertsmith.folders.tensors import open_weights
-from bertsmith.folders.word_encoders.published_elmo import is_published, read_published
+from bertsmith.folders.word_encoders.published_elmo import read_published
 from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 from bertsmith.text.segment import is_chinese
 from bertsmith.text.whole_words.rule import WordRule
@@ -29,10 +31,8 @@ if TYPE_CHECKING:
 
     from bertsmith.models.word_encoders.word_model import WordModel
 
-CONFIG = "config.json"
 ELMO_LM = "elmo"  # a folder of `bertsmith lm train`: two language models over the encoder
 ELMO, TABLE = "elmo-encoder", "word-vectors"  # the encoder of a fine-tuned folder
-TYPES = (ELMO_LM, ELMO, TABLE)
 NETWORK = "network."  # names of the encoder's tensors in a folder of language models
 JIEBA = "jieba"
 SEGMENTED = 0.02  # the share of Chinese words of several characters that shows a segmenter
@@ -48,66 +48,12 @@ class WordFolder:
     tokenizer: WordTokenizer
 
 
-def is_words(name: str | Path) -> bool:
-    """Whether a path is an encoder of words: a folder of ELMo or of word vectors, or a file."""
-    check_type("a model", name, str, Path)
-    try:
-        return Path(name).expanduser().is_file() or is_word_folder(name)
-    except (OSError, ValueError):  # a name longer than a path can be
-        return False
-
-
-def is_word_folder(name: str | Path) -> bool:
-    """Whether a path is a folder of ELMo or of word vectors."""
-    check_type("a model", name, str, Path)
-    try:
-        path = Path(name).expanduser()
-        return path.is_dir() and _kind_of(path) is not None
-    except (OSError, ValueError):
-        return False
-
-
-def _kind_of(path: Path) -> str | None:
-    """What a folder holds: a type of config.json, "published" or "vectors"."""
-    if is_published(path):
-        return "published"
-    if (path / VECTORS).is_file():
-        return "vectors"
-    if not (path / CONFIG).is_file():
-        return None
-    found = Folder.at(path).json_object(CONFIG).get("model_type")
-    return found if found in TYPES else None
-
-
-def words_refusal(path: str | Path) -> FolderError | None:
-    """Why a folder cannot be read as a model of tokens; None if it holds no encoder of words."""
-    if not is_word_folder(path):
-        return None
-    return FolderError(
-        f"{path} holds an encoder of words (ELMo or word vectors), which cannot do this: it gives "
-        f"vectors of words (`bertsmith embed {path} FILE --words`, `bertsmith.load_words`) and "
-        f"features for tasks (`bertsmith finetune DATA --model {path}`, then `bertsmith predict`); "
-        "give a model of the BERT family here"
-    )
-
-
-def load_word_folder(name: str | Path, *, device: str = "cpu") -> WordFolder:
+def load_word_folder(name: str | Path | OpenFolder, *, device: str = "cpu") -> WordFolder:
     """An encoder of words by its path; sizes are checked before memory is taken."""
-    path = Path(name).expanduser()
-    if path.is_file():
-        return _from_vectors(path, device)
-    found = _kind_of(path)
-    if found is None:
-        raise FolderError(
-            f"{path} holds neither ELMo ({', '.join(TYPES)} in {CONFIG}, or options.json with "
-            "weights.hdf5) nor word vectors"
-        )
-    return _SOURCES[found](path, device)
-
-
-def load_word_tokenizer(name: str | Path) -> WordTokenizer:
-    """What turns texts into the words of an encoder."""
-    return load_word_folder(name).tokenizer
+    kind, place = kind_at(name)
+    if kind.name not in _SOURCES:
+        raise refusal(name, kind, "words")
+    return _SOURCES[kind.name](place.path if isinstance(place, OpenFolder) else place, device)
 
 
 def _from_vectors(path: Path, device: str) -> WordFolder:
@@ -228,12 +174,13 @@ def _from_table(path: Path, device: str) -> WordFolder:
     )
 
 
-_SOURCES: dict[str, Callable[[Path, str], WordFolder]] = {
-    "published": _from_published,
-    "vectors": _from_vectors,
-    ELMO_LM: _from_elmo,
-    ELMO: _from_elmo,
-    TABLE: _from_table,
+_SOURCES: dict[str, Callable[[Path, str], WordFolder]] = {  # by the kind of folder
+    "word-vector-file": _from_vectors,
+    "elmo-published": _from_published,
+    "word-vectors": _from_vectors,
+    "elmo": _from_elmo,
+    "elmo-encoder": _from_elmo,
+    "word-table": _from_table,
 }
 
 

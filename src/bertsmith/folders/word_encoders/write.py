@@ -8,9 +8,10 @@ from pathlib import Path
 from torch import Tensor
 
 from bertsmith import __version__
-from bertsmith.folders.extras import OWN, Extras
+from bertsmith.folders.extras import Extras
+from bertsmith.folders.opened import CONFIG, OWN
 from bertsmith.folders.tensors import SINGLE
-from bertsmith.folders.word_encoders.read import CONFIG, word_config
+from bertsmith.folders.word_encoders.read import word_config
 from bertsmith.folders.write import write_folder
 from bertsmith.models.word_encoders.word_model import ElmoEncoder, WordModel
 from bertsmith.text.whole_words.tokenizer import WordTokenizer

@@ -5,31 +5,15 @@ from __future__ import annotations
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.generation import (
     By,
-    GenerationDefaults,
     Writes,
     read_generation,
     read_writes,
 )
 from bertsmith.folders.read import ModelFolder
-from bertsmith.nn.relative.encoder import RelativeEncoder
 from bertsmith.runtime.generation.cached import writer_of
 from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm, QueryForm
 from bertsmith.runtime.generation.generator import TextGenerator
 from bertsmith.runtime.host import Host
-
-
-def can_write(host: Host, folder: ModelFolder) -> bool:
-    """Whether `generator_of` works without a hint."""
-    heads, spec = host.model.heads, host.model.spec
-    if "masked_lm" not in heads and "language_model" not in heads:
-        return False
-    trained = read_writes(folder.parts.transformer) is not None
-    return spec.decoder is not None or spec.sees == "before" or _asks(host) or trained
-
-
-def _asks(host: Host) -> bool:
-    """Whether queries ask for the next token."""
-    return isinstance(host.model.encoder, RelativeEncoder)
 
 
 def generator_of(host: Host, folder: ModelFolder, by: By | None = None) -> TextGenerator:
@@ -45,7 +29,7 @@ def generator_of(host: Host, folder: ModelFolder, by: By | None = None) -> TextG
     if not defaults.ends:
         end = host.tokenizer.end_id
         defaults = defaults.model_copy(update={"ends": () if end is None else (end,)})
-    form = _form(host, folder, defaults, by)
+    form = _form(host, folder, by)
     spec = host.model.spec
     layers = spec.layers if spec.decoder is None else spec.decoder.layers
     return TextGenerator(
@@ -64,29 +48,21 @@ _ADVICE = (
 )
 
 
-def _form(host: Host, folder: ModelFolder, defaults: GenerationDefaults, by: By | None) -> Form:
+_PARTS = {"decoder": "decoder", "queries": "query stream", "causal": "causal encoder"}
+
+
+def _form(host: Host, folder: ModelFolder, by: By | None) -> Form:
     spec = host.model.spec
-    one_way = spec.decoder is not None or spec.sees == "before" or _asks(host)
-    if by is not None and one_way:
+    if by is not None and spec.form in _PARTS:
         raise ConfigError(
-            f"by (--by) is {by!r}, and {folder.path} has a "
-            f"{_part(host)}, which writes in one way only; "
-            "leave the option out"
+            f"by (--by) is {by!r}, and {folder.path} has a {_PARTS[spec.form]}, which writes in "
+            "one way only; leave the option out"
         )
     if spec.decoder is not None:
-        return CrossForm(spec.decoder.start if defaults.start is None else defaults.start)
-    if _asks(host):
+        return CrossForm(spec.decoder.start)
+    if spec.form == "queries":
         return QueryForm()
-    if spec.sees == "before":
-        return CausalForm()
-    return _prefix(host, folder, by)
-
-
-def _part(host: Host) -> str:
-    """The part of a model that writes."""
-    if host.model.spec.decoder is not None:
-        return "decoder"
-    return "query stream" if _asks(host) else "causal encoder"
+    return CausalForm() if spec.causal else _prefix(host, folder, by)
 
 
 def _prefix(host: Host, folder: ModelFolder, by: By | None) -> PrefixForm:

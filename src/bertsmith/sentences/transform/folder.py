@@ -6,8 +6,9 @@ from pathlib import Path
 
 from bertsmith.files.atomic_folder import check_target
 from bertsmith.folders.generation import all_extras
+from bertsmith.folders.kinds import STATIC, kind_at
 from bertsmith.folders.read import load_model
-from bertsmith.folders.static import is_static, load_static, save_static
+from bertsmith.folders.static import load_static, save_static
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import SentenceSettings
 
@@ -16,7 +17,8 @@ def save_with(
     model: str | Path, settings: SentenceSettings, out: Path, *, overwrite: bool = False
 ) -> None:
     """Write the folder of a model, or of static vectors, with these settings as a new folder."""
-    if is_static(model):
+    kind, _ = kind_at(model)
+    if kind is STATIC:
         static = load_static(model)
         save_static(static.table, static.tokenizer, out, settings=settings, overwrite=overwrite)
         return

@@ -25,7 +25,14 @@ from bertsmith.serve.worker.columns import truncatable
 JsonRow = dict[str, Any]
 WARM_UP = "A short text that warms the model up. 用来预热的短文本。"
 MEASURED_TOKENS = 4_096  # encoded at the start to measure the speed
-ABILITIES = {  # by the pipeline of a task, as model hubs call it
+SERVED = {  # by the ability of a model
+    "tokenize": {"tokenize"},
+    "embed": {"embed", "similarity", "rerank"},
+    "encode": {"embed_all", "attention"},
+    "fill": {"fill"},
+    "generate": {"generate"},
+}
+PIPELINES = {  # by the pipeline of a task, as model hubs call it
     "text-classification": "classify",
     "token-classification": "tag",
     "question-answering": "answer",
@@ -76,8 +83,8 @@ class Operations:
             "dtype": "bfloat16" if "bf16" in model.engine else "float32",
             "tokens_per_second": self._speed(),
             "labels": list(self._labels()),
-            "task": model.predictor.task.name if model.is_fine_tuned else None,
-            "texts": model.predictor.texts if model.is_fine_tuned else 0,
+            "task": model.predictor.task.name if "predict" in model.abilities else None,
+            "texts": model.predictor.texts if "predict" in model.abilities else 0,
             "ranks_pairs": self._ranks_pairs(),
         }
 
@@ -111,24 +118,19 @@ class Operations:
         self.model.close()
 
     def _abilities(self) -> set[str]:
-        found = {"embed", "similarity", "rerank", "tokenize"}
-        if self.model.is_static:
-            return found
-        found |= {"embed_all", "attention"}
-        if self.model.fills_masks:
-            found.add("fill")
-        if self.model.writes:
-            found.add("generate")
-        if self.model.is_fine_tuned:
-            found.add(ABILITIES[self.model.predictor.task.kind.pipeline])
+        found: set[str] = set()
+        for ability in self.model.abilities & SERVED.keys():
+            found |= SERVED[ability]
+        if "predict" in self.model.abilities:
+            found.add(PIPELINES[self.model.predictor.task.kind.pipeline])
         return found | ({"search"} if self.index is not None else set())
 
     def _labels(self) -> tuple[str, ...]:
-        return self.model.predictor.task.labels if self.model.is_fine_tuned else ()
+        return self.model.predictor.task.labels if "predict" in self.model.abilities else ()
 
     def _ranks_pairs(self) -> bool:
         """Whether the model is a cross-encoder: one number, or two classes, for a pair of texts."""
-        if not self.model.is_fine_tuned:
+        if "predict" not in self.model.abilities:
             return False
         predictor = self.model.predictor
         return (

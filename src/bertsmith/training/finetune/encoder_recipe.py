@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bertsmith.errors import ConfigError
-from bertsmith.folders.word_encoders.read import is_words
+from bertsmith.folders.kinds import abilities_at
 from bertsmith.training.finetune.recipe import FinetuneRecipe
 
 WORDS = "an encoder of words (ELMo, word vectors)"
@@ -26,7 +26,7 @@ REFUSED: dict[str, Callable[[FinetuneRecipe], Any]] = {
 
 def fit_recipe(recipe: FinetuneRecipe, model: str) -> FinetuneRecipe:
     """The recipe for an encoder, given by path or name; done twice it is the same."""
-    words = is_words(model)
+    words = "words" in abilities_at(model)
     if words:
         _check_words(recipe)
     vector, encoder = recipe.vector, recipe.encoder

@@ -1,0 +1,1 @@
+"""Layouts of model folders: of transformers, of pickles, and of your own."""
