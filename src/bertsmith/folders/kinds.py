@@ -274,12 +274,14 @@ def kind_at(name: str | Path | OpenFolder) -> tuple[FolderKind, Path | OpenFolde
     if isinstance(name, OpenFolder):
         return folder_kind(name), name
     check_type("a model", name, str, Path)
+    path: Path | None
     try:
         path = Path(name).expanduser()
-        if path.is_file():
-            return WORD_FILE, path
-    except (OSError, ValueError):  # a name longer than a path can be is no path
-        pass
+        path = path if path.is_file() else None
+    except (OSError, ValueError):
+        path = None  # a name longer than a path can be is no path
+    if path is not None:
+        return WORD_FILE, path
     folder = OpenFolder.at(name)
     return folder_kind(folder), folder
 
