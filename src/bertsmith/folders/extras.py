@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.tensors import open_weights_file
@@ -59,8 +57,7 @@ def read_objective_heads(folder: Folder) -> dict[str, Tensor]:
     name = record[HEADS_KEY]
     if not isinstance(name, str) or not name.endswith(".safetensors"):
         raise FolderError(f"{folder.path / OWN}: {HEADS_KEY} must name a safetensors file")
-    with open_weights_file(folder, name, source=OWN) as weights:
-        return {name: weights.read(name, dtype=torch.float32) for name in weights.stored}
+    return _float32(folder, name)
 
 
 TASK_KEY = "task"
@@ -147,8 +144,7 @@ def read_task_head(folder: Folder, section: Mapping[str, Any]) -> dict[str, Tens
         return {}
     if name != HEAD:
         raise FolderError(f"{folder.path / OWN}: the head of a task lies in {HEAD}, not {name!r}")
-    with open_weights_file(folder, HEAD, source=OWN) as weights:
-        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
+    return _float32(folder, HEAD)
 
 
 PAIRS_KEY = "seq2seq"
@@ -207,8 +203,7 @@ def read_detector(folder: Folder) -> dict[str, Tensor]:
     """The tensors of a corrector's detector by name, float32; none if there is no such file."""
     if not folder.has(DETECTOR):
         return {}
-    with open_weights_file(folder, DETECTOR, source=OWN) as weights:
-        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
+    return _float32(folder, DETECTOR)
 
 
 def read_extras(folder: Folder) -> Extras:
@@ -226,3 +221,11 @@ def read_extras(folder: Folder) -> Extras:
     task = task_extras(section, read_task_head(folder, section), read_data(folder))
     graph = {KNOWLEDGE: folder.json_object(KNOWLEDGE)} if "knowledge" in section else {}
     return heads | task | Extras(files=graph)
+
+
+def _float32(folder: Folder, name: str) -> dict[str, Tensor]:
+    """All tensors of a file by name."""
+    import torch  # here, because settings of texts are read without it
+
+    with open_weights_file(folder, name, source=OWN) as weights:
+        return {one: weights.read(one, dtype=torch.float32) for one in weights.stored}
