@@ -24,6 +24,7 @@ PYTHON_FILES = [
 LAYERS = (
     ("errors",),
     ("wording",),
+    ("setting",),
     ("config", "random_keys"),
     ("files",),
     ("hardware",),
@@ -59,7 +60,7 @@ TABLES = {"models/variants", "labeled/formats", "hardware/probes"}  # one file p
 # Files that may do what nobody else may, with the reason.
 PICKLE_READER = {"folders/pickle_child.py"}
 # typer calls a command by the names of its options, scikit-learn set_params by those of a model
-NAMELESS_CALLEES = {"cli/shared/options.py", "api/estimators.py"}
+NAMELESS_CALLEES = {"cli/shared/options_of.py", "api/estimators.py"}
 ENVIRONMENT_READERS = ("cli/", "hardware/")
 ORACLES = {
     "transformers",

@@ -103,14 +103,19 @@ def test_every_command_has_help(capsys) -> None:
         assert "\x1b" not in shown
 
 
-def test_options_are_shown_in_groups_the_usual_ones_first(capsys) -> None:
+def test_options_are_shown_in_groups_the_rare_ones_on_request(capsys) -> None:
     run("finetune", "--help")
     shown = capsys.readouterr().out
-    titles = ["Model:", "Data:", "Training:", "Compute:", "Output:", "Data, rarely needed:"]
+    titles = ["Model:", "Data:", "Training:", "Compute:", "Output:"]
     places = [shown.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)
     assert places[0] < shown.index("--model MODEL") < places[1] < shown.index("--label COLUMN")
-    assert shown.index("--word-prefix") > places[-1]
+    assert "--word-prefix" not in shown
+    assert re.search(r"\d+ more options: bertsmith finetune --help-all", shown)
+    run("finetune", "--help-all")
+    shown = capsys.readouterr().out
+    assert shown.index("\nData:\n") < shown.index("--word-prefix") < shown.index("\nTraining:\n")
+    assert "more options" not in shown
 
 
 def test_no_help_text_speaks_a_private_dialect(capsys) -> None:

@@ -50,11 +50,15 @@ def test_a_text_is_continued(causal: Path, capsys: Captured) -> None:
     )
     assert shown.out == f"{expected[0].text}\n"
     assert "--max-new" in shown.err
-    assert run("generate", causal, "a b", "--beams", "3", "--n", "2", "--scores", "--quiet") == 0
+    assert (
+        run("generate", causal, "a b", "--beams", "3", "--answers", "2", "--scores", "--quiet") == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["1", "2"]
     assert float(lines[0].split("\t")[1]) >= float(lines[1].split("\t")[1])
-    assert run("generate", causal, "a b", "--json", "--sample", "--n", "2", "--seed", "4") == 0
+    assert (
+        run("generate", causal, "a b", "--json", "--sample", "--answers", "2", "--seed", "4") == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["text"] == "a b"
     assert {tuple(one) for one in told["answers"]} == {("text", "score", "stopped", "tokens")}
@@ -135,7 +139,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a stream as JSON": (("a", "--stream", "--json"), ("--stream", "--json")),
     "beams that are drawn": (("a", "--beams", "2", "--sample"), ("--beams", "--sample")),
     "a penalty without beams": (("a", "--length-penalty", "2"), ("--length-penalty", "--beams")),
-    "more answers than beams": (("a", "--n", "3"), ("--n", "--beams 3")),
+    "more answers than beams": (("a", "--answers", "3"), ("--answers", "--beams 3")),
     "no token": (("a", "--first", "zzz zz"), ("--first", "tokenize")),
     "less than the least": (("a", "--min-new", "9", "--max-new", "3"), ("--min-new", "--max-new")),
     "another way": (("a", "--by", "mask"), ("--by", "causal")),
@@ -191,7 +195,7 @@ def test_a_folder_has_its_own_defaults(tmp_path: Path, capsys: Captured) -> None
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert run("generate", folder, "a b", "--stream") == 2
     assert "generation_config.json" in capsys.readouterr().err
-    assert run("generate", folder, "a b", "--sample", "--n", "1", "--quiet") == 0
+    assert run("generate", folder, "a b", "--sample", "--answers", "1", "--quiet") == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 

@@ -112,7 +112,7 @@ COMMANDS: dict[str, Arguments] = {
     ),
     "generate": lambda m, out: (
         *("generate", m.writer, m.table, "--out", out / "g.jsonl", "--threads", 1),
-        *("--max-new", 4, "--sample", "--n", 2, "--text", "text"),
+        *("--max-new", 4, "--sample", "--answers", 2, "--text", "text"),
     ),
     "vocab learn": lambda m, out: (
         *("vocab", "learn", m.texts, "--size", 120, "--out", out / "vocab"),

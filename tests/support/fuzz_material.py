@@ -240,7 +240,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 4, ["fill", m.pretrained, "the [MASK] went"]
     yield 4, ["score", m.pretrained, m.texts]
     few = ("--max-new", "4", "--threads", "1")
-    yield 3, ["generate", m.writer, "the bird", "--beams", "2", "--n", "2", *few]
+    yield 3, ["generate", m.writer, "the bird", "--beams", "2", "--answers", "2", *few]
     yield 4, ["generate", m.writer, m.table, "--text", "text", "--out", to("g.jsonl"), *few]
     yield 2, ["generate", m.writer, "the bird", "--sample", "--top-p", "0.9", "--seed", "1", *few]
     yield 4, ["info", m.model]

@@ -248,7 +248,7 @@ def load_command(name: str) -> Command:
     """Import the one command that was asked for and give it its options."""
     import typer
 
-    from bertsmith.cli.shared.grouped_help import GroupedCommand
+    from bertsmith.cli.shared.grouped_help import HELP_NAMES, GroupedCommand
 
     entry = COMMANDS[name]
     module, _, attribute = entry.home.partition(":")
@@ -258,7 +258,7 @@ def load_command(name: str) -> Command:
         # Boxes and colors are for people: piped help stays plain text.
         rich_markup_mode="rich" if sys.stdout.isatty() else None,
         context_settings={
-            "help_option_names": ["--help", "-h"],
+            "help_option_names": list(HELP_NAMES),
             "auto_envvar_prefix": entry.variables,
         },
     )

@@ -90,7 +90,7 @@ def test_beams_are_not_streamed() -> None:
     made = TextGenerator(TableWriter(40), tokenizer, GenerationDefaults(ends=(3,)))
     with pytest.raises(ConfigError, match="--beams 1"):
         made.stream("waa", GenerationOptions(beams=2))
-    with pytest.raises(ConfigError, match="--n 1"):
+    with pytest.raises(ConfigError, match="--answers 1"):
         made.stream("waa", GenerationOptions(sample=True, answers=2))
     own = TextGenerator(TableWriter(40), tokenizer, GenerationDefaults(ends=(3,), beams=4))
     with pytest.raises(ConfigError, match=r"generation_config\.json"):

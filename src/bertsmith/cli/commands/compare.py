@@ -11,8 +11,10 @@ import typer
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.inference import EvaluationOptions, load_fine_tuned
-from bertsmith.cli.shared.options import OUTPUT, Json, Quiet, option, spread
+from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
+from bertsmith.setting import OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.runtime.predictor import Predictor
@@ -25,14 +27,9 @@ What = Annotated[
 ]
 Figure = Annotated[
     str | None,
-    option(
-        OUTPUT,
-        "--figure",
-        "Metric to compare; the main metric of the task if unset.",
-        metavar="METRIC",
-    ),
+    Setting("Metric to compare; the main metric of the task if unset.", OUTPUT, metavar="METRIC"),
 ]
-Samples = Annotated[int, option(OUTPUT, "--samples", "Number of bootstrap samples.", min=100)]
+Samples = Annotated[int, Setting("Number of bootstrap samples.", OUTPUT, min=100)]
 
 
 @spread

@@ -8,36 +8,32 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import note, write_lines, write_remarks
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.folders.convert import ConvertReport
 
 
+@spread
 def convert(
     source: Annotated[str, typer.Argument(metavar="SRC", help="Model folder or name.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="Folder to write.")],
     to: Annotated[
         Literal["transformers"] | None,
-        typer.Option(
-            "--to", help="Refuse a model that this library cannot run with the same numbers."
-        ),
+        Setting("Refuse a model that this library cannot run with the same numbers.", OUTPUT),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Read DST again and compare the hidden states of every layer."
-        ),
+        Setting("Read DST again and compare the hidden states of every layer.", OUTPUT),
     ] = False,
     from_pickle: Annotated[
         bool,
-        typer.Option(
-            "--from-pickle",
-            help="Also read pickled weights (pytorch_model.bin), in a restricted child process.",
+        Setting(
+            "Also read pickled weights (pytorch_model.bin), in a restricted child process.", MODEL
         ),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing model folder DST.")
-    ] = False,
+    overwrite: Annotated[bool, Setting("Replace an existing model folder DST.", OUTPUT)] = False,
 ) -> None:
     """Convert a model folder to safetensors and the files that current tools read."""
     from bertsmith.folders.convert import convert as run

@@ -11,19 +11,11 @@ import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import TextOptions
-from bertsmith.cli.shared.options import (
-    COMPUTE,
-    DATA,
-    MODEL,
-    OUTPUT,
-    Json,
-    ModelArgument,
-    Quiet,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Json, ModelArgument, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 from bertsmith.hardware.environment import MOST_THREADS
+from bertsmith.setting import COMPUTE, DATA, MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.corpus.shards import Corpus
@@ -44,40 +36,38 @@ Files = Annotated[
 ]
 TokenizerModel = Annotated[
     str | None,
-    option(MODEL, "--model", "Model folder or name whose tokenizer is used.", metavar="MODEL"),
+    Setting("Model folder or name whose tokenizer is used.", MODEL, metavar="MODEL"),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
-    option(
-        DATA,
-        "--on-error",
+    Setting(
         "Unreadable lines of .txt and .jsonl, and empty files: stop with their place, or skip "
         "and count them (tables always stop).",
+        DATA,
     ),
 ]
 Shards = Annotated[
     Path, typer.Argument(metavar="SHARDS", help="Corpus folder made by `bertsmith corpus build`.")
 ]
 
-CorpusFolder = Annotated[Path, option(OUTPUT, "--out", "Corpus folder to write.", metavar="DIR")]
+CorpusFolder = Annotated[Path, Setting("Corpus folder to write.", OUTPUT, metavar="DIR")]
 CorpusSegmenter = Annotated[
     Literal["auto", "character", "jieba"],
-    option(
-        DATA,
-        "--segmenter",
+    Setting(
         "Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
         "is Chinese; character: every character is a word, much faster.",
+        DATA,
     ),
 ]
 Workers = Annotated[
     int | None,
-    option(COMPUTE, "--workers", "Processes; one per core if unset.", min=1, max=MOST_THREADS),
+    Setting("Processes; one per core if unset.", COMPUTE, min=1, max=MOST_THREADS),
 ]
-Top = Annotated[int, option(OUTPUT, "--top", "Maximum number of words.", min=1)]
-MinCount = Annotated[int, option(OUTPUT, "--min-count", "Minimum frequency of a word.", min=1)]
+Top = Annotated[int, Setting("Maximum number of words.", OUTPUT, min=1)]
+MinCount = Annotated[int, Setting("Minimum frequency of a word.", OUTPUT, min=1)]
 WordsFile = Annotated[
     Path | None,
-    option(OUTPUT, "--out", "Write the words, one per line, for `extend`.", metavar="FILE"),
+    Setting("Write the words, one per line, for `extend`.", OUTPUT, metavar="FILE"),
 ]
 
 
@@ -87,12 +77,11 @@ class TextReading(TextOptions):
 
     form: Annotated[
         Literal["sentences", "paragraphs", "documents"] | None,
-        option(
-            DATA,
-            "--form",
+        Setting(
             "What a line of a .txt file is. sentences: one sentence, blank lines between "
             "documents; paragraphs: the same, but lines are split into sentences; documents: a "
             "whole document. Detected and printed if unset.",
+            DATA,
         ),
     ] = None
     on_error: OnError = "stop"
@@ -102,9 +91,7 @@ class TextReading(TextOptions):
 class TokenizerChoice:
     """Which tokenizer; one of the two."""
 
-    vocab: Annotated[Path | None, option(MODEL, "--vocab", "Tokenizer folder.", metavar="DIR")] = (
-        None
-    )
+    vocab: Annotated[Path | None, Setting("Tokenizer folder.", MODEL, metavar="DIR")] = None
     model: TokenizerModel = None
 
     def load(self) -> Tokenizer:
@@ -174,10 +161,11 @@ def verify(shards: Shards) -> None:
 
 
 @app.command()
+@spread
 def show(
     shards: Shards,
-    documents: Annotated[int, typer.Option(min=1, help="Number of documents.")] = 2,
-    first: Annotated[int, typer.Option(min=0, help="Index of the first document.")] = 0,
+    documents: Annotated[int, Setting("Number of documents.", OUTPUT, min=1)] = 2,
+    first: Annotated[int, Setting("Index of the first document.", OUTPUT, min=0)] = 0,
 ) -> None:
     """Print documents as they are trained on: one sentence per line.
 

@@ -10,8 +10,10 @@ import typer
 
 from bertsmith.cli.shared.console import note, write_json, write_json_lines, write_lines
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, is_data_file
-from bertsmith.cli.shared.options import MODEL, OUTPUT, Device, Json, Quiet, option, spread
+from bertsmith.cli.shared.options import Device, Json, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.setting import MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
@@ -27,21 +29,16 @@ What = Annotated[
 ]
 Threshold = Annotated[
     float | None,
-    option(
-        MODEL,
-        "--threshold",
-        "Least probability of a change; as tuned in training if unset.",
-        min=0.0,
-        max=1.0,
+    Setting(
+        "Least probability of a change; as tuned in training if unset.", MODEL, min=0.0, max=1.0
     ),
 ]
-Diff = Annotated[bool, option(OUTPUT, "--diff", "Show changes in place: [-wrong-]{+right+}.")]
+Diff = Annotated[bool, Setting("Show changes in place: [-wrong-]{+right+}.", OUTPUT)]
 Out = Annotated[
     Path | None,
-    option(
-        OUTPUT,
-        "--out",
+    Setting(
         "Rows of a file with their corrections as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        OUTPUT,
         metavar="FILE",
     ),
 ]

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from bertsmith.cli.shared.console import rich_console
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, MODEL, OUTPUT, TRAINING, Setting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,17 +33,16 @@ SENTENCES = (
     "Round a value to the nearest even integer.",
 )
 
-Model = Annotated[str, typer.Option("--model", help="Model folder or name.")]
-Out = Annotated[Path, typer.Option("--out", help="Output folder.")]
+Model = Annotated[str, Setting("Model folder or name.", MODEL, metavar="MODEL")]
+Out = Annotated[Path, Setting("Output folder.", OUTPUT, metavar="DIR")]
 Ask = Annotated[
     list[str] | None,
-    typer.Option("--ask", help="Your own question; repeatable. Skips map and training."),
+    Setting("Your own question; repeatable. Skips map and training.", DATA),
 ]
-Seconds = Annotated[
-    float, typer.Option("--seconds", min=0, help="Seconds of pre-training; 0 skips it.")
-]
+Seconds = Annotated[float, Setting("Seconds of pre-training; 0 skips it.", TRAINING, min=0)]
 
 
+@spread
 def demo(
     model: Model = "all-MiniLM-L6-v2",
     out: Out = Path("demo_out"),

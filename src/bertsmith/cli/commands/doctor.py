@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import printable, rich_console, write_json, write_lines
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import COMPUTE, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,6 +35,7 @@ _WORDS = {
 }
 
 
+@spread
 def doctor(
     model: Annotated[
         str | None,
@@ -41,17 +44,15 @@ def doctor(
             help="Model folder or name: also report what other programs would read differently.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ignore the cache and measure again.")
-    ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Skip probes that compile code.")] = False,
+    json: Annotated[bool, Setting("Print JSON.", OUTPUT)] = False,
+    fresh: Annotated[bool, Setting("Ignore the cache and measure again.", COMPUTE)] = False,
+    quick: Annotated[bool, Setting("Skip probes that compile code.", COMPUTE)] = False,
     limit: Annotated[
         float,
-        typer.Option(
-            "--limit",
+        Setting(
+            "Seconds for all probes together; the next call runs those that did not finish.",
+            COMPUTE,
             min=1.0,
-            help="Seconds for all probes together; the next call runs those that did not finish.",
         ),
     ] = 60.0,
 ) -> None:

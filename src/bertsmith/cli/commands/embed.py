@@ -13,15 +13,10 @@ import typer
 from bertsmith.cli.shared.console import write_remarks
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, open_texts
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import (
-    MODEL,
-    OUTPUT,
-    ModelArgument,
-    Quiet,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import ModelArgument, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, WriteError
+from bertsmith.setting import MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.texts import Texts
@@ -37,15 +32,14 @@ File = Annotated[
 ]
 Out = Annotated[
     Path,
-    option(
-        OUTPUT,
-        "--out",
+    Setting(
         "Vectors as .npy (float32), .tsv or .jsonl; replaced only when the new file is complete.",
+        OUTPUT,
         metavar="FILE",
     ),
 ]
 Prompt = Annotated[
-    str | None, option(MODEL, "--prompt", "Name of a prompt of the model, prepended to each text.")
+    str | None, Setting("Name of a prompt of the model, prepended to each text.", MODEL)
 ]
 
 
@@ -62,18 +56,15 @@ class WordOutput:
 
     words: Annotated[
         bool,
-        option(
-            OUTPUT,
-            "--words",
-            "One row per word, by ELMo or word vectors; FILE.words.tsv lists the words.",
+        Setting(
+            "One row per word, by ELMo or word vectors; FILE.words.tsv lists the words.", OUTPUT
         ),
     ] = False
     layer: Annotated[
         str | None,
-        option(
-            OUTPUT,
-            "--layer",
+        Setting(
             "With --words: a number (0: the words themselves), mean, or all side by side.",
+            OUTPUT,
             metavar="LAYER",
         ),
     ] = None

@@ -10,8 +10,10 @@ import typer
 from bertsmith.cli.shared.console import write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows
 from bertsmith.cli.shared.inference import GraphEvaluationOptions, load_fine_tuned
-from bertsmith.cli.shared.options import MODEL, OUTPUT, Json, Quiet, option, spread
+from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
+from bertsmith.setting import MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.read.reader import OnError
@@ -22,16 +24,15 @@ What = Annotated[
 ]
 AnswersFile = Annotated[
     Path | None,
-    option(
-        MODEL,
-        "--answers",
+    Setting(
         "Evaluate a file of SQuAD predictions (id to answer) instead of a model.",
+        MODEL,
         metavar="PRED.json",
     ),
 ]
 Out = Annotated[
     Path | None,
-    option(OUTPUT, "--out", "Also write evaluation.json and predictions.jsonl.", metavar="DIR"),
+    Setting("Also write evaluation.json and predictions.jsonl.", OUTPUT, metavar="DIR"),
 ]
 SHOWN_CLASSES = 40
 

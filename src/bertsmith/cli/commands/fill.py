@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import OUTPUT, Json, MaskedModelArgument, option, spread
+from bertsmith.cli.shared.options import Json, MaskedModelArgument
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import OUTPUT, Setting
 
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="Text with [MASK] (or the mask token of the model).")
 ]
-Top = Annotated[int, option(OUTPUT, "--top", "Number of candidates per mask.", min=1)]
+Top = Annotated[int, Setting("Number of candidates per mask.", OUTPUT, min=1)]
 
 
 @spread

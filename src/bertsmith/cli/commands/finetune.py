@@ -11,8 +11,6 @@ import typer
 from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows
 from bertsmith.cli.shared.options import (
-    DATA,
-    TRAINING,
     Accept,
     DataArgument,
     DevFile,
@@ -22,40 +20,36 @@ from bertsmith.cli.shared.options import (
     Seeds,
     TestFile,
     TruncationSide,
-    option,
-    spread,
 )
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.config import override
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.finetune_request import FinetuneRequest
 
 SplitShares = Annotated[
-    str, option(DATA, "--split", "Split of a single file, in percent.", metavar="TRAIN/DEV/TEST")
+    str, Setting("Split of a single file, in percent.", DATA, metavar="TRAIN/DEV/TEST")
 ]
-SplitSeed = Annotated[int, option(DATA, "--split-seed", "Random seed of the split.", min=0)]
-Folds = Annotated[
-    int | None, option(TRAINING, "--folds", "Number of cross-validation folds.", min=2)
-]
+SplitSeed = Annotated[int, Setting("Random seed of the split.", DATA, min=0)]
+Folds = Annotated[int | None, Setting("Number of cross-validation folds.", TRAINING, min=2)]
 
 
 Knowledge = Annotated[
     str | None,
-    option(
-        TRAINING,
-        "--knowledge",
+    Setting(
         "Triples (subject TAB predicate TAB object) to read along with the texts (K-BERT).",
+        TRAINING,
         metavar="FILE",
     ),
 ]
 Channel = Annotated[
     str | None,
-    option(
-        TRAINING,
-        "--channel",
+    Setting(
         "Tags of words to read along with the text (SemBERT): a column, or a tag model's folder.",
+        TRAINING,
         metavar="COLUMN|DIR",
     ),
 ]

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bertsmith.cli.shared.console import note, printable, rich_console, write_json, write_lines
-from bertsmith.cli.shared.options import OUTPUT, Json, ModelArgument, option, spread
+from bertsmith.cli.shared.options import Json, ModelArgument
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.folders.describe import Description
@@ -16,9 +18,7 @@ if TYPE_CHECKING:
 @spread
 def info(
     name: ModelArgument,
-    hashes: Annotated[
-        bool, option(OUTPUT, "--hashes", "Also print the sha256 of every file.")
-    ] = False,
+    hashes: Annotated[bool, Setting("Also print the sha256 of every file.", OUTPUT)] = False,
     as_json: Json = False,
 ) -> None:
     """Describe a folder: its kind, what it can do, its files; no weights are loaded."""

@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.data_options import DataOptions
-from bertsmith.cli.shared.options import (
-    TRAINING,
-    DevRows,
-    Json,
-    ModelOption,
-    Quiet,
-    TrainRows,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import DevRows, Json, ModelOption, Quiet, TrainRows
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.studies import StudyOptions
+from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.finetune_request import FinetuneRequest
@@ -33,19 +26,16 @@ Data = Annotated[
 ]
 Compare = Annotated[
     bool,
-    option(
-        TRAINING,
-        "--compare",
-        "Train with each way of truncation (head, tail, head+tail, windows) and compare.",
+    Setting(
+        "Train with each way of truncation (head, tail, head+tail, windows) and compare.", TRAINING
     ),
 ]
 WithWindows = Annotated[
     bool | None,
-    option(
-        TRAINING,
-        "--windows/--no-windows",
+    Setting(
         "With --compare: also overlapping windows; if unset, where texts are 2 to 6 times too "
         "long.",
+        TRAINING,
     ),
 ]
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
-from bertsmith.cli.shared.options import OUTPUT, SegmenterOption, option, spread
+from bertsmith.cli.shared.options import SegmenterOption
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import MASKING, NOISE, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from bertsmith.text.tokenizer import Tokenizer
 
 app = typer.Typer(help="Preview masking schemes and noises.", no_args_is_help=True)
-
-MASKING = "Masking"
-NOISE = "Noise"
 
 
 @app.callback()
@@ -36,43 +35,34 @@ class Scheme:
 
     grouping: Annotated[
         str,
-        option(
-            MASKING,
-            "--grouping",
-            "What is masked together: token, whole_word, span, ngram, phrase, entity.",
+        Setting(
+            "What is masked together: token, whole_word, span, ngram, phrase, entity.", MASKING
         ),
     ] = "token"
-    rate: Annotated[float, option(MASKING, "--rate", "Share of tokens to mask.")] = 0.15
+    rate: Annotated[float, Setting("Share of tokens to mask.", MASKING)] = 0.15
     replacement: Annotated[
         str,
-        option(
-            MASKING,
-            "--replacement",
-            "What replaces masked tokens: mix (80/10/10), all_mask, random, similar.",
-        ),
+        Setting("What replaces masked tokens: mix (80/10/10), all_mask, random, similar.", MASKING),
     ] = "mix"
     by: Annotated[
         str | None,
-        option(MASKING, "--by", "For mix: draw per token, word or unit; token if unset."),
+        Setting("For mix: draw per token, word or unit; token if unset.", MASKING),
     ] = None
     phrases: Annotated[
-        Path | None, option(MASKING, "--phrases", "For phrase, entity: file with one per line.")
+        Path | None, Setting("For phrase, entity: file with one per line.", MASKING)
     ] = None
     synonyms: Annotated[
         Path | None,
-        option(MASKING, "--synonyms", "For similar: file with one group of synonyms per line."),
+        Setting("For similar: file with one group of synonyms per line.", MASKING),
     ] = None
-    vectors: Annotated[
-        Path | None, option(MASKING, "--vectors", "For similar: word vectors as text.")
-    ] = None
+    vectors: Annotated[Path | None, Setting("For similar: word vectors as text.", MASKING)] = None
 
     noise: Annotated[
         list[str] | None,
-        option(
-            NOISE,
-            "--noise",
+        Setting(
             "Instead of masking, noise: masking, deletion, infilling, permutation or rotation, "
             "with a rate if wanted (infilling:0.3). Repeat it for several in order.",
+            NOISE,
             metavar="NAME[:RATE]",
         ),
     ] = None
@@ -135,10 +125,10 @@ def preview(
     scheme: Scheme,
     reading: TextOptions,
     segmenter: SegmenterOption = None,
-    seed: Annotated[int, option(MASKING, "--seed", "Random seed.")] = 0,
-    count: Annotated[int, option(OUTPUT, "--count", "Number of texts to show.", min=0)] = 5,
+    seed: Annotated[int, Setting("Random seed.", MASKING)] = 0,
+    count: Annotated[int, Setting("Number of texts to show.", OUTPUT, min=0)] = 5,
     html: Annotated[
-        Path | None, option(OUTPUT, "--html", "Also write an HTML page.", metavar="FILE")
+        Path | None, Setting("Also write an HTML page.", OUTPUT, metavar="FILE")
     ] = None,
 ) -> None:
     """Mask tokens of texts, or noise them, as pre-training would, and measure what was done.

@@ -11,8 +11,10 @@ import typer
 from bertsmith.cli.shared.console import note, write_json, write_json_lines, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows, is_data_file
 from bertsmith.cli.shared.inference import PredictionOptions, load_fine_tuned
-from bertsmith.cli.shared.options import DATA, OUTPUT, Json, Quiet, option, spread
+from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.setting import DATA, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.read.reader import OnError
@@ -26,19 +28,17 @@ What = Annotated[
 ]
 Pair = Annotated[
     list[str] | None,
-    option(
-        DATA,
-        "--pair",
+    Setting(
         "Second text of a pair, context of a question, or a choice (repeatable).",
+        DATA,
         metavar="TEXT",
     ),
 ]
 Out = Annotated[
     Path | None,
-    option(
-        OUTPUT,
-        "--out",
+    Setting(
         "Predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        OUTPUT,
         metavar="FILE",
     ),
 ]

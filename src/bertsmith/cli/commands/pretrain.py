@@ -10,10 +10,6 @@ import typer
 
 from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.cli.shared.options import (
-    COMPUTE,
-    DATA,
-    MODEL,
-    TRAINING,
     Accept,
     Quiet,
     RunFolder,
@@ -21,12 +17,12 @@ from bertsmith.cli.shared.options import (
     Set,
     Threads,
     TrainingPrecision,
-    option,
     overrides,
-    spread,
 )
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
 from bertsmith.hardware.environment import MOST_THREADS
+from bertsmith.setting import COMPUTE, DATA, MODEL, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.pretrain import PretrainedModel
@@ -38,43 +34,32 @@ Recipe = Annotated[
 ]
 Shards = Annotated[
     Path,
-    option(DATA, "--corpus", "Corpus folder made by `bertsmith corpus build`.", metavar="SHARDS"),
+    Setting("Corpus folder made by `bertsmith corpus build`.", DATA, metavar="SHARDS"),
 ]
 Size = Annotated[
     Literal["tiny", "mini", "small", "medium", "base", "large"] | None,
-    option(
-        MODEL, "--size", "Model size, layers x width: 2x128, 4x256, 4x512, 8x512, 12x768, 24x1024."
-    ),
+    Setting("Model size, layers x width: 2x128, 4x256, 4x512, 8x512, 12x768, 24x1024.", MODEL),
 ]
 Init = Annotated[
     str | None,
-    option(
-        MODEL,
-        "--init",
+    Setting(
         "Continue pre-training from this model; it must have the corpus's vocabulary.",
+        MODEL,
         metavar="MODEL",
     ),
 ]
-Steps = Annotated[int | None, option(TRAINING, "--steps", "Number of training steps.", min=1)]
+Steps = Annotated[int | None, Setting("Number of training steps.", TRAINING, min=1)]
 Budget = Annotated[
     str | None,
-    option(
-        TRAINING,
-        "--budget",
-        "Training time instead of steps: 20m, 1h30m; the schedule is fitted to it.",
-    ),
+    Setting("Training time instead of steps: 20m, 1h30m; the schedule is fitted to it.", TRAINING),
 ]
 Devices = Annotated[
     int | None,
-    option(COMPUTE, "--devices", "Number of data-parallel processes.", min=1, max=MOST_THREADS),
+    Setting("Number of data-parallel processes.", COMPUTE, min=1, max=MOST_THREADS),
 ]
 Verify = Annotated[
     bool,
-    option(
-        TRAINING,
-        "--verify-resume",
-        "Kill short runs of this recipe and verify that they resume exactly.",
-    ),
+    Setting("Kill short runs of this recipe and verify that they resume exactly.", TRAINING),
 ]
 
 

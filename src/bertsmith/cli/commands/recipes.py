@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.shared.console import write_lines
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, unknown
+from bertsmith.setting import OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.config import Settings
@@ -18,11 +20,10 @@ Action = Annotated[
     Literal["show"] | None, typer.Argument(metavar="[show RECIPE]", help="Print a recipe.")
 ]
 Name = Annotated[str | None, typer.Argument(hidden=True)]
-Whole = Annotated[
-    bool, typer.Option("--whole", help="Include all defaults and everything it extends.")
-]
+Whole = Annotated[bool, Setting("Include all defaults and everything it extends.", OUTPUT)]
 
 
+@spread
 def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> None:
     """List the shipped recipes, or print one to copy and edit.
 

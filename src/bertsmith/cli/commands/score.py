@@ -18,16 +18,10 @@ from bertsmith.cli.shared.console import (
     write_remarks,
 )
 from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    Json,
-    MaskedModelArgument,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Json, MaskedModelArgument
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.runtime.mask_filling import MaskedModel
@@ -41,19 +35,14 @@ Texts = Annotated[
 ]
 Blimp = Annotated[
     Path | None,
-    option(
-        DATA,
-        "--blimp",
-        "Evaluate the minimal pairs of the .jsonl files in this folder.",
-        metavar="DIR",
-    ),
+    Setting("Evaluate the minimal pairs of the .jsonl files in this folder.", DATA, metavar="DIR"),
 ]
-Limit = Annotated[int | None, option(DATA, "--limit", "Maximum pairs per BLiMP file.", min=1)]
+Limit = Annotated[int | None, Setting("Maximum pairs per BLiMP file.", DATA, min=1)]
 HideOption = Annotated[
     Literal["token", "word"],
-    option(MODEL, "--hide", "Mask one token at a time, or also the rest of its word."),
+    Setting("Mask one token at a time, or also the rest of its word.", MODEL),
 ]
-Tokens = Annotated[bool, option(OUTPUT, "--tokens", "Also print the score of each token.")]
+Tokens = Annotated[bool, Setting("Also print the score of each token.", OUTPUT)]
 
 
 @spread

@@ -16,7 +16,9 @@ from bertsmith.cli.shared.console import (
     write_json_lines,
     write_lines,
 )
-from bertsmith.cli.shared.options import DATA, Json, ModelArgument, SegmenterOption, option, spread
+from bertsmith.cli.shared.options import Json, ModelArgument, SegmenterOption
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import Encoding
@@ -29,25 +31,25 @@ COLUMNS = ("token", "id", "word", "start", "end", "text", "segment")
 class Cut:
     """How long texts are truncated."""
 
-    max_length: Annotated[
-        int | None, option(DATA, "--max-length", "Maximum tokens, special tokens included.")
-    ] = None
+    max_length: Annotated[int | None, Setting("Maximum tokens, special tokens included.", DATA)] = (
+        None
+    )
     keep: Annotated[
         str,
-        option(DATA, "--keep", "Part of a long text that is kept: head, tail or head+tail."),
+        Setting("Part of a long text that is kept: head, tail or head+tail.", DATA),
     ] = "head"
-    strict: Annotated[bool, option(DATA, "--strict", "Fail instead of truncating.")] = False
+    strict: Annotated[bool, Setting("Fail instead of truncating.", DATA)] = False
 
 
 @spread
 def tokenize(
     model: ModelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text; - reads stdin.")],
-    pair: Annotated[str | None, option(DATA, "--pair", "Second text.")] = None,
+    pair: Annotated[str | None, Setting("Second text.", DATA)] = None,
     cut: Cut = Cut(),  # noqa: B008 - frozen
     allow_special: Annotated[
         bool,
-        option(DATA, "--allow-special", "Read [SEP] and other special tokens in the text as such."),
+        Setting("Read [SEP] and other special tokens in the text as such.", DATA),
     ] = False,
     segmenter: SegmenterOption = None,
     as_json: Json = False,

@@ -7,49 +7,31 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from bertsmith.cli.shared.data_options import DataOptions
-from bertsmith.cli.shared.options import (
-    MODEL,
-    TRAINING,
-    DataArgument,
-    Json,
-    ModelOption,
-    Quiet,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import DataArgument, Json, ModelOption, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.studies import StudyOptions
+from bertsmith.setting import MODEL, TRAINING, Setting
 
 Only = Annotated[
     Literal["frozen", "trained"] | None,
-    option(
-        MODEL,
-        "--only",
-        "frozen: train heads on a frozen encoder; trained: fine-tune the encoder, too.",
-    ),
+    Setting("frozen: train heads on a frozen encoder; trained: fine-tune the encoder, too.", MODEL),
 ]
 Pooling = Annotated[
     list[str] | None,
-    option(MODEL, "--pooling", "first, mean, max, attention; repeatable. All if unset."),
+    Setting("first, mean, max, attention; repeatable. All if unset.", MODEL),
 ]
 Layers = Annotated[
     list[str] | None,
-    option(
-        MODEL,
-        "--layers",
+    Setting(
         "last, a number (0: embeddings), sum4, concat4, weighted, all_first; repeatable. "
         "These and the second-to-last if unset.",
+        MODEL,
     ),
 ]
-FrozenEpochs = Annotated[
-    float, option(TRAINING, "--frozen-epochs", "Epochs per run with a frozen encoder.")
-]
+FrozenEpochs = Annotated[float, Setting("Epochs per run with a frozen encoder.", TRAINING)]
 FrozenRate = Annotated[
     float | None,
-    option(
-        TRAINING,
-        "--frozen-lr",
-        "Learning rate with a frozen encoder; by the norm of its vectors if unset.",
-    ),
+    Setting("Learning rate with a frozen encoder; by the norm of its vectors if unset.", TRAINING),
 ]
 
 

@@ -11,12 +11,8 @@ import typer
 
 from bertsmith.cli.shared.console import note
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, open_texts
-from bertsmith.cli.shared.options import (
-    OUTPUT,
-    TRAINING,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import OUTPUT, TRAINING, Setting
 
 app = typer.Typer(help="Learn a vocabulary from your own files.", no_args_is_help=True)
 
@@ -27,36 +23,32 @@ Files = Annotated[
         metavar="FILES", help="Files of texts (.txt .tsv .csv .jsonl, also .gz, .zst); - is stdin."
     ),
 ]
-Size = Annotated[int, option(TRAINING, "--size", "Vocabulary size, special tokens included.")]
+Size = Annotated[int, Setting("Vocabulary size, special tokens included.", TRAINING)]
 Out = Annotated[
     Path,
-    option(
-        OUTPUT,
-        "--out",
+    Setting(
         "Tokenizer folder to write; an older vocabulary is replaced as a whole.",
+        OUTPUT,
         metavar="DIR",
     ),
 ]
 KindOption = Annotated[
     Literal["wordpiece", "byte-bpe", "unigram", "xlnet"],
-    option(
-        TRAINING,
-        "--kind",
+    Setting(
         "wordpiece (BERT), byte-bpe (RoBERTa), unigram (ALBERT) or xlnet (unigram with its special "
         "tokens).",
+        TRAINING,
     ),
 ]
 Lowercase = Annotated[
     bool | None,
-    option(
-        TRAINING,
-        "--lowercase/--cased",
+    Setting(
         "Lowercase the text (default, except for byte-bpe and xlnet).",
+        TRAINING,
+        flag="--lowercase/--cased",
     ),
 ]
-MinCount = Annotated[
-    int, option(TRAINING, "--min-count", "Minimum frequency of a merged pair.", min=0)
-]
+MinCount = Annotated[int, Setting("Minimum frequency of a merged pair.", TRAINING, min=0)]
 
 
 @app.callback()

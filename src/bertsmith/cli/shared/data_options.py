@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bertsmith.cli.shared.options import DATA, RARE_DATA, option
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -23,115 +23,103 @@ Names = list[str] | None
 
 Text = Annotated[
     Names,
-    option(DATA, "--text", "Text column, by name or number from 1; repeatable.", metavar="COLUMN"),
+    Setting("Text column, by name or number from 1; repeatable.", DATA, metavar="COLUMN"),
 ]
 Label = Annotated[
-    Names, option(DATA, "--label", "Label column, by name or number; repeatable.", metavar="COLUMN")
+    Names, Setting("Label column, by name or number; repeatable.", DATA, metavar="COLUMN")
 ]
 Task = Annotated[
     str | None,
-    option(
-        DATA,
-        "--task",
+    Setting(
         "classify, multilabel, regress, tag, answer or choose; inferred from the labels if unset. "
         "write, similar, correct: pairs of texts.",
+        DATA,
         metavar="TASK",
     ),
 ]
 Form = Annotated[
     str | None,
-    option(
-        DATA,
-        "--format",
+    Setting(
         "delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, swag, c3; "
         "lines: one text per line; labeled-lines: a label, a space, a text. Detected if unset.",
+        DATA,
         metavar="FORMAT",
     ),
 ]
-Header = Annotated[
-    bool | None, option(DATA, "--header/--no-header", "Whether the first row names the columns.")
-]
-Delimiter = Annotated[
-    str | None, option(DATA, "--delimiter", "Column delimiter: tab, comma, or a character.")
-]
-Encoding = Annotated[
-    str | None, option(DATA, "--encoding", "Encoding of the files; utf-8 if unset.")
-]
+Header = Annotated[bool | None, Setting("Whether the first row names the columns.", DATA)]
+Delimiter = Annotated[str | None, Setting("Column delimiter: tab, comma, or a character.", DATA)]
+Encoding = Annotated[str | None, Setting("Encoding of the files; utf-8 if unset.", DATA)]
 OneText = Annotated[
     Names,
-    option(DATA, "--text", "Column or key of the texts, by name or number.", metavar="COLUMN"),
+    Setting("Column or key of the texts, by name or number.", DATA, metavar="COLUMN"),
 ]
 FirstRows = Annotated[
     int | None,
-    option(DATA, "--rows", "Read only the first N rows of each file.", metavar="N", min=1),
+    Setting("Read only the first N rows of each file.", DATA, metavar="N", min=1),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
-    option(
-        DATA, "--on-error", "Invalid rows: stop, or skip and write them to FILE.rejected.jsonl."
-    ),
+    Setting("Invalid rows: stop, or skip and write them to FILE.rejected.jsonl.", DATA),
 ]
 Quoting = Annotated[
     Literal["none", "double"] | None,
-    option(RARE_DATA, "--quoting", "none: quotes are text; double: as in CSV."),
+    Setting("none: quotes are text; double: as in CSV.", DATA, rare=True),
 ]
 Separator = Annotated[
-    str | None, option(RARE_DATA, "--label-separator", "Separator of several labels in one cell.")
+    str | None, Setting("Separator of several labels in one cell.", DATA, rare=True)
 ]
 Known = Annotated[
-    Names, option(RARE_DATA, "--labels", "The set of labels; repeatable.", metavar="LABEL")
+    Names, Setting("The set of labels; repeatable.", DATA, metavar="LABEL", rare=True)
 ]
 NoLabel = Annotated[
     Names,
-    option(RARE_DATA, "--no-label", "Value that means unlabeled; repeatable.", metavar="VALUE"),
+    Setting("Value that means unlabeled; repeatable.", DATA, metavar="VALUE", rare=True),
 ]
 FirstChoice = Annotated[
     int | None,
-    option(
-        RARE_DATA, "--first-choice", "Number of the first choice in the label column.", min=0, max=1
-    ),
+    Setting("Number of the first choice in the label column.", DATA, min=0, max=1, rare=True),
 ]
 Identity = Annotated[
-    str | None, option(RARE_DATA, "--id", "Column with the row id.", metavar="COLUMN")
+    str | None, Setting("Column with the row id.", DATA, metavar="COLUMN", rare=True)
 ]
 Extra = Annotated[
-    Names, option(RARE_DATA, "--extra", "Further column to read; repeatable.", metavar="COLUMN")
+    Names, Setting("Further column to read; repeatable.", DATA, metavar="COLUMN", rare=True)
 ]
 Group = Annotated[
     str | None,
-    option(RARE_DATA, "--group", "Rows of one group are never split apart.", metavar="COLUMN"),
+    Setting("Rows of one group are never split apart.", DATA, metavar="COLUMN", rare=True),
 ]
 Empty = Annotated[
-    Literal["reject", "keep"] | None, option(RARE_DATA, "--empty", "What to do with empty texts.")
+    Literal["reject", "keep"] | None, Setting("What to do with empty texts.", DATA, rare=True)
 ]
 Scheme = Annotated[
     Literal["bio", "iob1", "bioes", "bilou", "bmes", "io", "plain"] | None,
-    option(RARE_DATA, "--scheme", "Tagging scheme."),
+    Setting("Tagging scheme.", DATA, rare=True),
 ]
 LabelPrefix = Annotated[
     str | None,
-    option(RARE_DATA, "--label-prefix", "labeled-lines: prefix of every label (__label__)."),
+    Setting("labeled-lines: prefix of every label (__label__).", DATA, rare=True),
 ]
 WordDigits = Annotated[
     Literal["strip", "keep"] | None,
-    option(RARE_DATA, "--word-digits", "CoNLL: position digits at the end of words (Weibo NER)."),
+    Setting("CoNLL: position digits at the end of words (Weibo NER).", DATA, rare=True),
 ]
 WordPrefix = Annotated[
-    str | None, option(RARE_DATA, "--word-prefix", "Prefix of every word to strip (WikiANN: en:).")
+    str | None, Setting("Prefix of every word to strip (WikiANN: en:).", DATA, rare=True)
 ]
 Joiner = Annotated[
-    str | None, option(RARE_DATA, "--joiner", "CoNLL: string between two words of the text.")
+    str | None, Setting("CoNLL: string between two words of the text.", DATA, rare=True)
 ]
 SpanEnd = Annotated[
     Literal["exclusive", "inclusive"] | None,
-    option(RARE_DATA, "--span-end", "Whether the end offset belongs to the span."),
+    Setting("Whether the end offset belongs to the span.", DATA, rare=True),
 ]
 Overlap = Annotated[
     Literal["longest", "reject"] | None,
-    option(RARE_DATA, "--overlap", "What to do with nested spans."),
+    Setting("What to do with nested spans.", DATA, rare=True),
 ]
 Language = Annotated[
-    str | None, option(RARE_DATA, "--language", "Language: en, zh, ...; detected if unset.")
+    str | None, Setting("Language: en, zh, ...; detected if unset.", DATA, rare=True)
 ]
 
 SPELLED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "nothing": ""}

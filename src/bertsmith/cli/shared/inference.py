@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bertsmith.cli.shared.options import MODEL, Device, Precision, Threads, option
+from bertsmith.cli.shared.options import Device, Precision, Threads
+from bertsmith.setting import MODEL, Setting
 
 if TYPE_CHECKING:
     from bertsmith.runtime.loading import LoadedModel
     from bertsmith.runtime.predictor import Predictor
 
 EnsembleOption = Annotated[
-    bool, option(MODEL, "--ensemble", "Average all runs of the folder (finetune --seeds, --folds).")
+    bool, Setting("Average all runs of the folder (finetune --seeds, --folds).", MODEL)
 ]
 KnowledgeFile = Annotated[
     Path | None,
-    option(
-        MODEL,
-        "--knowledge",
-        "Triples to read instead of the graph of training (K-BERT).",
-        metavar="FILE",
-    ),
+    Setting("Triples to read instead of the graph of training (K-BERT).", MODEL, metavar="FILE"),
 ]
 
 

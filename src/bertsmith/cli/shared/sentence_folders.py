@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.data_options import (
-    Text,
-    TextOptions,
-    open_texts,
-)
-from bertsmith.cli.shared.options import DATA, OUTPUT, Device, Precision, Threads, option
+from bertsmith.cli.shared.data_options import Text, TextOptions, open_texts
+from bertsmith.cli.shared.options import Device, Precision, Threads
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.sentence_folders import FolderJob
@@ -29,19 +26,18 @@ TextsArgument = Annotated[
         "by --text 1 --text 2; - is stdin.",
     ),
 ]
-OutFolder = Annotated[Path, option(OUTPUT, "--out", "Folder of the new model.", metavar="DIR")]
-Overwrite = Annotated[bool, option(OUTPUT, "--overwrite", "Replace a model folder at --out.")]
+OutFolder = Annotated[Path, Setting("Folder of the new model.", OUTPUT, metavar="DIR")]
+Overwrite = Annotated[bool, Setting("Replace a model folder at --out.", OUTPUT)]
 PairsFile = Annotated[
     Path | None,
-    option(
-        DATA,
-        "--pairs",
+    Setting(
         "Pairs with scores or labels of your own: prints whether the new vectors are better.",
+        DATA,
         metavar="FILE",
     ),
 ]
 PositiveLabel = Annotated[
-    str | None, option(DATA, "--positive", "Label of pairs that mean the same, if not obvious.")
+    str | None, Setting("Label of pairs that mean the same, if not obvious.", DATA)
 ]
 
 

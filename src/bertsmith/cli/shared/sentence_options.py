@@ -15,33 +15,30 @@ from bertsmith.cli.shared.data_options import (
     data_spec,
     given_settings,
 )
-from bertsmith.cli.shared.options import DATA, option
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
 
 KindOption = Annotated[
     Literal["scores", "labels", "triplets", "pairs", "texts"] | None,
-    option(
-        DATA,
-        "--kind",
+    Setting(
         "What a row is: scores or labels (of pairs), triplets, pairs (question and answer), texts. "
         "Detected if unset.",
+        DATA,
     ),
 ]
 ScoreColumn = Annotated[
     list[str] | None,
-    option(DATA, "--label", "Column with the score or label, by name or number.", metavar="COLUMN"),
+    Setting("Column with the score or label, by name or number.", DATA, metavar="COLUMN"),
 ]
 RowFormat = Annotated[
     Literal["delimited", "jsonl", "lines"] | None,
-    option(
-        DATA, "--format", "File format; lines: one text per line, tabs and all. Detected if unset."
-    ),
+    Setting("File format; lines: one text per line, tabs and all. Detected if unset.", DATA),
 ]
 PositiveOption = Annotated[
     str | None,
-    option(DATA, "--positive", "Label of pairs that mean the same; 1, yes, entailment are known."),
+    Setting("Label of pairs that mean the same; 1, yes, entailment are known.", DATA),
 ]
 
 

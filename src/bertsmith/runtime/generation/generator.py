@@ -95,7 +95,7 @@ class TextGenerator:
             place = "" if options.beams or options.answers else " (by generation_config.json)"
             raise ConfigError(
                 f"a text cannot be streamed with {what}{place}: which one is the best is known at "
-                "the end; give --beams 1 and --n 1, or leave out --stream"
+                "the end; give --beams 1 and --answers 1, or leave out --stream"
             )
         (job,) = self._jobs([Source(text, "the text")], plan)
         return self._pieces(job, plan)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bertsmith.errors import ConfigError, unknown
+from bertsmith.errors import ConfigError
 from bertsmith.folders.generation import By, GenerationDefaults, Stop
-from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.setting import (
+    BEAMS,
+    MODEL,
+    OUTPUT,
+    SAMPLING,
+    WRITING,
+    Setting,
+    check_settings,
+    named_setting,
+)
+
+if TYPE_CHECKING:
+    from bertsmith.text.tokenizer import Tokenizer
 
 MAX_NEW = 64  # new tokens where neither a call nor a folder says how many
 TOP_K = 50  # the same of transformers
@@ -24,36 +35,82 @@ class GenerationOptions:
     Without `beams` and `sample` each token is the likeliest one (greedy).
     """
 
-    max_new: int | None = None
-    """The most new tokens; 64 where the folder does not say."""
-    min_new: int | None = None
-    beams: int | None = None
-    """Candidates per text, of which the best answers are given."""
-    length_penalty: float | None = None
-    """Above 0 favors long answers, below 0 short ones."""
-    stop: Stop | None = None
-    """"early" ends a text with as many answers as beams, "likely" when the best beam no longer
-    beats the worst answer, "never" when it cannot at any length."""
-    sample: bool | None = None
-    """Draw tokens by their probability."""
-    temperature: float | None = None
-    top_k: int | None = None
-    """Draw among so many of the likeliest tokens; 0: all, 50 where the folder does not say."""
-    top_p: float | None = None
-    """Draw among the likeliest tokens that have this probability together."""
-    seed: int | None = None
-    no_repeat: int | None = None
-    """So many tokens in a row do not occur twice."""
-    repetition_penalty: float | None = None
-    forbid: Sequence[str] = ()
-    """Words that are not written."""
-    first: str | None = None
-    """The token that every answer begins with."""
-    last: str | None = None
-    """The token at the last place, if a text has not ended before it."""
-    answers: int | None = None
-    by: By | None = None
-    """How a masked LM of other software was trained to write."""
+    max_new: Annotated[
+        int | None,
+        Setting("Most new tokens; the folder's own number, or 64, if unset.", WRITING, min=1),
+    ] = None
+    min_new: Annotated[int | None, Setting("Fewest new tokens.", WRITING, min=0, rare=True)] = None
+    no_repeat: Annotated[
+        int | None, Setting("No N tokens in a row occur twice.", WRITING, metavar="N", min=0)
+    ] = None
+    repetition_penalty: Annotated[
+        float | None, Setting("Above 1: tokens that were written get less likely.", WRITING)
+    ] = None
+    forbid: Annotated[
+        Sequence[str],
+        Setting("Word that must not be written; repeatable.", WRITING, metavar="WORD", rare=True),
+    ] = ()
+    first: Annotated[
+        str | None,
+        Setting("Token that every answer begins with.", WRITING, metavar="TOKEN", rare=True),
+    ] = None
+    last: Annotated[
+        str | None,
+        Setting(
+            "Token at the last place, if --max-new is reached.", WRITING, metavar="TOKEN", rare=True
+        ),
+    ] = None
+    by: Annotated[
+        By | None,
+        Setting(
+            "How a masked LM of other software was trained to write: mask (UniLM) or shift "
+            "(SimBERT). Own folders say so.",
+            MODEL,
+            rare=True,
+        ),
+    ] = None
+    beams: Annotated[
+        int | None, Setting("Candidates per text; 1: greedy.", BEAMS, min=1, max=MOST_BEAMS)
+    ] = None
+    length_penalty: Annotated[
+        float | None,
+        Setting("Above 0 favors long answers, below 0 short ones; 1 if unset.", BEAMS),
+    ] = None
+    stop: Annotated[
+        Stop | None,
+        Setting(
+            "early: with as many answers as beams; likely: when the best candidate is no better "
+            "than the worst answer; never: when it cannot become better at any length.",
+            BEAMS,
+            rare=True,
+        ),
+    ] = None
+    sample: Annotated[bool | None, Setting("Draw tokens by their probability.", SAMPLING)] = None
+    temperature: Annotated[
+        float | None, Setting("Below 1: likely tokens become likelier; 1 if unset.", SAMPLING)
+    ] = None
+    top_k: Annotated[
+        int | None, Setting("Among the K likeliest; 50 if unset, 0: all.", SAMPLING, min=0)
+    ] = None
+    top_p: Annotated[
+        float | None,
+        Setting("Among the likeliest tokens with this probability in all.", SAMPLING),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Setting(
+            "Another seed draws another text; 0 if unset. No batch changes it.", SAMPLING, min=0
+        ),
+    ] = None
+    answers: Annotated[
+        int | None,
+        Setting(
+            "Answers per text, best first; needs --beams or --sample.",
+            OUTPUT,
+            min=1,
+            max=MOST_BEAMS,
+        ),
+    ] = None
 
 
 GREEDY = GenerationOptions()
@@ -152,11 +209,6 @@ _SHARED = (
     *("repetition_penalty", "min_new"),
 )
 _SAMPLING = ("temperature", "top_k", "top_p", "seed")
-_LEAST: dict[str, int] = {"max_new": 1, "min_new": 0, "beams": 1, "top_k": 0, "no_repeat": 0}
-_LEAST |= {"answers": 1, "seed": 0}
-_FLOATS = ("length_penalty", "temperature", "top_p", "repetition_penalty")
-_KINDS: dict[str, tuple[type, ...]] = dict.fromkeys(_LEAST, (int,))
-_KINDS |= dict.fromkeys(_FLOATS, (float, int)) | dict.fromkeys(("first", "last"), (str,))
 
 
 def plan_of(
@@ -200,38 +252,9 @@ def plan_of(
     return plan
 
 
-def _check_types(options: GenerationOptions) -> None:
-    for name, kinds in _KINDS.items():
-        value = getattr(options, name)
-        if value is None or (isinstance(value, kinds) and not isinstance(value, bool)):
-            continue
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise ConfigError(f"{_option(name)} must be {wanted}, not {value!r:.60}")
-    if options.sample not in (None, True, False):
-        raise ConfigError(f"{_option('sample')} must be True or False, not {options.sample!r:.60}")
-    if isinstance(options.forbid, str) or not all(isinstance(one, str) for one in options.forbid):
-        raise ConfigError(
-            f"{_option('forbid')} must be a list of words, not {options.forbid!r:.60}"
-        )
-    for name, known in (("stop", get_args(Stop)), ("by", get_args(By))):
-        value = getattr(options, name)
-        if value is not None and value not in known:
-            raise unknown(f"value of {_option(name)}", value, known)
-
-
 def _check_values(options: GenerationOptions) -> None:
     """Each option alone."""
-    _check_types(options)
-    for name in _FLOATS:
-        value = getattr(options, name)
-        if value is not None and not math.isfinite(value):
-            raise _refused(name, value, "give a finite number")
-    for name, least in _LEAST.items():
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise _refused(name, value, f"give {least} or more")
-    if options.beams is not None and options.beams > MOST_BEAMS:
-        raise _refused("beams", options.beams, f"give at most {MOST_BEAMS:,}")
+    check_settings(options)
     if options.temperature is not None and options.temperature <= 0:
         raise _refused(
             "temperature",
@@ -285,20 +308,16 @@ def _answers(
     if options.answers is None:
         most = MOST_BEAMS if sample else beams
         return min(defaults.answers or 1, most)
-    if options.answers > MOST_BEAMS:
-        raise _refused("answers", options.answers, f"give at most {MOST_BEAMS:,}")
     if not sample and options.answers > beams:
         raise ConfigError(
-            f"{_option('answers')} is {options.answers}, and {beams} beam(s) give at most {beams}; "
+            f"answers (--answers) is {options.answers}, and {beams} beam(s) give at most {beams}; "
             f"give --beams {options.answers} or more, or --sample"
         )
     return options.answers
 
 
 def _option(name: str) -> str:
-    """A setting as Python and as the command line spell it."""
-    flag = "n" if name == "answers" else name.replace("_", "-")
-    return f"{name} (--{flag})"
+    return named_setting(GenerationOptions, name)
 
 
 def _refused(name: str, value: object, advice: str) -> ConfigError:

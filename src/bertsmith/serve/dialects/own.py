@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import FailureKind, RequestError
+from bertsmith.serve.forms import given_settings, with_settings
 from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
 
 MOST_RESULTS = 1_000
@@ -54,28 +56,17 @@ class SearchForm(RequestForm):
     model: str | None = None
 
 
+@with_settings(
+    GenerationOptions,
+    most={"max_new": MOST_RESULTS, "min_new": MOST_RESULTS, "beams": 32, "answers": 32},
+    without=("forbid", "first", "last", "by"),
+)
 class GenerateForm(RequestForm):
     """A source or prompt, and how to write; `stream` sends pieces as they become certain."""
 
     text: str
-    max_new: Annotated[int, Field(ge=1, le=MOST_RESULTS)] | None = None
-    min_new: Annotated[int, Field(ge=0, le=MOST_RESULTS)] | None = None
-    beams: Annotated[int, Field(ge=1, le=32)] | None = None
-    length_penalty: float | None = None
-    sample: bool | None = None
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    no_repeat: int | None = None
-    repetition_penalty: float | None = None
-    answers: Annotated[int, Field(ge=1, le=32)] | None = None
     stream: bool = False
     model: str | None = None
-
-    def options(self) -> dict[str, Any]:
-        """What was given of how to write."""
-        return self.model_dump(exclude={"text", "stream", "model"}, exclude_none=True)
 
 
 class AttentionForm(RequestForm):
@@ -136,7 +127,7 @@ async def search(exchange: Exchange, form: SearchForm) -> HttpAnswer:
 async def generate(exchange: Exchange, form: GenerateForm) -> HttpAnswer:
     """What the model writes, whole or in pieces."""
     (text,) = exchange.checked_texts([form.text], name="text")
-    options = {"options": form.options(), "stream": form.stream}
+    options = {"options": given_settings(form, GenerationOptions), "stream": form.stream}
     if form.stream:
         return HttpAnswer(parts=await exchange.parts("generate", text, options))
     return HttpAnswer(value=await exchange.apart("generate", text, options))

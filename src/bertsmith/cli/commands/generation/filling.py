@@ -7,42 +7,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import FILLING, OUTPUT, Json, Quiet, option
+from bertsmith.cli.shared.options import Json, Quiet
 from bertsmith.errors import ConfigError
+from bertsmith.setting import FILLING, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.runtime.generation.options import GenerationOptions
 
 Scores = Annotated[
-    bool, option(OUTPUT, "--scores", "Also the score of each answer: log-probability per token.")
+    bool, Setting("Also the score of each answer: log-probability per token.", OUTPUT)
 ]
-Stream = Annotated[bool, option(OUTPUT, "--stream", "Print words as soon as they are written.")]
+Stream = Annotated[bool, Setting("Print words as soon as they are written.", OUTPUT)]
 Out = Annotated[
     Path | None,
-    option(
-        OUTPUT,
-        "--out",
+    Setting(
         "Rows of a file with their answers as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        OUTPUT,
         metavar="FILE",
     ),
 ]
 Start = Annotated[
     str | None,
-    option(
-        FILLING,
-        "--start",
+    Setting(
         "Text to begin with; its [MASK] tokens are filled, or --length masks after it.",
+        FILLING,
         metavar="TEXT",
     ),
 ]
-Length = Annotated[int | None, option(FILLING, "--length", "Masks to fill; 20 if unset.")]
+Length = Annotated[int | None, Setting("Masks to fill; 20 if unset.", FILLING)]
 Steps = Annotated[
     int | None,
-    option(FILLING, "--steps", "Draws, each at a random place with all others in sight; 500."),
+    Setting("Draws, each at a random place with all others in sight; 500.", FILLING),
 ]
 PlaceOrder = Annotated[
     Literal["random", "left_to_right"] | None,
-    option(FILLING, "--order", "Random places, or each place once from left to right."),
+    Setting("Random places, or each place once from left to right.", FILLING),
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,23 +22,15 @@ from bertsmith.cli.shared.console import (
     write_piece,
 )
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, is_data_file
-from bertsmith.cli.shared.options import (
-    BEAMS,
-    MODEL,
-    OUTPUT,
-    SAMPLING,
-    WRITING,
-    Device,
-    Threads,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Device, Threads
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.runtime.generation.options import GenerationOptions
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.generation.generator import TextGenerator
-    from bertsmith.runtime.generation.options import Answer, Generated, GenerationOptions
+    from bertsmith.runtime.generation.options import Answer, Generated
     from bertsmith.runtime.row_files import RowSource
 
 What = Annotated[
@@ -50,114 +41,12 @@ What = Annotated[
         "writes by filling.",
     ),
 ]
-ByOption = Annotated[
-    Literal["mask", "shift"] | None,
-    option(
-        MODEL,
-        "--by",
-        "How a masked LM of other software was trained to write: mask (UniLM) or shift (SimBERT). "
-        "Own folders say so.",
-    ),
-]
-MaxNew = Annotated[
-    int | None,
-    option(WRITING, "--max-new", "Most new tokens; the folder's own number, or 64, if unset."),
-]
-MinNew = Annotated[int | None, option(WRITING, "--min-new", "Fewest new tokens.")]
-NoRepeat = Annotated[
-    int | None,
-    option(WRITING, "--no-repeat", "No N tokens in a row occur twice.", metavar="N"),
-]
-Penalty = Annotated[
-    float | None,
-    option(WRITING, "--repetition-penalty", "Above 1: tokens that were written get less likely."),
-]
-Forbid = Annotated[
-    list[str] | None,
-    option(WRITING, "--forbid", "Word that must not be written; repeatable.", metavar="WORD"),
-]
-First = Annotated[
-    str | None, option(WRITING, "--first", "Token that every answer begins with.", metavar="TOKEN")
-]
-Last = Annotated[
-    str | None,
-    option(WRITING, "--last", "Token at the last place, if --max-new is reached.", metavar="TOKEN"),
-]
-Beams = Annotated[int | None, option(BEAMS, "--beams", "Candidates per text; 1: greedy.")]
-LengthPenalty = Annotated[
-    float | None,
-    option(
-        BEAMS, "--length-penalty", "Above 0 favors long answers, below 0 short ones; 1 if unset."
-    ),
-]
-StopRule = Annotated[
-    Literal["early", "likely", "never"] | None,
-    option(
-        BEAMS,
-        "--stop",
-        "early: with as many answers as beams; likely: when the best candidate is no better than "
-        "the worst answer; never: when it cannot become better at any length.",
-    ),
-]
-Sample = Annotated[
-    bool | None, option(SAMPLING, "--sample/--no-sample", "Draw tokens by their probability.")
-]
-Temperature = Annotated[
-    float | None,
-    option(SAMPLING, "--temperature", "Below 1: likely tokens become likelier; 1 if unset."),
-]
-TopK = Annotated[
-    int | None, option(SAMPLING, "--top-k", "Among the K likeliest; 50 if unset, 0: all.")
-]
-TopP = Annotated[
-    float | None,
-    option(SAMPLING, "--top-p", "Among the likeliest tokens with this probability in all."),
-]
-SeedOption = Annotated[
-    int | None,
-    option(SAMPLING, "--seed", "Another seed draws another text; 0 if unset. No batch changes it."),
-]
-Answers = Annotated[
-    int | None, option(OUTPUT, "--n", "Answers per text, best first; needs --beams or --sample.")
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritingOptions:
-    """How text is written; what is unset is as the folder says."""
-
-    by: ByOption = None
-    max_new: MaxNew = None
-    min_new: MinNew = None
-    no_repeat: NoRepeat = None
-    repetition_penalty: Penalty = None
-    forbid: Forbid = None
-    first: First = None
-    last: Last = None
-    beams: Beams = None
-    length_penalty: LengthPenalty = None
-    stop: StopRule = None
-    sample: Sample = None
-    temperature: Temperature = None
-    top_k: TopK = None
-    top_p: TopP = None
-    seed: SeedOption = None
-    n: Answers = None
-
-    def options(self) -> GenerationOptions:
-        """The same for the library."""
-        from bertsmith.runtime.generation.options import GenerationOptions
-
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values["answers"] = values.pop("n")
-        values["forbid"] = tuple(values["forbid"] or ())
-        return GenerationOptions(**values)
 
 
 @spread
 def generate(
     what: What,
-    writing: WritingOptions,
+    options: GenerationOptions,
     filling: FillingChoice,
     reading: TextOptions,
     output: GenerateOutput,
@@ -174,7 +63,7 @@ def generate(
 
     Examples:
 
-        bertsmith generate my-gpt "The film was" --sample --top-p 0.9 --n 3
+        bertsmith generate my-gpt "The film was" --sample --top-p 0.9 --answers 3
 
         bertsmith generate my-bart "a long source text" --beams 4 --no-repeat 3
 
@@ -193,7 +82,6 @@ def generate(
     """
     from bertsmith.labeled.texts import spooled_input
 
-    options = writing.options()
     if len(what) == 1 and filling.is_given:
         write_by_filling(what[0], filling, options, output, device=device, threads=threads)
         return

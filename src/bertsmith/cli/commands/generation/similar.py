@@ -9,55 +9,39 @@ from typing import Annotated
 import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    Device,
-    Json,
-    ModelArgument,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Device, Json, ModelArgument
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 Sentence = Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence, in quotes.")]
 Write = Annotated[
     int | None,
-    option(OUTPUT, "--write", "Number of sentences to write; 10 if unset.", min=1, metavar="N"),
+    Setting("Number of sentences to write; 10 if unset.", OUTPUT, min=1, metavar="N"),
 ]
 Among = Annotated[
     Path | None,
-    option(
-        DATA,
-        "--among",
+    Setting(
         "Find the nearest texts of this file (.txt, .tsv, .csv, .jsonl) instead of writing.",
+        DATA,
         metavar="FILE",
     ),
 ]
 Nearest = Annotated[
     int | None,
-    option(OUTPUT, "-k", "Number of texts of --among to show; 5 if unset.", min=1, metavar="K"),
+    Setting(
+        "Number of texts of --among to show; 5 if unset.", OUTPUT, flag="-k", min=1, metavar="K"
+    ),
 ]
 Candidates = Annotated[
     int | None,
-    option(
-        MODEL,
-        "--candidates",
-        "Texts that are drawn to choose from; 100 if unset.",
-        min=1,
-        metavar="N",
-    ),
+    Setting("Texts that are drawn to choose from; 100 if unset.", MODEL, min=1, metavar="N"),
 ]
 TopK = Annotated[
     int | None,
-    option(
-        MODEL, "--top-k", "Likeliest tokens that each next one is drawn from; 5 if unset.", min=1
-    ),
+    Setting("Likeliest tokens that each next one is drawn from; 5 if unset.", MODEL, min=1),
 ]
-DrawSeed = Annotated[
-    int | None, option(MODEL, "--seed", "Random seed of the drawing; 0 if unset.", min=0)
-]
+DrawSeed = Annotated[int | None, Setting("Random seed of the drawing; 0 if unset.", MODEL, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

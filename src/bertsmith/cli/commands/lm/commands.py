@@ -10,21 +10,21 @@ import typer
 
 from bertsmith.cli.commands.corpus import Files, TextReading
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import DATA, MODEL, SAMPLING, WRITING, Json, option, spread
+from bertsmith.cli.shared.options import Json
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, MODEL, SAMPLING, WRITING, Setting
 
 LmFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Language model of `bertsmith lm train`.")
 ]
 Prompt = Annotated[str, typer.Argument(metavar="TEXT", help="How the line begins.")]
-Most = Annotated[int, option(WRITING, "--most", "Most words of a line.", min=1)]
-Lines = Annotated[int, option(WRITING, "--lines", "Number of lines.", min=1)]
-Temperature = Annotated[
-    float, option(SAMPLING, "--temperature", "0 takes the most probable word.", min=0)
-]
+Most = Annotated[int, Setting("Most words of a line.", WRITING, min=1)]
+Lines = Annotated[int, Setting("Number of lines.", WRITING, min=1)]
+Temperature = Annotated[float, Setting("0 takes the most probable word.", SAMPLING, min=0)]
 Top = Annotated[
-    int | None, option(SAMPLING, "--top-k", "Draw from the most probable words only.", min=1)
+    int | None, Setting("Draw from the most probable words only.", SAMPLING, flag="--top-k", min=1)
 ]
-Seed = Annotated[int, option(SAMPLING, "--seed", "Random seed.", min=0)]
+Seed = Annotated[int, Setting("Random seed.", SAMPLING, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +33,17 @@ class MixOptions:
 
     mix: Annotated[
         list[Path] | None,
-        option(
-            MODEL,
-            "--mix",
+        Setting(
             "Mix with this model, which was trained on the same words; can be repeated.",
+            MODEL,
             metavar="DIR",
         ),
     ] = None
     validation: Annotated[
         list[Path] | None,
-        option(
-            DATA,
-            "--validation",
+        Setting(
             "Text that the weights of the mixture are found on; else they are equal.",
+            DATA,
             metavar="FILE",
         ),
     ] = None
@@ -92,6 +90,7 @@ def score(
     write_lines(lines)
 
 
+@spread
 def generate(
     model: LmFolder,
     text: Prompt = "",

@@ -8,16 +8,9 @@ from typing import Annotated, Literal
 
 from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
 from bertsmith.cli.shared.console import write_lines, write_remarks
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    Quiet,
-    RunFolder,
-    Set,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Quiet, RunFolder, Set
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,34 +19,27 @@ class WordOptions:
 
     split: Annotated[
         Literal["words", "letters", "spaces"],
-        option(
-            DATA,
-            "--split",
+        Setting(
             "words: punctuation stands apart; letters: it is left out; spaces: the text is "
             "tokenized already.",
+            DATA,
         ),
     ] = "words"
     segmenter: CorpusSegmenter = "auto"
-    lower: Annotated[bool, option(DATA, "--lower", "Lower case.")] = False
+    lower: Annotated[bool, Setting("Lower case.", DATA)] = False
     pieces: Annotated[
         str | None,
-        option(
-            DATA,
-            "--pieces",
-            "Tokenizer folder or model whose pieces are the words.",
-            metavar="MODEL",
-        ),
+        Setting("Tokenizer folder or model whose pieces are the words.", DATA, metavar="MODEL"),
     ] = None
-    min_count: Annotated[int, option(DATA, "--min-count", "Rarer words become <unk>.", min=1)] = 1
+    min_count: Annotated[int, Setting("Rarer words become <unk>.", DATA, min=1)] = 1
     most: Annotated[
-        int | None, option(DATA, "--most", "Keep this many of the most frequent words.", min=1)
+        int | None, Setting("Keep this many of the most frequent words.", DATA, min=1)
     ] = None
     words: Annotated[
         Path | None,
-        option(
-            OUTPUT,
-            "--words",
+        Setting(
             "Keep the words of the text in this folder, and use it if it is there.",
+            OUTPUT,
             metavar="DIR",
         ),
     ] = None
@@ -63,23 +49,23 @@ class WordOptions:
 class KindOptions:
     """Which kind of model, and its settings."""
 
-    kind: Annotated[
-        str, option(MODEL, "--kind", "ngram, nnlm, lstm, gru, elmo or gpt.", metavar="KIND")
-    ] = "ngram"
+    kind: Annotated[str, Setting("ngram, nnlm, lstm, gru, elmo or gpt.", MODEL, metavar="KIND")] = (
+        "ngram"
+    )
     order: Annotated[
-        int | None, option(MODEL, "--order", "Longest n-gram: the same as --set order=N.", min=1)
+        int | None, Setting("Longest n-gram: the same as --set order=N.", MODEL, min=1)
     ] = None
-    setting: Set = None
+    set: Set = None
 
     def settings(self) -> list[str]:
         """All of them as "section.key=value"."""
-        given = list(self.setting or ())
+        given = list(self.set or ())
         return given if self.order is None else [*given, f"order={self.order}"]
 
 
 HeldOut = Annotated[
     list[Path] | None,
-    option(DATA, "--held-out", "Text that is not trained on.", metavar="FILE"),
+    Setting("Text that is not trained on.", DATA, metavar="FILE"),
 ]
 
 

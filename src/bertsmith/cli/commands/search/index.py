@@ -12,15 +12,10 @@ import typer
 from bertsmith.cli.shared.console import note, write_lines, write_remarks
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    Quiet,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.search import IndexWork
@@ -43,70 +38,62 @@ IndexArgument = Annotated[
 ]
 IndexModel = Annotated[
     str,
-    option(MODEL, "--model", "Model folder, or a name such as all-MiniLM-L6-v2.", metavar="MODEL"),
+    Setting("Model folder, or a name such as all-MiniLM-L6-v2.", MODEL, metavar="MODEL"),
 ]
 SameModel = Annotated[
     str | None,
-    option(
-        MODEL,
-        "--model",
+    Setting(
         "Model folder or name, if the index's own is elsewhere now; another model is refused.",
+        MODEL,
         metavar="MODEL",
     ),
 ]
 Out = Annotated[
-    Path | None, option(OUTPUT, "--out", "Folder of the index; or use --store.", metavar="INDEX")
+    Path | None, Setting("Folder of the index; or use --store.", OUTPUT, metavar="INDEX")
 ]
 Database = Annotated[
     str | None,
-    option(
-        OUTPUT,
-        "--store",
+    Setting(
         "Store the index in PostgreSQL with pgvector instead of a folder: "
         "postgresql://USER@HOST/DATABASE?table=NAME. Needs the extra `postgres`.",
+        OUTPUT,
         metavar="ADDRESS",
     ),
 ]
 Dtype = Annotated[
     Literal["float32", "float16", "int8", "binary"],
-    option(
-        DATA,
-        "--dtype",
-        "How vectors are stored. int8 and binary scan small codes, then compare float16 rows.",
+    Setting(
+        "How vectors are stored. int8 and binary scan small codes, then compare float16 rows.", DATA
     ),
 ]
 MetricOption = Annotated[
     Literal["cosine", "dot"] | None,
-    option(DATA, "--metric", "How vectors are compared; the model's way if unset."),
+    Setting("How vectors are compared; the model's way if unset.", DATA),
 ]
 Prompt = Annotated[
     str | None,
-    option(MODEL, "--prompt", "Name of the model's prompt in front of the texts."),
+    Setting("Name of the model's prompt in front of the texts.", MODEL),
 ]
 QueryPrompt = Annotated[
     str | None,
-    option(MODEL, "--query-prompt", "Name of the model's prompt in front of the questions."),
+    Setting("Name of the model's prompt in front of the questions.", MODEL),
 ]
 Answers = Annotated[
     str | None,
-    option(
-        DATA,
-        "--answers",
+    Setting(
         "Column with answers: the index is a question bank. A number counts columns without a "
         "header; questions are then in column 1.",
+        DATA,
         metavar="COLUMN",
     ),
 ]
-NoWords = Annotated[
-    bool, option(DATA, "--no-words", "Do not index words; rules out `search --hybrid`.")
-]
+NoWords = Annotated[bool, Setting("Do not index words; rules out `search --hybrid`.", DATA)]
 Where = Annotated[
     list[str] | None,
-    option(
-        DATA,
-        "--where",
+    Setting(
         "Only rows whose column matches: label=pos, year>=2020; != < <= > too. Repeatable: all "
         "must match.",
+        DATA,
         metavar="CONDITION",
     ),
 ]
@@ -190,7 +177,7 @@ def add(
     computing: ComputeOptions,
     model: SameModel = None,
     again: Annotated[
-        bool, option(DATA, "--again", "Add the rows of a file that was added before once more.")
+        bool, Setting("Add the rows of a file that was added before once more.", DATA)
     ] = False,
     quiet: Quiet = False,
 ) -> None:

@@ -11,46 +11,42 @@ from bertsmith.cli.commands.search.index import File, IndexModel
 from bertsmith.cli.shared.console import note, write_lines
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import DATA, MODEL, OUTPUT, Quiet, option, spread
+from bertsmith.cli.shared.options import Quiet
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.texts import TextRows
 
-Page = Annotated[Path, option(OUTPUT, "--out", "Page to write, .html.", metavar="FILE")]
-Title = Annotated[
-    str | None, option(OUTPUT, "--title", "Title of the page; the name of the file if unset.")
-]
+Page = Annotated[Path, Setting("Page to write, .html.", OUTPUT, metavar="FILE")]
+Title = Annotated[str | None, Setting("Title of the page; the name of the file if unset.", OUTPUT)]
 Methods = Annotated[
     list[str] | None,
-    option(
-        OUTPUT,
-        "--method",
+    Setting(
         "pca, tsne or umap (needs the extra `map`); repeatable: the page switches between them. "
         "t-SNE and PCA if unset; PCA alone takes no time.",
+        OUTPUT,
         metavar="METHOD",
     ),
 ]
 LabelColumn = Annotated[
     str | None,
-    option(DATA, "--label", "Column that colors the points, by name or number.", metavar="COLUMN"),
+    Setting("Column that colors the points, by name or number.", DATA, metavar="COLUMN"),
 ]
 Word = Annotated[
     list[str] | None,
-    option(
-        DATA,
-        "--word",
-        "Show every occurrence of this word instead of the texts; repeatable.",
-        metavar="WORD",
+    Setting(
+        "Show every occurrence of this word instead of the texts; repeatable.", DATA, metavar="WORD"
     ),
 ]
 Layer = Annotated[
     int | None,
-    option(MODEL, "--layer", "Layer of the words' vectors; the last if unset.", min=0),
+    Setting("Layer of the words' vectors; the last if unset.", MODEL, min=0),
 ]
 Points = Annotated[
-    int, option(DATA, "--points", "Most points; more are sampled at random.", min=3, max=100_000)
+    int, Setting("Most points; more are sampled at random.", DATA, min=3, max=100_000)
 ]
-MapSeed = Annotated[int, option(OUTPUT, "--seed", "Seed of sampling and projections.", min=0)]
+MapSeed = Annotated[int, Setting("Seed of sampling and projections.", OUTPUT, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,9 @@ from bertsmith.cli.commands.search.index import IndexModel
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import TextOptions, open_texts
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import (
-    DATA,
-    Json,
-    Quiet,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.search.pairs import SimilarPair
@@ -30,11 +26,9 @@ File = Annotated[
         help="Texts: .txt (one per line), .tsv, .csv or .jsonl, also .gz or .zst; - is stdin.",
     ),
 ]
-Count = Annotated[int, option(DATA, "-k", "Number of pairs.", metavar="COUNT", min=1)]
-Least = Annotated[
-    float, option(DATA, "--min-score", "Least cosine similarity of a pair.", min=-1, max=1)
-]
-SkipEqual = Annotated[bool, option(DATA, "--skip-equal", "Compare only the first of equal texts.")]
+Count = Annotated[int, Setting("Number of pairs.", DATA, flag="-k", metavar="COUNT", min=1)]
+Least = Annotated[float, Setting("Least cosine similarity of a pair.", DATA, min=-1, max=1)]
+SkipEqual = Annotated[bool, Setting("Compare only the first of equal texts.", DATA)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

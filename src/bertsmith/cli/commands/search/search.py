@@ -15,13 +15,10 @@ from bertsmith.cli.commands.search.index import (
 )
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import (
-    DATA,
-    Json,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Json
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.search.index import Index
@@ -31,17 +28,15 @@ if TYPE_CHECKING:
 Question = Annotated[
     str | None, typer.Argument(metavar="QUESTION", help="What to look for; or use --file.")
 ]
-Count = Annotated[int, option(DATA, "-k", "Results per question.", metavar="COUNT", min=1)]
+Count = Annotated[int, Setting("Results per question.", DATA, flag="-k", metavar="COUNT", min=1)]
 Questions = Annotated[
     Path | None,
-    option(DATA, "--file", "File of questions: .txt (one per line), .tsv, .csv or .jsonl."),
+    Setting("File of questions: .txt (one per line), .tsv, .csv or .jsonl.", DATA),
 ]
-Hybrid = Annotated[
-    bool, option(DATA, "--hybrid", "Fuse the ranking by vectors with that by words (BM25).")
-]
+Hybrid = Annotated[bool, Setting("Fuse the ranking by vectors with that by words (BM25).", DATA)]
 Weight = Annotated[
     float,
-    option(DATA, "--word-weight", "Weight of the words in --hybrid; vectors have 1.", min=0),
+    Setting("Weight of the words in --hybrid; vectors have 1.", DATA, min=0),
 ]
 
 

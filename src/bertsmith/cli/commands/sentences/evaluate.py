@@ -9,39 +9,28 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    Device,
-    Json,
-    ModelArgument,
-    Precision,
-    Quiet,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Device, Json, ModelArgument, Precision, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
 from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILES", help="Files of pairs, triplets or questions.")
 ]
 Average = Annotated[
     Literal["all", "mean"],
-    option(OUTPUT, "--average", "Several STS files: all pairs together, or the mean of files."),
+    Setting("Several STS files: all pairs together, or the mean of files.", OUTPUT),
 ]
 CorpusFile = Annotated[
     Path | None,
-    option(DATA, "--corpus", "Further documents that answers are searched among, one per line."),
+    Setting("Further documents that answers are searched among, one per line.", DATA),
 ]
 SimilarityOption = Annotated[
     Literal["cosine", "dot", "euclidean", "manhattan"] | None,
-    option(MODEL, "--similarity", "How vectors are compared; the model's own if unset."),
+    Setting("How vectors are compared; the model's own if unset.", MODEL),
 ]
-Dim = Annotated[
-    int | None, option(MODEL, "--dim", "Use the first dimensions of vectors only.", min=1)
-]
+Dim = Annotated[int | None, Setting("Use the first dimensions of vectors only.", MODEL, min=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
-from bertsmith.cli.shared.options import MODEL, TRAINING, Json, ModelArgument, Quiet, option, spread
+from bertsmith.cli.shared.options import Json, ModelArgument, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_folders import (
     FolderOptions,
     ManyTextOptions,
@@ -15,28 +16,27 @@ from bertsmith.cli.shared.sentence_folders import (
     change_line,
     change_record,
 )
+from bertsmith.setting import MODEL, TRAINING, Setting
 from bertsmith.wording import counted
 
 if TYPE_CHECKING:
     from bertsmith.api.sentence_folders import Corrected
 
-Steps = Annotated[int, option(MODEL, "--steps", "Steps of the flow.", min=1)]
-Hidden = Annotated[int, option(MODEL, "--hidden", "Hidden units of each coupling.", min=1)]
+Steps = Annotated[int, Setting("Steps of the flow.", MODEL, min=1)]
+Hidden = Annotated[int, Setting("Hidden units of each coupling.", MODEL, min=1)]
 FlowStart = Annotated[
     Literal["rotated", "whitened"],
-    option(
-        MODEL,
-        "--start",
-        "rotated: a random rotation, as BERT-flow; whitened: begins as whitening, likelier.",
+    Setting(
+        "rotated: a random rotation, as BERT-flow; whitened: begins as whitening, likelier.", MODEL
     ),
 ]
 KeepMost = Annotated[
     int | None,
-    option(MODEL, "--keep", "Directions to keep, those of most variance; all if unset.", min=2),
+    Setting("Directions to keep, those of most variance; all if unset.", MODEL, min=2),
 ]
-FlowEpochs = Annotated[int, option(TRAINING, "--epochs", "Passes over the texts.", min=1)]
-FlowRate = Annotated[float, option(TRAINING, "--lr", "Learning rate, which falls to 0.")]
-FlowSeed = Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)]
+FlowEpochs = Annotated[int, Setting("Passes over the texts.", TRAINING, min=1)]
+FlowRate = Annotated[float, Setting("Learning rate, which falls to 0.", TRAINING)]
+FlowSeed = Annotated[int, Setting("Random seed.", TRAINING, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

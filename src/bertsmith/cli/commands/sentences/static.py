@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import DATA, MODEL, Json, ModelArgument, Quiet, option, spread
+from bertsmith.cli.shared.options import Json, ModelArgument, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_folders import (
     FolderOptions,
     ManyTextOptions,
@@ -14,17 +15,17 @@ from bertsmith.cli.shared.sentence_folders import (
     change_line,
     change_record,
 )
+from bertsmith.setting import DATA, MODEL, Setting
 
 CountTexts = Annotated[
     str | None,
-    option(
-        DATA,
-        "--texts",
+    Setting(
         "Texts that token frequencies are counted in; without it, by the order of the vocabulary.",
+        DATA,
         metavar="FILE",
     ),
 ]
-TableWidth = Annotated[int, option(MODEL, "--dim", "Columns of the vectors.", min=1)]
+TableWidth = Annotated[int, Setting("Columns of the vectors.", MODEL, min=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ import typer
 
 from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.options import (
-    TRAINING,
     Accept,
     BatchSize,
     DataArgument,
@@ -29,49 +28,43 @@ from bertsmith.cli.shared.options import (
     Threads,
     TrainingDevice,
     TrainingPrecision,
-    option,
     overrides,
-    spread,
 )
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
 from bertsmith.errors import ConfigError
+from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.sentences import SentenceRequest
 
 ObjectiveOption = Annotated[
     Literal["softmax", "cosine", "cosent", "triplet", "contrastive", "simcse"] | None,
-    option(
-        TRAINING,
-        "--objective",
+    Setting(
         "What is minimized; by the kind of data if unset: cosent for scores and two "
         "labels, softmax for more, contrastive for pairs and triplets, simcse for texts.",
+        TRAINING,
     ),
 ]
 Dims = Annotated[
     str | None,
-    option(
-        TRAINING,
-        "--dims",
+    Setting(
         "Matryoshka: dimensions that vectors may be cut to later, the full width first.",
+        TRAINING,
         metavar="384,128,64",
     ),
 ]
-Margin = Annotated[
-    float | None, option(TRAINING, "--margin", "Margin of the triplet objective; 1 if unset.")
-]
+Margin = Annotated[float | None, Setting("Margin of the triplet objective; 1 if unset.", TRAINING)]
 DistanceOption = Annotated[
     Literal["euclidean", "cosine", "manhattan"] | None,
-    option(TRAINING, "--distance", "Distance of the triplet objective; euclidean if unset."),
+    Setting("Distance of the triplet objective; euclidean if unset.", TRAINING),
 ]
 Temperature = Annotated[
     float | None,
-    option(TRAINING, "--temperature", "Of contrastive, simcse and cosent; 0.05 if unset."),
+    Setting("Of contrastive, simcse and cosent; 0.05 if unset.", TRAINING),
 ]
-Steps = Annotated[int | None, option(TRAINING, "--steps", "Number of training steps.", min=1)]
-Budget = Annotated[
-    str | None, option(TRAINING, "--budget", "Training time: 20m, 1h30m.", metavar="TIME")
-]
+Steps = Annotated[int | None, Setting("Number of training steps.", TRAINING, min=1)]
+Budget = Annotated[str | None, Setting("Training time: 20m, 1h30m.", TRAINING, metavar="TIME")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,20 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.console import table_lines, write_json, write_lines
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    Device,
-    Json,
-    ModelArgument,
-    Quiet,
-    Threads,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Device, Json, ModelArgument, Quiet, Threads
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_folders import ManyTextOptions, Overwrite
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
+from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.sentences.tune.tune import Tried, TuneResult
@@ -33,29 +24,22 @@ PairsArgument = Annotated[
 ]
 FitTexts = Annotated[
     str | None,
-    option(
-        DATA,
-        "--texts",
+    Setting(
         "Texts that whitening and flow are fitted on, at most 20,000; those of the pairs if unset.",
+        DATA,
         metavar="FILE",
     ),
 ]
-MostPairs = Annotated[
-    int, option(DATA, "--most-pairs", "Pairs to use at most, evenly spread.", min=10)
-]
-Flows = Annotated[
-    int, option(MODEL, "--flows", "Layers and poolings that a flow is learned for.", min=0)
-]
+MostPairs = Annotated[int, Setting("Pairs to use at most, evenly spread.", DATA, min=10)]
+Flows = Annotated[int, Setting("Layers and poolings that a flow is learned for.", MODEL, min=0)]
 Dimension = Annotated[
     list[int] | None,
-    option(MODEL, "--dim", "Dimensions to whiten to; repeatable. All, 512, 256 ... if unset."),
+    Setting("Dimensions to whiten to; repeatable. All, 512, 256 ... if unset.", MODEL),
 ]
 WinnerFolder = Annotated[
-    Path | None, option(OUTPUT, "--out", "Folder of the winner, with tune.html.", metavar="DIR")
+    Path | None, Setting("Folder of the winner, with tune.html.", OUTPUT, metavar="DIR")
 ]
-Picture = Annotated[
-    Path | None, option(OUTPUT, "--report", "The picture as an HTML page.", metavar="FILE")
-]
+Picture = Annotated[Path | None, Setting("The picture as an HTML page.", OUTPUT, metavar="FILE")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from bertsmith.cli.shared.console import note, write_json, write_lines
-from bertsmith.cli.shared.options import MODEL, Json, ModelArgument, Quiet, option, spread
+from bertsmith.cli.shared.options import Json, ModelArgument, Quiet
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_folders import (
     FolderOptions,
     ManyTextOptions,
@@ -14,10 +15,11 @@ from bertsmith.cli.shared.sentence_folders import (
     change_line,
     change_record,
 )
+from bertsmith.setting import MODEL, Setting
 
 Keep = Annotated[
     int | None,
-    option(MODEL, "--keep", "Dimensions to keep, those of most variance; all if unset.", min=1),
+    Setting("Dimensions to keep, those of most variance; all if unset.", MODEL, min=1),
 ]
 
 

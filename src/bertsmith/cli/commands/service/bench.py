@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import DATA, OUTPUT, SERVING, option, spread
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import InputFileError
+from bertsmith.setting import DATA, OUTPUT, SERVING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.serve.load import LoadReport
@@ -28,28 +29,22 @@ Url = Annotated[str, typer.Argument(metavar="URL", help="Address, http://127.0.0
 class LoadOptions:
     """How much is sent, and how."""
 
-    clients: Annotated[
-        int, option(SERVING, "--clients", "Clients of the closed loop.", min=1, max=1_000)
-    ] = 8
+    clients: Annotated[int, Setting("Clients of the closed loop.", SERVING, min=1, max=1_000)] = 8
     rate: Annotated[
         float | None,
-        option(SERVING, "--rate", "Requests per second at random times: the open loop.", min=0.01),
+        Setting("Requests per second at random times: the open loop.", SERVING, min=0.01),
     ] = None
-    seconds: Annotated[
-        float, option(SERVING, "--seconds", "Time of sending.", min=0.1, max=3_600)
-    ] = 10.0
-    requests: Annotated[int, option(SERVING, "--requests", "Most requests to send.", min=1)] = (
-        1_000_000
-    )
-    texts: Annotated[int, option(DATA, "--texts", "Texts per request.", min=1, max=2_048)] = 1
+    seconds: Annotated[float, Setting("Time of sending.", SERVING, min=0.1, max=3_600)] = 10.0
+    requests: Annotated[int, Setting("Most requests to send.", SERVING, min=1)] = 1_000_000
+    texts: Annotated[int, Setting("Texts per request.", DATA, min=1, max=2_048)] = 1
     file: Annotated[
         Path | None,
-        option(DATA, "--file", "Texts to send, one per line; else a few of mixed lengths."),
+        Setting("Texts to send, one per line; else a few of mixed lengths.", DATA),
     ] = None
-    allow_remote: Annotated[
-        bool, option(SERVING, "--allow-remote", "Also load another machine than this one.")
-    ] = False
-    as_json: Annotated[bool, option(OUTPUT, "--json", "The figures as JSON.")] = False
+    allow_remote: Annotated[bool, Setting("Also load another machine than this one.", SERVING)] = (
+        False
+    )
+    as_json: Annotated[bool, Setting("The figures as JSON.", OUTPUT, flag="--json")] = False
 
 
 @app.callback()

@@ -12,17 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.console import note, write_json_lines, write_lines
-from bertsmith.cli.shared.options import (
-    LIMITS,
-    MODEL,
-    SERVING,
-    Precision,
-    Quiet,
-    Threads,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Precision, Quiet, Threads
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, MissingExtraError
+from bertsmith.setting import LIMITS, MODEL, SERVING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.serve.http.keys import Keys
@@ -38,35 +31,30 @@ Folders = Annotated[
     ),
 ]
 IndexOption = Annotated[
-    Path | None, option(MODEL, "--index", "Index to search, of one of the models.", metavar="INDEX")
+    Path | None, Setting("Index to search, of one of the models.", MODEL, metavar="INDEX")
 ]
-Host = Annotated[str, option(SERVING, "--host", "Address to listen on.")]
-Port = Annotated[
-    int, option(SERVING, "--port", "Port to listen on; 0: a free one.", min=0, max=65_535)
-]
+Host = Annotated[str, Setting("Address to listen on.", SERVING)]
+Port = Annotated[int, Setting("Port to listen on; 0: a free one.", SERVING, min=0, max=65_535)]
 KeyFile = Annotated[
     Path | None,
-    option(
-        SERVING,
-        "--keys",
+    Setting(
         "File of API keys, one per line; or the variable BERTSMITH_SERVE_KEY.",
+        SERVING,
         metavar="FILE",
     ),
 ]
-Insecure = Annotated[
-    bool, option(SERVING, "--insecure", "Listen on a public address without a key.")
-]
+Insecure = Annotated[bool, Setting("Listen on a public address without a key.", SERVING)]
 Strict = Annotated[
-    bool, option(SERVING, "--strict", "Refuse texts that are too long (413); else truncate them.")
+    bool, Setting("Refuse texts that are too long (413); else truncate them.", SERVING)
 ]
-Check = Annotated[bool, option(SERVING, "--check", "Print what would be served, and end.")]
+Check = Annotated[bool, Setting("Print what would be served, and end.", SERVING)]
 AccessLogOption = Annotated[
-    bool, option(SERVING, "--log/--no-log", "A line of JSON per request on standard output.")
+    bool, Setting("A line of JSON per request on standard output.", SERVING)
 ]
 
 
 def _limit(name: str, help: str) -> Any:
-    return option(LIMITS, f"--{name}", help, min=0)
+    return Setting(help, LIMITS, flag=f"--{name}", min=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

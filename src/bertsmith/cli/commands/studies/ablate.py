@@ -10,8 +10,6 @@ import typer
 
 from bertsmith.cli.commands.pretrain import Shards, Size, Steps
 from bertsmith.cli.shared.options import (
-    DATA,
-    TRAINING,
     Json,
     Quiet,
     Seed,
@@ -19,10 +17,10 @@ from bertsmith.cli.shared.options import (
     StudyFolder,
     Threads,
     TrainingPrecision,
-    option,
     overrides,
-    spread,
 )
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.ablate import AblationCost, AblationRequest
@@ -37,39 +35,32 @@ What = Annotated[
 ]
 Vary = Annotated[
     list[str] | None,
-    option(
-        TRAINING,
-        "--vary",
+    Setting(
         "A row: settings that it changes, several with ; between them; repeatable.",
+        TRAINING,
         metavar="SETTING",
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    option(TRAINING, "--only", "Row of the grid; repeatable. Default: all.", metavar="NAME"),
+    Setting("Row of the grid; repeatable. Default: all.", TRAINING, metavar="NAME"),
 ]
-Seeds = Annotated[
-    int, option(TRAINING, "--seeds", "Number of seeds; below 3 no difference is shown.", min=1)
-]
+Seeds = Annotated[int, Setting("Number of seeds; below 3 no difference is shown.", TRAINING, min=1)]
 Probe = Annotated[
     list[Path] | None,
-    option(DATA, "--probe", "Labeled rows to fine-tune on; repeatable.", metavar="FILE"),
+    Setting("Labeled rows to fine-tune on; repeatable.", DATA, metavar="FILE"),
 ]
 How = Annotated[
     Literal["frozen", "tuned", "both"],
-    option(TRAINING, "--probing", "Probes train the head alone, all weights, or both in turn."),
+    Setting("Probes train the head alone, all weights, or both in turn.", TRAINING),
 ]
 ProbeSet = Annotated[
     list[str] | None,
-    option(TRAINING, "--probe-set", "Setting of all fine-tunings.", metavar="KEY=VALUE"),
+    Setting("Setting of all fine-tunings.", TRAINING, metavar="KEY=VALUE"),
 ]
-ProbeTrainRows = Annotated[
-    int, option(DATA, "--rows", "Maximum number of training rows of a probe.", min=2)
-]
-ProbeDevRows = Annotated[
-    int, option(DATA, "--dev-rows", "Maximum number of dev rows of a probe.", min=2)
-]
-Estimate = Annotated[bool, option(TRAINING, "--estimate", "Print rows and cost; train nothing.")]
+ProbeTrainRows = Annotated[int, Setting("Maximum number of training rows of a probe.", DATA, min=2)]
+ProbeDevRows = Annotated[int, Setting("Maximum number of dev rows of a probe.", DATA, min=2)]
+Estimate = Annotated[bool, Setting("Print rows and cost; train nothing.", TRAINING)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

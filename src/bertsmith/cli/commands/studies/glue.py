@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.options import DATA, Json, Quiet, StudyFolder, option, spread
+from bertsmith.cli.shared.options import Json, Quiet, StudyFolder
+from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import ConfigError, InputFileError, unknown
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.studies.data_sets import AvailableSets
@@ -23,10 +25,10 @@ What = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    option(DATA, "--only", "Data set: cola, sst2, tnews, squad, ...; repeatable.", metavar="SET"),
+    Setting("Data set: cola, sst2, tnews, squad, ...; repeatable.", DATA, metavar="SET"),
 ]
 RowCount = Annotated[
-    int | None, option(DATA, "--rows", "Maximum number of training and of dev rows.", min=2)
+    int | None, Setting("Maximum number of training and of dev rows.", DATA, min=2)
 ]
 
 

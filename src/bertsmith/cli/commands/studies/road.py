@@ -7,18 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
-from bertsmith.cli.shared.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
-    TRAINING,
-    Json,
-    Quiet,
-    Set,
-    Threads,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Json, Quiet, Set, Threads
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, MODEL, OUTPUT, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.studies.road.request import RoadRequest
@@ -31,30 +22,27 @@ class RoadLength:
 
     budget: Annotated[
         str | None,
-        option(TRAINING, "--budget", "Time for everything, tests included: 30m.", metavar="TIME"),
+        Setting("Time for everything, tests included: 30m.", TRAINING, metavar="TIME"),
     ] = None
     steps: Annotated[
         int | None,
-        option(
-            TRAINING,
-            "--steps",
+        Setting(
             "Steps of each neural model in place of a time: two runs give the same table.",
+            TRAINING,
             min=1,
         ),
     ] = None
     size: Annotated[
         Literal["tiny", "mini", "small", "medium", "base", "large"],
-        option(MODEL, "--size", "Size of GPT and BERT."),
+        Setting("Size of GPT and BERT.", MODEL),
     ] = "tiny"
-    vocab_size: Annotated[
-        int, option(MODEL, "--vocab-size", "Pieces of the tokenizer.", min=20)
-    ] = 8_192
-    seed: Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)] = 0
+    vocab_size: Annotated[int, Setting("Pieces of the tokenizer.", MODEL, min=20)] = 8_192
+    seed: Annotated[int, Setting("Random seed.", TRAINING, min=0)] = 0
     set: Set = None
     threads: Threads = None
-    estimate: Annotated[
-        bool, option(TRAINING, "--estimate", "Prepare and print the plan; train nothing.")
-    ] = False
+    estimate: Annotated[bool, Setting("Prepare and print the plan; train nothing.", TRAINING)] = (
+        False
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +51,21 @@ class RoadTestFiles:
 
     labels: Annotated[
         Path | None,
-        option(DATA, "--labels", "Labeled texts for the probe.", metavar="FILE"),
+        Setting("Labeled texts for the probe.", DATA, metavar="FILE"),
     ] = None
     similarity: Annotated[
         list[Path] | None,
-        option(DATA, "--similarity", "Pairs of words with ratings; repeatable.", metavar="FILE"),
+        Setting("Pairs of words with ratings; repeatable.", DATA, metavar="FILE"),
     ] = None
     analogies: Annotated[
         list[Path] | None,
-        option(DATA, "--analogies", "Analogies of four words; repeatable.", metavar="FILE"),
+        Setting("Analogies of four words; repeatable.", DATA, metavar="FILE"),
     ] = None
 
 
 PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
 RoadFolder = Annotated[
-    Path, option(OUTPUT, "--out", "Folder of the road; it resumes from there.", metavar="DIR")
+    Path, Setting("Folder of the road; it resumes from there.", OUTPUT, metavar="DIR")
 ]
 
 
@@ -86,7 +74,7 @@ class RoadReading(TextReading):
     """How the documents are read and written."""
 
     segmenter: CorpusSegmenter = "auto"
-    cased: Annotated[bool, option(DATA, "--cased", "Keep upper case.")] = False
+    cased: Annotated[bool, Setting("Keep upper case.", DATA)] = False
 
 
 @spread

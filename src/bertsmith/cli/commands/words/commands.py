@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import table_lines, write_json, write_lines
-from bertsmith.cli.shared.options import DATA, OUTPUT, Json, option
+from bertsmith.cli.shared.options import Json
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import DATA, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.word_vectors import WordEvaluation
@@ -23,13 +25,12 @@ Vectors = Annotated[
         help="Folder of `words train`, or a file of word2vec (text, binary) or GloVe; .gz too.",
     ),
 ]
-Count = Annotated[int, option(OUTPUT, "-n", "Number of words.", min=1)]
-First = Annotated[
-    int | None, option(DATA, "--most", "Use the first words only: the most frequent.", min=1)
-]
+Count = Annotated[int, Setting("Number of words.", OUTPUT, flag="-n", min=1)]
+First = Annotated[int | None, Setting("Use the first words only: the most frequent.", DATA, min=1)]
 Word = Annotated[str, typer.Argument(metavar="WORD", help="A word of the vectors.")]
 
 
+@spread
 def near(
     vectors: Vectors, word: Word, count: Count = 10, most: First = None, as_json: Json = False
 ) -> None:
@@ -46,6 +47,7 @@ def near(
     _show_words(load_word_vectors(vectors, most=most).near(word, count), as_json)
 
 
+@spread
 def analogy(
     vectors: Vectors,
     a: Annotated[str, typer.Argument(metavar="A", help="A is to B ...")],
@@ -66,6 +68,7 @@ def analogy(
     _show_words(load_word_vectors(vectors, most=most).analogy(a, b, c, count), as_json)
 
 
+@spread
 def evaluate(
     vectors: Vectors,
     files: Annotated[
@@ -74,7 +77,7 @@ def evaluate(
     ],
     most: Annotated[
         int | None,
-        option(DATA, "--most", "Ask and answer analogies among the first words only.", min=1),
+        Setting("Ask and answer analogies among the first words only.", DATA, min=1),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -96,6 +99,7 @@ def evaluate(
     write_lines(_evaluation_lines(found))
 
 
+@spread
 def convert(
     source: Vectors,
     target: Annotated[
@@ -104,11 +108,10 @@ def convert(
     ],
     form: Annotated[
         Literal["text", "binary", "glove", "sentence"] | None,
-        option(
-            OUTPUT,
-            "--form",
+        Setting(
             "text and binary are word2vec's; glove has no line of sizes; sentence is a model "
             "folder for embed, map and search. By the name of DST if unset.",
+            OUTPUT,
         ),
     ] = None,
     most: First = None,

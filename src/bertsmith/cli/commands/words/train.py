@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from bertsmith.cli.commands.corpus import Files, TextReading
 from bertsmith.cli.commands.lm.train import WordOptions
 from bertsmith.cli.shared.console import write_json, write_lines, write_remarks
-from bertsmith.cli.shared.options import (
-    COMPUTE,
-    DATA,
-    MODEL,
-    TRAINING,
-    Json,
-    Quiet,
-    RunFolder,
-    Threads,
-    option,
-    spread,
-)
+from bertsmith.cli.shared.options import Json, Quiet, RunFolder, Threads
+from bertsmith.cli.shared.options_of import spread
+from bertsmith.setting import COMPUTE, DATA, MODEL, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.word_vectors import WordChoice
@@ -34,9 +25,7 @@ if TYPE_CHECKING:
 class VectorWordOptions(WordOptions):
     """What a word is, and which get a vector."""
 
-    min_count: Annotated[
-        int, option(DATA, "--min-count", "Rarer words are left out of the text.", min=1)
-    ] = 5
+    min_count: Annotated[int, Setting("Rarer words are left out of the text.", DATA, min=1)] = 5
 
     def choice(self, text: TextReading) -> WordChoice:
         """The words of files that are read so."""
@@ -70,44 +59,42 @@ class Word2VecOptions:
 
     model: Annotated[
         Literal["skipgram", "cbow"],
-        option(
-            MODEL,
-            "--model",
+        Setting(
             "skipgram: each neighbor predicts the middle word, better for rare words; cbow: the "
             "mean of the neighbors does, faster.",
+            MODEL,
         ),
     ] = "skipgram"
     loss: Annotated[
         Literal["negative", "hierarchical", "nce"],
-        option(
-            MODEL,
-            "--loss",
+        Setting(
             "negative: against random words; hierarchical: along a Huffman tree; nce: negative "
             "with scores that estimate probabilities.",
+            MODEL,
         ),
     ] = "negative"
-    dim: Annotated[int, option(MODEL, "--dim", "Numbers per vector.", min=1)] = 100
-    window: Annotated[
-        int, option(TRAINING, "--window", "Neighbors on each side, at most.", min=1)
-    ] = 5
+    dim: Annotated[int, Setting("Numbers per vector.", MODEL, min=1)] = 100
+    window: Annotated[int, Setting("Neighbors on each side, at most.", TRAINING, min=1)] = 5
     negatives: Annotated[
         int | None,
-        option(TRAINING, "--negatives", "Random words per window; 5 if unset.", min=1),
+        Setting("Random words per window; 5 if unset.", TRAINING, min=1),
     ] = None
-    epochs: Annotated[int, option(TRAINING, "--epochs", "Passes over the text.", min=1)] = 5
+    epochs: Annotated[int, Setting("Passes over the text.", TRAINING, min=1)] = 5
     rate: Annotated[
         float | None,
-        option(TRAINING, "--lr", "Learning rate; 0.025 for skipgram, 0.05 for cbow if unset."),
+        Setting(
+            "Learning rate; 0.025 for skipgram, 0.05 for cbow if unset.", TRAINING, flag="--lr"
+        ),
     ] = None
     sample: Annotated[
         float,
-        option(TRAINING, "--sample", "Drop words with a larger share at random; 0: none.", min=0),
+        Setting("Drop words with a larger share at random; 0: none.", TRAINING, min=0),
     ] = 1e-3
     combine: Annotated[
         Literal["mean", "sum"] | None,
-        option(TRAINING, "--combine", "How cbow joins its neighbors; mean if unset."),
+        Setting("How cbow joins its neighbors; mean if unset.", TRAINING),
     ] = None
-    seed: Annotated[int, option(TRAINING, "--seed", "Random seed.", min=0)] = 1
+    seed: Annotated[int, Setting("Random seed.", TRAINING, min=0)] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +104,9 @@ class WordCompute:
     threads: Threads = None
     engine: Annotated[
         Literal["auto", "avx512", "avx2", "torch"],
-        option(
-            COMPUTE,
-            "--engine",
+        Setting(
             "auto: the fastest kernel proven on this machine, torch without a C++ compiler.",
+            COMPUTE,
         ),
     ] = "auto"
 
