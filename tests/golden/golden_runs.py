@@ -1,16 +1,18 @@
 """Runs golden cases through the command line alone and hashes the numbers they end with.
 
     python tests/golden/golden_runs.py --check tests/golden/hashes.json
-    python tests/golden/golden_runs.py --only 'pretrain/*' --write tests/golden/hashes.json
+    python tests/golden/golden_runs.py --only 'pretrain/*' 'lm/*' --write tests/golden/hashes.json
+    python tests/golden/golden_runs.py --tree ../other --work out --check tests/golden/hashes.json
 
 Every command is a child process with one thread, in fp32, by code paths that all x86-64 processors
-have. It runs the sources of the tree that this file stands in.
+have. It runs the sources of the tree that this file stands in, or those of --tree; the table of
+cases is always that of this file. --work keeps what is made: where records differ, compare the
+texts called records-* of two such folders.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import platform
@@ -23,42 +25,30 @@ from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-from golden_cases import (
-    CASES,
-    MODEL,
-    STEPS,
-    TINY,
-    VOCABULARIES,
-    Case,
-    Finetuning,
-    Pretraining,
-    Vectors,
-)
+from golden_cases import CASES
+from golden_commands import PLACE, Case, Command
 from golden_data import write_documents, write_rows, write_texts
+from golden_files import write_file
+from golden_hashes import GoldenError, array_hash, files_hash, output_hash, tensors_hash
+from golden_records import record_hash, record_lines
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SECONDS = 600.0  # that one command may take
 # Nothing of what changes code paths, threads or products is taken from outside.
 DROPPED = ("ATEN_", "BERTSMITH_", "DNNL_", "GLIBC_", "GOLDEN_", "KMP_", "MKL_", "NPY_", "OMP_")
-DROPPED += ("ONEDNN_", "PYTHON", "TORCH")
-COMMON = ("--precision", "fp32", "--threads", "1")
-SEED = ("--seed", "1")
-
-
-RENAMED = {"cosine.": "likeness."}  # tensors: the name now, and at the commit of the hashes
-
-
-class GoldenError(Exception):
-    """A command of a golden run that failed, with what it said."""
+DROPPED += ("ONEDNN_", "OPENBLAS_", "PYTHON", "TORCH")
 
 
 class GoldenRuns:
-    """Cases in a folder of their own; what several of them need is made once."""
+    """Cases in a folder of their own; what several of them need is made once.
 
-    def __init__(self, work: Path) -> None:
+    `tree` is the root of the sources that run.
+    """
+
+    def __init__(self, work: Path, tree: Path = ROOT) -> None:
         self.work = work
+        self.tree = tree
         work.mkdir(parents=True, exist_ok=True)
         self._hashes: dict[str, str] = {}
 
@@ -69,67 +59,59 @@ class GoldenRuns:
         return self._hashes[name]
 
     def _run(self, name: str, case: Case) -> str:
-        out = self.work / name.replace("/", "-")
-        if isinstance(case, Vectors):
-            return self._vectors(case, out.with_suffix(".npy"))
-        if isinstance(case, Pretraining):
-            self._pretrain(case, out)
+        if not isinstance(case, Command):
+            self.hash(case.of)
+            lines = "\n".join(record_lines(self._folder(case.of), self.work))
+            self._folder(name).with_suffix(".txt").write_text(lines + "\n", encoding="utf-8")
+            return record_hash(self._folder(case.of), self.work)
+        out = self._folder(name)
+        if "{out}/" in case.line:
+            out.mkdir()
+        filled = [
+            PLACE.sub(lambda found: self._place(name, *found.groups()), argument)
+            for argument in case.arguments
+        ]
+        printed = self._bertsmith(*filled)
+        if case.counts == "array":
+            return array_hash(out.with_suffix(".npy"))
+        if case.counts == "tensors":
+            return tensors_hash(out)
+        if case.counts == "files":
+            return files_hash(out, case.files, self.work)
+        out.with_suffix(".txt").write_text(printed, encoding="utf-8")
+        return output_hash(printed, self.work)
+
+    def _folder(self, name: str) -> Path:
+        return self.work / name.replace("/", "-")
+
+    def _place(self, case: str, kind: str, name: str) -> str:
+        """What stands for a place in braces, made if it is not there yet."""
+        if kind == "out":
+            return str(self._folder(case))
+        if kind == "case":
+            self.hash(name)
+            return str(self._folder(name))
+        if kind == "rows":
+            path = self.work / f"rows-{name}"
+            if not path.exists():
+                write_rows(path, name.replace("-", " "))
+        elif kind == "texts":
+            path = self.work / f"texts-{name}.txt"
+            write_texts(path, int(name))
+        elif kind == "documents":
+            path = self.work / f"{name}.txt"
+            if not path.exists():
+                write_documents(path, chinese=name == "chinese")
         else:
-            self._finetune(case, out)
-        return tensors_hash(out)
+            path = self.work / name
+            write_file(path)
+        return str(path)
 
-    def _vectors(self, case: Vectors, out: Path) -> str:
-        texts = self.work / f"texts-{case.texts}.txt"
-        write_texts(texts, case.texts)
-        self._bertsmith("embed", MODEL, str(texts), "--out", str(out), *COMMON)
-        found = np.load(out)
-        if found.dtype != np.float32 or len(found) != case.texts:
-            raise GoldenError(f"{out.name} holds {found.dtype} of shape {found.shape}")
-        return hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest()
-
-    def _pretrain(self, case: Pretraining, out: Path) -> None:
-        corpus = self._corpus(case.words)
-        self._bertsmith(
-            *("pretrain", case.recipe, "--corpus", str(corpus), "--out", str(out)),
-            *("--size", "tiny", "--steps", str(STEPS)),
-            *_settings(TINY | dict(case.settings)),
-            *(*COMMON, *SEED),
-        )
-
-    def _finetune(self, case: Finetuning, out: Path) -> None:
-        self.hash("pretrain/bert")
-        rows = self.work / f"rows-{case.rows}".replace(" ", "-")
-        if not rows.exists():
-            write_rows(rows, case.rows)
-        self._bertsmith(
-            *("finetune", str(rows), "--model", str(self.work / "pretrain-bert")),
-            *("--out", str(out), "--epochs", str(case.epochs)),
-            *(("--recipe", case.recipe) if case.recipe else ()),
-            *case.options,
-            *_settings(case.settings),
-            *(*COMMON, *SEED, "--device", "cpu"),
-        )
-
-    def _corpus(self, words: str) -> Path:
-        """Shards of generated documents, in a vocabulary learned from them."""
-        shards, text = self.work / f"shards-{words}", self.work / f"{words}.txt"
-        if shards.exists():
-            return shards
-        chinese = words == "chinese"
-        write_documents(text, chinese=chinese)
-        learned = str(self.work / f"vocabulary-{words}")
-        self._bertsmith("vocab", "learn", str(text), "--out", learned, *VOCABULARIES[words])
-        self._bertsmith(
-            *("corpus", "build", str(text), "--vocab", learned, "--out", str(shards)),
-            *("--form", "sentences", "--workers", "1"),
-            *("--segmenter", "jieba" if chinese else "character"),
-        )
-        return shards
-
-    def _bertsmith(self, *arguments: str) -> None:
+    def _bertsmith(self, *arguments: str) -> str:
+        """What it printed."""
         done = subprocess.run(
             [sys.executable, "-m", "bertsmith", *arguments],
-            env=environment(self.work / "cache"),
+            env=environment(self.work / "cache", self.tree),
             cwd=self.work,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -145,13 +127,14 @@ class GoldenRuns:
             )
         if "onednn-fp32" in done.stderr:
             raise GoldenError(f"bertsmith {arguments[0]} chose other products than torch's own")
+        return done.stdout
 
 
-def environment(cache: Path) -> dict[str, str]:
-    """Variables of a child: this tree's sources, one thread, what all x86-64 processors can do."""
+def environment(cache: Path, tree: Path = ROOT) -> dict[str, str]:
+    """Variables of a child: a tree's sources, one thread, what all x86-64 processors can do."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
     return kept | {
-        "PYTHONPATH": os.pathsep.join([str(HERE / "guard"), str(ROOT / "src")]),
+        "PYTHONPATH": os.pathsep.join([str(HERE / "guard"), str(tree / "src")]),
         "PYTHONUTF8": "1",
         "BERTSMITH_CACHE": str(cache),
         "BERTSMITH_OFFLINE": "1",
@@ -159,6 +142,8 @@ def environment(cache: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "MKL_CBWR": "COMPATIBLE",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "OPENBLAS_NUM_THREADS": "1",
         "ATEN_CPU_CAPABILITY": "default",
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "NPY_DISABLE_CPU_FEATURES": " ".join(_numpy_paths()),
@@ -176,51 +161,6 @@ def _numpy_paths() -> list[str]:
     return [path for paths in found for path in paths]
 
 
-def tensors_hash(folder: Path) -> str:
-    """sha256 over name, dtype, shape and bytes of every tensor in a model's folder, sorted.
-
-    The folder's own weight files and those of a model inside it (ELECTRA's generator), but not
-    checkpoints.
-    """
-    files = [*folder.glob("*.safetensors"), *folder.glob("generator/*.safetensors")]
-    if not files:
-        raise GoldenError(f"no weights came out in {folder.name}")
-    found = [
-        (_as_stored(name), *rest) for file in files for name, *rest in _tensors(file.read_bytes())
-    ]
-    total = hashlib.sha256()
-    for name, dtype, shape, content in sorted(found):
-        total.update(f"{name} {dtype} {shape} {len(content)}\n".encode())
-        total.update(content)
-    return total.hexdigest()
-
-
-def _as_stored(name: str) -> str:
-    """The name that a tensor had when the hashes were made."""
-    for now, before in RENAMED.items():
-        if name.startswith(now):
-            return before + name.removeprefix(now)
-    return name
-
-
-def _tensors(raw: bytes) -> list[tuple[str, str, str, bytes]]:
-    """What a safetensors file holds: a length, a header in JSON, then bytes."""
-    begin = 8 + int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8:begin])
-    header.pop("__metadata__", None)
-    found = []
-    for name, about in header.items():
-        start, end = about["data_offsets"]
-        if start == end:  # an empty tensor marks a head that transformers does not have
-            continue
-        found.append((name, about["dtype"], str(about["shape"]), raw[begin + start : begin + end]))
-    return found
-
-
-def _settings(settings: Mapping[str, str]) -> list[str]:
-    return [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-
-
 def chosen(patterns: Sequence[str]) -> list[str]:
     """The cases that are meant, by name or with * in it; all of them for none."""
     found = [name for name in CASES if not patterns or any(fnmatchcase(name, p) for p in patterns)]
@@ -235,9 +175,9 @@ def read(path: Path) -> dict[str, dict[str, str]]:
     return kept
 
 
-def origin() -> dict[str, str]:
+def origin(tree: Path) -> dict[str, str]:
     """What the hashes made now hang on, and where they come from."""
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    command = ["git", "-C", str(tree), "rev-parse", "--short", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return {"torch": version("torch"), "commit": done.stdout.strip(), "cpu": _cpu()}
 
@@ -279,6 +219,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="golden runs: are all numbers what they were?")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="cases, * allowed")
     parser.add_argument("--work", type=Path, help="a new folder that keeps all that is made")
+    parser.add_argument(
+        "--tree", type=Path, default=ROOT, metavar="DIR", help="the root of the sources that run"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--write", type=Path, metavar="FILE", help="keep the hashes there")
     what.add_argument("--check", type=Path, metavar="FILE", help="compare with those kept there")
@@ -286,11 +229,11 @@ def main() -> int:
     names = chosen(given.only)
     kept = read(given.check) if given.check else {}
     with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
-        runs = GoldenRuns((given.work or Path(scratch)).resolve())
+        runs = GoldenRuns((given.work or Path(scratch)).resolve(), given.tree.resolve())
         wrong = _told(runs, names, kept)
         if given.write:
             old = read(given.write) if given.only and given.write.exists() else {}
-            new = {name: {"sha256": runs.hash(name), **origin()} for name in names}
+            new = {name: {"sha256": runs.hash(name), **origin(given.tree)} for name in names}
             merged = {name: (old | new)[name] for name in CASES if name in old | new}
             given.write.write_text(json.dumps(merged, indent=1) + "\n", encoding="utf-8")
     if given.check:

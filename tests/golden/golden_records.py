@@ -1,0 +1,121 @@
+"""The JSON that commands write and print, without what no two runs have in common, as a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+# Keys whose values hang on the clock, the machine, the release or the place.
+DROPPED_KEYS = frozenset(
+    {
+        # clock
+        "seconds",
+        "time",
+        "times",
+        "date",
+        "started",
+        "ended",
+        "created",
+        "duration",
+        "tokens_per_second",
+        "texts_per_second",
+        "rows_per_second",
+        "speed",
+        # machine
+        "cpu",
+        "host",
+        "machine",
+        "threads",
+        # release
+        "bertsmith",
+        "bertsmith_version",
+        "__version__",
+        "version",
+        "made_by",
+        "torch",
+        "commit",
+        "versions",
+        # place
+        "path",
+    }
+)
+# Rows of a log that are written by the clock.
+DROPPED_ROWS = {"kind": frozenset({"train"})}
+# Files of a run that belong to it alone, or that are written once more as part of another.
+DROPPED_FILES = frozenset({"checkpoints", "lock"})
+# Places of values in records, by their beginning: now, and at the commit of the hashes. An example:
+# "proof.json:result.": "proof.json:".
+RENAMED: dict[str, str] = {}
+
+
+def record_files(folder: Path) -> list[Path]:
+    """All JSON of a folder, sorted by name, without that of checkpoints."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".json", ".jsonl")
+        and not DROPPED_FILES.intersection(path.relative_to(folder).parts)
+    ]
+
+
+def record_lines(folder: Path, work: Path) -> list[str]:
+    """A line for each value in the JSON of a folder, `file:key.key = value`, sorted."""
+    found: list[str] = []
+    for path in record_files(folder):
+        name = path.relative_to(folder).as_posix()
+        found += canonical(path.read_text(encoding="utf-8"), name, work)
+    return sorted(found)
+
+
+def record_hash(folder: Path, work: Path) -> str:
+    """sha256 of the canonical lines of all records in a folder."""
+    return hashlib.sha256("\n".join(record_lines(folder, work)).encode()).hexdigest()
+
+
+def canonical(text: str, name: str, work: Path) -> list[str]:
+    """The lines of one record: of JSON, of JSON in lines, or the text itself.
+
+    The path of the work folder becomes a dot, and separators those of POSIX.
+    """
+    text = text.replace(str(work), ".")
+    try:
+        values = [json.loads(text)]
+    except json.JSONDecodeError:
+        try:
+            values = [json.loads(line) for line in text.splitlines() if line.strip()]
+            values = [{f"{number:06d}": row} for number, row in enumerate(_kept_rows(values))]
+        except json.JSONDecodeError:
+            values = [{"text": text}]
+    return sorted(_as_before(line) for value in values for line in _leaves(value, f"{name}:"))
+
+
+def _kept_rows(rows: list[Any]) -> list[Any]:
+    return [
+        row
+        for row in rows
+        if not isinstance(row, dict)
+        or not any(row.get(key) in values for key, values in DROPPED_ROWS.items())
+    ]
+
+
+def _leaves(value: Any, place: str) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            if key not in DROPPED_KEYS:
+                yield from _leaves(inner, f"{place}{key}.")
+    elif isinstance(value, list) and value:
+        for number, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}{number}.")
+    else:
+        yield f"{place.removesuffix('.')} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _as_before(line: str) -> str:
+    """The line as it was when the hashes were made."""
+    for now, before in RENAMED.items():
+        if line.startswith(now):
+            return before + line.removeprefix(now)
+    return line
