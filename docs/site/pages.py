@@ -27,6 +27,8 @@ PICTURE = re.compile(
     r"^!\[.*\]\(images/encoding-speed\.svg\)$", re.MULTILINE
 )  # here it follows the scheme
 CHART = re.compile(r"^<!-- chart: ([\w-]+) -->$", re.MULTILINE)
+INLINE_CODE = re.compile(r"(?<!</span>)<code>[^<]*</code>")
+OPTION = re.compile(r"(?<![\w&<-])--?[A-Za-z][\w-]*")
 OUTSIDE = re.compile(
     r"<(?:script|img|iframe|source|object|embed)\b[^>]*\b(?:src|data)=[\"']?(?:https?:)?//[^\"' >]*"
     r"|<link\b(?=[^>]*\brel=[\"']?(?:stylesheet|preconnect|preload|icon|modulepreload))"
@@ -53,6 +55,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Draw the charts that a page asks for."""
     return CHART.sub(lambda found: figure(found[1]), markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Keep options in inline code whole: browsers end lines after a hyphen."""
+    return INLINE_CODE.sub(
+        lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), html
+    )
 
 
 def on_post_build(config: MkDocsConfig) -> None:
