@@ -83,13 +83,11 @@ def assemble(options: argparse.Namespace, work: Path) -> tuple[list[Contestant],
     import bertsmith
     from bertsmith.folders.resolve import resolve
     from bertsmith.hardware.report import examine
-    from bertsmith.runtime.engines.native import ALL_PROBES
-    from bertsmith.runtime.selection import NATIVE
+    from bertsmith.runtime.engines.kinds import engine_probes
     from peers import Contestant, all_peers
 
-    examine(
-        NATIVE, probes=ALL_PROBES
-    )  # builds and proves the fast path first: what is timed is the encoding
+    # Builds and proves the fast path first: what is timed is the encoding.
+    examine(probes=engine_probes())
 
     def ours(name: str, precision: str) -> Contestant:
         start = time.perf_counter()

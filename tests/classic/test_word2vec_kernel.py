@@ -11,7 +11,7 @@ from word2vec_reference import MODES, reference_window, text_stream
 from bertsmith.classic.word2vec import native
 from bertsmith.classic.word2vec.engines import WORD_PROBES, choose_engine
 from bertsmith.classic.word2vec.huffman import huffman_tree
-from bertsmith.classic.word2vec.native import LANES, NativeWordEngine
+from bertsmith.classic.word2vec.native import WORD_TIERS, NativeWordEngine
 from bertsmith.classic.word2vec.noise import alias_table, keep_thresholds, noise_shares
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables, WordWeights, text_pieces
@@ -34,7 +34,7 @@ def trained(
 ) -> tuple[Tables, WordWeights, tuple[np.ndarray, np.ndarray], list, tuple[float, float]]:
     """WordWeights after some pieces, those before, the windows and the loss with its count."""
     tables = Tables.of(text_stream(), settings)
-    weights = WordWeights.start(tables.words, settings, LANES[tier])
+    weights = WordWeights.start(tables.words, settings, WORD_TIERS[tier].lanes)
     draw = np.random.default_rng(7)  # outputs that are not 0, or half of the sums hide
     weights.outputs[:, : settings.dim] = draw.normal(0, 0.1, (len(weights.outputs), settings.dim))
     weights.inputs[:, : settings.dim] = draw.normal(0, 0.1, (len(weights.inputs), settings.dim))
@@ -125,7 +125,7 @@ def test_windows_hold_what_they_should(tier: str) -> None:
 def test_noise_is_drawn_by_count_to_the_power(tier: str) -> None:
     settings = Word2VecSettings()
     tables = Tables.of(text_stream(), settings)
-    weights = WordWeights.start(tables.words, settings, LANES[tier])
+    weights = WordWeights.start(tables.words, settings, WORD_TIERS[tier].lanes)
     engine = NativeWordEngine(tables, weights, settings, tier=tier)
     draws = 2_000_000
     counts = engine.noise_counts(draws, seed=11)

@@ -2,10 +2,11 @@
 
 import pytest
 
-from bertsmith.hardware.choice import INFERENCE, TRAINING, PathChoice, choose_path
+from bertsmith.hardware.choice import TRAINING, PathChoice, choose_path
 from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.machine import this_machine
 from bertsmith.hardware.report import MachineReport
+from bertsmith.runtime.engines.kinds import engine_paths
 
 SHAPE = "2048x384x1536"
 
@@ -21,6 +22,9 @@ def found(name: str, speedup: float = 1.0, error: float = 4e-3, status: str = "w
     )
 
 
+AVX512, AMX = "native_avx512_bf16", "native_amx_bf16"
+
+
 def report(*findings: Finding) -> MachineReport:
     return MachineReport(
         machine=this_machine(),
@@ -32,20 +36,28 @@ def report(*findings: Finding) -> MachineReport:
 
 def choices(*findings: Finding) -> tuple[PathChoice, PathChoice]:
     whole = report(*findings)
-    return choose_path(whole, INFERENCE), choose_path(whole, TRAINING)
+    return choose_path(whole, engine_paths()), choose_path(whole, TRAINING)
 
 
 @pytest.mark.parametrize(
     ("findings", "inference", "training"),
     [
         ([], "eager-fp32", "fp32"),
-        ([found("native_avx512", 5.0), found("bf16_onednn", 2.3)], "native-avx512", "torch-bf16"),
-        ([found("native_avx512", 2.0), found("native_amx", 9.0)], "native-amx", "fp32"),
-        ([found("native_avx512", 1.1)], "eager-fp32", "fp32"),
-        ([found("native_avx512", 9.0, error=0.02)], "eager-fp32", "fp32"),
-        ([found("native_avx512", 9.0, status="wrong numbers")], "eager-fp32", "fp32"),
-        ([found("native_avx512", status="not finished in time")], "eager-fp32", "fp32"),
-        ([found("native_avx512", status="absent")], "eager-fp32", "fp32"),
+        (
+            [found(AVX512, 5.0), found("bf16_onednn", 2.3)],
+            "native-avx512-bf16",
+            "torch-bf16",
+        ),
+        (
+            [found(AVX512, 2.0), found(AMX, 9.0)],
+            "native-amx-bf16",
+            "fp32",
+        ),
+        ([found(AVX512, 1.1)], "eager-fp32", "fp32"),
+        ([found(AVX512, 9.0, error=0.02)], "eager-fp32", "fp32"),
+        ([found(AVX512, 9.0, status="wrong numbers")], "eager-fp32", "fp32"),
+        ([found(AVX512, status="not finished in time")], "eager-fp32", "fp32"),
+        ([found(AVX512, status="absent")], "eager-fp32", "fp32"),
         (
             [found("bf16_onednn", status="crashed SIGILL"), found("mkl_bf16", 4.5)],
             "eager-fp32",
@@ -69,7 +81,7 @@ def test_a_choice_tells_the_runner_up_and_every_refusal() -> None:
         found("coarse", 3.0, error=0.023),
         found("crashing", status="crashed SIGILL"),
         found("slow", 0.2),
-        found("native_avx512", 9.0),
+        found(AVX512, 9.0),
         found("threads", 2.0),
     )
     choice = choose_path(findings, paths)
@@ -89,7 +101,7 @@ def test_a_choice_tells_the_runner_up_and_every_refusal() -> None:
 
 def test_without_any_finding_plain_fp32_is_chosen() -> None:
     empty = MachineReport(machine=this_machine(), compiler=None, load=0.0, findings=())
-    assert choose_path(empty, INFERENCE).path == "eager-fp32"
+    assert choose_path(empty, engine_paths()).path == "eager-fp32"
 
 
 def test_a_table_of_ones_own_decides_which_engines_there_are() -> None:

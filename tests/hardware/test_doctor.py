@@ -23,16 +23,24 @@ def plant(option, **more):
         module="planted_probe", about="planted", tolerance=1e-2, option=option, **more
     )
 
-from bertsmith.runtime.engines import native
-native.ALL_PROBES.clear()
-native.ALL_PROBES.update(
+from dataclasses import replace
+from bertsmith.classic.word2vec import engines as words
+from bertsmith.runtime.engines import kinds
+
+probes.PROBES.clear()
+probes.PROBES.update(
     fp32_gemm=plant("works=100"),
-    native_avx512=plant("works=500"),
     bf16_onednn=plant("signal=4"),
     mkl_bf16=plant("off=0.4"),
-    native_amx=plant("works", compiles=True, limit=180.0),
     accelerators=plant("absent"),
 )
+for name, probe in {
+    "native-avx512-bf16": plant("works=500"),
+    "native-amx-bf16": plant("works", compiles=True, limit=180.0),
+}.items():
+    kinds.ENGINE_KINDS[name] = replace(kinds.ENGINE_KINDS[name], probe=probe)
+words.WORD_PROBES.clear()
+words.WORD_PROBES["word2vec_avx2"] = plant("works=900")
 from bertsmith.cli.commands.doctor import doctor
 folders = [word for word in sys.argv[1:] if word.startswith("/")]
 doctor(
@@ -66,13 +74,14 @@ def test_json_is_the_whole_output_and_a_crash_is_a_row() -> None:
     statuses = {finding["name"]: finding["status"] for finding in report["findings"]}
     assert statuses == {
         "fp32_gemm": "works",
-        "native_avx512": "works",
+        "native_avx512_bf16": "works",
         "bf16_onednn": "crashed SIGILL",
         "mkl_bf16": "wrong numbers",
-        "native_amx": "skipped",
+        "native_amx_bf16": "skipped",
         "accelerators": "absent",
+        "word2vec_avx2": "works",
     }
-    assert report["choices"]["inference"]["path"] == "native-avx512"
+    assert report["choices"]["inference"]["path"] == "native-avx512-bf16"
     assert report["choices"]["inference"]["speedup"] == pytest.approx(5.0)
     assert report["choices"]["training"]["path"] == "fp32"
     assert "crashed SIGILL" in report["choices"]["training"]["refused"]["bf16_onednn"]
@@ -88,10 +97,10 @@ def test_the_table_says_what_works_and_ends_with_one_plain_sentence() -> None:
     rows = {line.split()[0]: line for line in lines if line.strip()}
     assert "crashed SIGILL" in rows["bf16_onednn"]
     assert "wrong numbers" in rows["mkl_bf16"]
-    assert "encoding" in rows["native_avx512"]
-    assert "5.00" in rows["native_avx512"]
+    assert "encoding" in rows["native_avx512_bf16"]
+    assert "5.00" in rows["native_avx512_bf16"]
     assert lines[-1].startswith(
-        "Encoding will use bertsmith's own kernel (AVX-512), about 5.0 x plain fp32"
+        "Encoding will use native-avx512-bf16 (planted), about 5.0 x plain fp32"
     )
     again = doctor()
     assert again.stderr == ""  # everything was kept: nothing runs, nothing to wait for

@@ -15,7 +15,7 @@ from bertsmith.nn import Causal, Inputs, Layout
 from bertsmith.nn.heads import LanguageModelHead
 from bertsmith.nn.vocabulary_loss import vocabulary_loss
 from bertsmith.objectives.masked_lm import token_loss
-from bertsmith.runtime.engines.native.engine import why_not
+from bertsmith.runtime.engines.native import why_not
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.optimizers.optimizers import depths
 

@@ -16,7 +16,7 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.spec import Spec
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import Layout
-from bertsmith.runtime.engines.native.engine import why_not
+from bertsmith.runtime.engines.native import why_not
 
 TINY = replace(VARIANTS["bert"].sizes["tiny"], vocab_size=30, dropout=0.0, attention_dropout=0.0)
 PARTS = {

@@ -7,7 +7,7 @@ import pytest
 from bertsmith.errors import ConfigError
 from bertsmith.models import SegmentRecurrent, config_from_spec, spec_from_config
 from bertsmith.models.variants.xlnet import SPEC
-from bertsmith.runtime.engines.native.engine import why_not
+from bertsmith.runtime.engines.native import why_not
 
 BASE = {  # of the published xlnet-base-cased
     "architectures": ["XLNetLMHeadModel"],

@@ -13,11 +13,11 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 import bertsmith
 from bertsmith.errors import HardwareError
-from bertsmith.hardware.choice import INFERENCE, choose_path, is_right
+from bertsmith.hardware.choice import choose_path, is_right
 from bertsmith.hardware.report import examine
 from bertsmith.runtime import selection
 from bertsmith.runtime.engines.engine import EagerEngine
-from bertsmith.runtime.engines.native import ALL_PROBES
+from bertsmith.runtime.engines.kinds import engine_paths, engine_probes
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, answer_on
 from bertsmith.tasks.length import LengthSettings
@@ -88,7 +88,7 @@ def test_an_engine_gives_the_same_logits_where_tokens_have_a_say(
 def test_bf16_is_near_and_auto_takes_it_where_it_is_faster(
     source: str, tmp_path: Path, task: str
 ) -> None:
-    found = examine(list(selection.NATIVE), probes=ALL_PROBES)
+    found = examine(probes=engine_probes())
     if not any(is_right(finding) for finding in found.findings):
         pytest.skip("this machine has no bf16 kernel")
     exact = trained(source, tmp_path / "run", task)
@@ -97,7 +97,7 @@ def test_bf16_is_near_and_auto_takes_it_where_it_is_faster(
     mine, plain = fast.answered(asked)[1].logits, exact.answered(asked)[1].logits
     assert 0.0 < largest_difference(mine, plain) < 0.02
     auto = bertsmith.load(tmp_path / "run")
-    faster = choose_path(found, INFERENCE).probe in selection.NATIVE
+    faster = choose_path(found, engine_paths()).probe in engine_probes()
     expected = mine if faster else plain
     assert largest_difference(auto.predictor.answered(asked)[1].logits, expected) == 0.0
     told = bertsmith.load(tmp_path / "run", precision="fp32")
@@ -141,9 +141,9 @@ def test_a_settled_predictor_stays_with_its_engine(
     auto = load_predictor(tmp_path / "run", precision="auto")
     assert auto.settle(10) == "eager-fp32"
 
-    def prepare(self: selection.Selection, flops: float) -> selection.Engine:
-        raise AssertionError("a settled predictor asked for another engine")
+    def examine(*_: object, **__: object) -> None:
+        raise AssertionError("a settled predictor looked for another engine")
 
-    monkeypatch.setattr(selection.Selection, "prepare", prepare)
+    monkeypatch.setattr(selection, "examine", examine)
     assert auto.settle(10**12) == "eager-fp32"
     assert auto.predict(rows(20, seed=5)) == exact.predict(rows(20, seed=5))

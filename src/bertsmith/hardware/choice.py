@@ -9,8 +9,7 @@ from bertsmith.hardware.findings import Finding
 from bertsmith.hardware.report import MachineReport
 
 PLAIN = "fp32_gemm"
-# Probe -> engine that runs its path.
-INFERENCE = {PLAIN: "eager-fp32", "native_amx": "native-amx", "native_avx512": "native-avx512"}
+# Probe -> path of the products in training; encoding chooses among engines (runtime).
 TRAINING_FP32 = {PLAIN: "fp32", "fp32_onednn": "onednn-fp32"}  # exact: no operand is rounded
 TRAINING = TRAINING_FP32 | {"mkl_bf16": "mkl-bf16", "bf16_onednn": "torch-bf16"}
 

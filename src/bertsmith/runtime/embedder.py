@@ -257,9 +257,9 @@ class Embedder:
         The first `skipped` rows of each text, those of a prompt, are not pooled.
         """
         head = self._head if normalize is None else replace(self._head, normalize=normalize)
-        self._source.prepare(sum(map(len, ids)), len(ids))
+        work = self._source.prepare(ids)
         vectors = np.empty((len(ids), self.dimension), dtype=np.float32)
-        for places, part in self._source.vectors(ids, head, skipped=skipped, batch_size=None):
+        for places, part in work(head, skipped=skipped):
             vectors[list(places)] = part.cpu().numpy()
         return vectors
 
@@ -294,12 +294,10 @@ class Embedder:
             seen += len(block)
             tokens = sum(map(len, ids))
             prepared = time.perf_counter()
-            self._source.prepare(tokens, len(ids))
+            work = self._source.prepare(ids)
             prepared = time.perf_counter() - prepared
             vectors = np.empty((len(block), options.truncate_dim or self.dimension), np.float32)
-            for places, part in self._source.vectors(
-                ids, head, skipped=skipped, batch_size=options.batch_size
-            ):
+            for places, part in work(head, skipped=skipped, batch_size=options.batch_size):
                 vectors[list(places)] = _finished(part, options).cpu().numpy()
                 finished += int(weights[list(places)].sum())
                 if progress:

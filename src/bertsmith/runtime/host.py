@@ -20,10 +20,11 @@ from bertsmith.runtime.engines.engine import Engine
 from bertsmith.runtime.engines.workers import Workers, check_fork, run_all
 from bertsmith.runtime.selection import (
     PRECISIONS,
+    Engines,
     Notice,
+    OneEngine,
     Precision,
     Selection,
-    encode_flops,
     weights_dtype,
 )
 
@@ -98,55 +99,32 @@ class Host(TorchHost):
     ) -> None:
         """`notice` gets a line whenever the engine changes; `engine` replaces the selected one."""
         super().__init__(model, tokenizer, device=device, precision=precision)
-        self._threads = threads or thread_count()
-        self._notice = notice
-        self._given = engine
-        self._selection: Selection | None = None
-        self._lock = threading.Lock()
-        self._settled: Engine | None = None
-        self._workers = Workers(self._threads)
+        self._workers = Workers(threads or thread_count())
         self._turn = self._workers.turn
-
-    @property
-    def engine(self) -> Engine:
-        """The engine in use now; selected when it is first needed."""
-        self._workers.check_process()
-        if self._given is not None:
-            return self._given
-        return self._settled or self._selected().engine
-
-    def prepare(self, flops: float) -> Engine:
-        """The engine for that much work; a large piece may build and probe a faster one first."""
-        self._workers.check_process()
-        if self._given is not None:
-            return self._given
-        return self._settled or self._selected().prepare(flops)
-
-    def flops(self, tokens: int, texts: int) -> float:
-        """Floating-point operations to encode so many tokens of so many texts."""
-        return encode_flops(self.model.spec, tokens, tokens / max(1, texts))
-
-    def settle(self, flops: float) -> str:
-        """Select the engine for that much work for good; its name, with torch's rounding.
-
-        What is computed by one engine in the same batches is equal to the last bit.
-        """
-        engine = self.prepare(flops)
-        with self._lock:
-            self._settled = self._settled or engine
-        return self._settled.name + self.rounding
+        self.engines: Engines = (
+            OneEngine(engine)
+            if engine is not None
+            else Selection(
+                model,
+                device=self.device,
+                precision=precision,
+                threads=threads,
+                notice=notice,
+                check=self._workers.check_process,
+            )
+        )
 
     def hidden(
         self, batch: RowBatch, rows: Sequence[int] | None = None, *, engine: Engine | None = None
     ) -> Tensor:
         """The last hidden states of a batch, in the calling thread: (T, D), or (P, D) of `rows`."""
-        return _hidden(engine or self.engine, self._workers.turn, batch, rows)
+        return _hidden(engine or self.engines.engine, self._workers.turn, batch, rows)
 
     def submit(
         self, batch: RowBatch, rows: Sequence[int] | None = None, *, engine: Engine | None = None
     ) -> Future[Tensor]:
         """The same in a worker thread; waits while the queue is full, and may be cancelled."""
-        chosen = engine or self.engine
+        chosen = engine or self.engines.engine
         # No reference to the host: one that nobody uses any more ends with its workers.
         return self._workers.submit(partial(_hidden, chosen, self._workers.turn, batch, rows))
 
@@ -186,18 +164,6 @@ class Host(TorchHost):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _selected(self) -> Selection:
-        with self._lock:
-            if self._selection is None:
-                self._selection = Selection(
-                    self.model,
-                    device=self.device,
-                    precision=self.precision,
-                    threads=self._threads,
-                    notice=self._notice,
-                )
-            return self._selection
 
 
 def not_finite(what: str) -> FolderError:

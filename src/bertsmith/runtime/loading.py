@@ -237,7 +237,7 @@ def load(
         threads=threads,
         notice=notice,
     )
-    log.debug("%s on %s", loaded.folder.path, host.engine.name)  # no engine: an error now
+    log.debug("%s on %s", loaded.folder.path, host.engines.engine.name)  # no engine: an error now
     return LoadedModel(host, loaded.sentence, name, loaded.folder)
 
 

@@ -154,7 +154,7 @@ class ModelPredictor(Predictor):
         self._lock = threading.Lock()
         self._work = 0.0  # operations so far: much of it pays for a faster engine
         if self._fast is not None:  # an engine that is missing shows now
-            log.debug("predictions by %s", self._fast.engine.name)
+            log.debug("predictions by %s", self._fast.engines.engine.name)
 
     @property
     def task(self) -> Task:
@@ -213,7 +213,8 @@ class ModelPredictor(Predictor):
         if self._fast is None:
             source = "" if self.reading.enrichment is None else self.reading.enrichment.source
             return f"eager on {self.host.device}{self.host.rounding}{source}"
-        return self._fast.settle(self._counted(self._fast, tokens, tokens))
+        engine = self._fast.engines.settle(self._counted(self._fast, tokens, tokens))
+        return engine.name + self._fast.rounding
 
     def _features(self, examples: Sequence[Example]) -> list[Feature]:
         return self.reading.features(self.task, examples)
@@ -223,13 +224,13 @@ class ModelPredictor(Predictor):
         if self._fast is None:
             return None
         tokens = sum(map(len, features))
-        engine = self._fast.prepare(self._counted(self._fast, tokens, len(features)))
+        engine = self._fast.engines.prepare(self._counted(self._fast, tokens, len(features)))
         return None if isinstance(engine, EagerEngine) else engine
 
     def _counted(self, host: Host, tokens: int, texts: int) -> float:
         """Operations of all work up to this, for all of it pays for a faster engine."""
         with self._lock:
-            self._work += host.flops(tokens, texts)
+            self._work += host.engines.flops(tokens, texts)
             return self._work
 
 

@@ -116,7 +116,8 @@ def _score(
     """Fill `values` with the log-probability of each hidden token."""
     ids = [copy.ids for copy in copies]
     tokens = sum(map(len, ids))
-    engine = model.host.prepare(model.host.flops(tokens, len(ids)))
+    engines = model.host.engines
+    engine = engines.prepare(engines.flops(tokens, len(ids)))
     if budget is None:
         budget = BUDGET if engine.streams == 1 else batch_budget(engine, tokens)
 

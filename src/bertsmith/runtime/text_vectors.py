@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from bertsmith.nn.encoder import Encoder
 from bertsmith.nn.sentence_head import SentenceHead
 from bertsmith.runtime.engines.batches import Ids, RowBatch, pack_rows
-from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
+from bertsmith.runtime.engines.engine import EagerEngine, batch_budget
+from bertsmith.runtime.selection import Engines, OneEngine
 
 if TYPE_CHECKING:
     from bertsmith.runtime.host import Host
@@ -47,17 +48,17 @@ class TextVectors(Protocol):
     def settle(self, tokens: int, texts: int) -> str:
         """Select the engine for that much work for good; its name."""
 
-    def prepare(self, tokens: int, texts: int) -> None:
-        """Select the engine for that much work; may build and probe one first."""
+    def prepare(self, ids: Sequence[Ids]) -> VectorWork:
+        """The work on texts given by their ids; may build and probe a faster engine first."""
 
-    def vectors(
-        self, ids: Sequence[Ids], head: SentenceHead, *, skipped: int, batch_size: int | None
+
+class VectorWork(Protocol):
+    """Computes the vectors of some texts, in any order, as they are ready."""
+
+    def __call__(
+        self, head: SentenceHead, *, skipped: int = 0, batch_size: int | None = None
     ) -> Iterator[Numbered]:
-        """The vectors of texts given by their ids, in any order, as they are computed.
-
-        The first `skipped` rows of each text are not pooled; a batch has at most `batch_size`
-        texts.
-        """
+        """The first `skipped` rows of each text are not pooled; at most `batch_size` a batch."""
 
 
 class EncoderVectors:
@@ -66,7 +67,9 @@ class EncoderVectors:
     def __init__(self, host: Host, mix: Sequence[float] | None = None) -> None:
         self._host = host
         # The native kernel returns the last layer only.
-        self._mixed = None if mix is None else mixing_engine(host, mix)
+        self._engines: Engines = (
+            host.engines if mix is None else OneEngine(mixing_engine(host, mix))
+        )
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -87,36 +90,31 @@ class EncoderVectors:
     @property
     def engine(self) -> str:
         """The name of the engine in use now."""
-        return (self._mixed or self._host.engine).name
+        return self._engines.engine.name
 
     def settle(self, tokens: int, texts: int) -> str:
         """Select the engine for that much work for good; its name, with torch's rounding."""
-        if self._mixed is not None:
-            return self._mixed.name + self._host.rounding
-        return self._host.settle(self._host.flops(tokens, texts))
+        engine = self._engines.settle(self._engines.flops(tokens, texts))
+        return engine.name + self._host.rounding
 
-    def prepare(self, tokens: int, texts: int) -> None:
-        """Select the engine for that much work; may build and probe one first."""
-        self._engine(tokens, texts)
-
-    def vectors(
-        self, ids: Sequence[Ids], head: SentenceHead, *, skipped: int, batch_size: int | None
-    ) -> Iterator[Numbered]:
-        """Encode and pool the texts, several batches at once."""
-
-        def pooled(batch: RowBatch, hidden: Tensor) -> Tensor:
-            with torch.inference_mode():
-                return head(hidden, batch.lengths, skipped)
-
+    def prepare(self, ids: Sequence[Ids]) -> VectorWork:
+        """Encode and pool the texts by the engine for so much work, several batches at once."""
         tokens = sum(map(len, ids))
-        engine = self._engine(tokens, len(ids))
-        budget = batch_budget(engine, tokens)
-        batches = pack_rows(ids, budget=budget, most_texts=batch_size)
-        for batch, vectors in self._host.run(engine, batches, pooled):
-            yield batch.texts, vectors
+        engine = self._engines.prepare(self._engines.flops(tokens, len(ids)))
 
-    def _engine(self, tokens: int, texts: int) -> Engine:
-        return self._mixed or self._host.prepare(self._host.flops(tokens, texts))
+        def work(
+            head: SentenceHead, *, skipped: int = 0, batch_size: int | None = None
+        ) -> Iterator[Numbered]:
+            def pooled(batch: RowBatch, hidden: Tensor) -> Tensor:
+                with torch.inference_mode():
+                    return head(hidden, batch.lengths, skipped)
+
+            budget = batch_budget(engine, tokens)
+            batches = pack_rows(ids, budget=budget, most_texts=batch_size)
+            for batch, vectors in self._host.run(engine, batches, pooled):
+                yield batch.texts, vectors
+
+        return work
 
 
 def mixing_engine(host: Host, mix: Sequence[float]) -> EagerEngine:
@@ -158,23 +156,24 @@ class TableVectors:
         """There is one engine."""
         return self.engine
 
-    def prepare(self, tokens: int, texts: int) -> None:
-        """Nothing needs to be prepared."""
-
-    @torch.inference_mode()
-    def vectors(
-        self, ids: Sequence[Ids], head: SentenceHead, *, skipped: int, batch_size: int | None
-    ) -> Iterator[Numbered]:
+    def prepare(self, ids: Sequence[Ids]) -> VectorWork:
         """Average table rows; a text without tokens has the mean 0."""
-        device = self._table.device
-        for first, last in _runs(ids):
-            lengths = np.array([len(text) for text in ids[first:last]], dtype=np.int64)
-            starts = torch.from_numpy(np.cumsum(lengths) - lengths).to(device)
-            joined = np.concatenate(ids[first:last]).astype(np.int64)
-            means = F.embedding_bag(
-                torch.from_numpy(joined).to(device), self._table, starts, mode="mean"
-            )
-            yield range(first, last), head.finish(means)
+
+        @torch.inference_mode()
+        def work(
+            head: SentenceHead, *, skipped: int = 0, batch_size: int | None = None
+        ) -> Iterator[Numbered]:
+            device = self._table.device
+            for first, last in _runs(ids):
+                lengths = np.array([len(text) for text in ids[first:last]], dtype=np.int64)
+                starts = torch.from_numpy(np.cumsum(lengths) - lengths).to(device)
+                joined = np.concatenate(ids[first:last]).astype(np.int64)
+                means = F.embedding_bag(
+                    torch.from_numpy(joined).to(device), self._table, starts, mode="mean"
+                )
+                yield range(first, last), head.finish(means)
+
+        return work
 
 
 def _runs(ids: Sequence[Ids]) -> Iterator[tuple[int, int]]:

@@ -6,12 +6,13 @@ Every kernel is first run in a child process, where a crash is a finding; findin
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.classic.word2vec.native import LANES, TIERS, NativeWordEngine, word2vec_kernel
+from bertsmith.classic.word2vec.native import WORD_TIERS, NativeWordEngine, word2vec_kernel
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables, WordWeights
 from bertsmith.errors import HardwareError, unknown
@@ -24,21 +25,12 @@ EngineName = Literal["auto", "avx512", "avx2", "torch"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
 TORCH_LANES = 1
 
-_FLAGS = {
-    "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq", "fma"),
-    "avx2": ("avx2", "fma"),
-}
 WORD_PROBES: dict[str, Probe] = {
-    f"word2vec_{tier}": Probe(
-        module=f"{__package__}.probe",
-        about=f"word2vec on {tier.upper()}",
-        tolerance=1e-4,
-        option=tier,
-        flags=_FLAGS[tier],
-        limit=180.0,
-        compiles=True,
+    f"word2vec_{name}": replace(
+        tier.probe(f"{__package__}.probe", about=f"word2vec on {name.upper()}", tolerance=1e-4),
+        option=name,
     )
-    for tier in TIERS
+    for name, tier in WORD_TIERS.items()
 }
 
 
@@ -58,7 +50,7 @@ def choose_engine(name: EngineName = "auto") -> str:
         raise unknown("engine", name, ENGINES)
     if name == "torch":
         return name
-    for tier in TIERS if name == "auto" else (name,):
+    for tier in WORD_TIERS if name == "auto" else (name,):
         probe = f"word2vec_{tier}"
         finding = cached(probe, probes=WORD_PROBES)
         # A finding whose library is gone (a cleared cache, a new kernel) is out of date.
@@ -79,7 +71,7 @@ def choose_engine(name: EngineName = "auto") -> str:
 
 def lanes_of(engine: str) -> int:
     """Numbers that a row of weights is padded to a multiple of."""
-    return LANES.get(engine, TORCH_LANES)
+    return WORD_TIERS[engine].lanes if engine in WORD_TIERS else TORCH_LANES
 
 
 def make_engine(

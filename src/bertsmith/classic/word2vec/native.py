@@ -11,20 +11,15 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Schedule, Tables, WordWeights
-from bertsmith.hardware.native_kernel import NativeKernel
+from bertsmith.hardware.kernels.compiled import NativeKernel
+from bertsmith.hardware.kernels.tiers import TIERS
 
 _SOURCES = Path(__file__).parent / "kernel"
-_FEATURES = {
-    "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx2", "fma"),
-    "avx2": ("avx2", "fma"),
-}
+WORD_TIERS = {"avx512": TIERS["avx512-fp32"], "avx2": TIERS["avx2-fp32"]}  # best first
 HOT_NODES = 256  # eight levels of the tree: few enough for a core's own cache
-LANES = {"avx512": 16, "avx2": 8}
 _MODELS = {"skipgram": 0, "cbow": 1}
 _LOSSES = {"negative": 0, "hierarchical": 1, "nce": 2}
 _POINTER, _DOUBLE, _WHOLE = ctypes.c_void_p, ctypes.c_double, ctypes.c_int32
-
-TIERS: tuple[str, ...] = tuple(_FEATURES)
 
 
 class KernelJob(ctypes.Structure):
@@ -43,10 +38,10 @@ class KernelJob(ctypes.Structure):
 def word2vec_kernel(tier: str) -> NativeKernel:
     """The kernel of a tier, compiled or not."""
     return NativeKernel(
-        name=f"word2vec-{tier}",
+        name="word2vec",
         sources=_SOURCES,
         main="word2vec.cpp",
-        features=_FEATURES[tier],
+        tier=WORD_TIERS[tier],
         more=("-ffp-contract=fast",),
     )
 

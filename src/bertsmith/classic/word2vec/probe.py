@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from bertsmith.classic.stream.folder import WordStream
-from bertsmith.classic.word2vec.native import LANES, NativeWordEngine, word2vec_kernel
+from bertsmith.classic.word2vec.native import WORD_TIERS, NativeWordEngine, word2vec_kernel
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables, WordWeights
 from bertsmith.classic.word2vec.torch_engine import StepRows, TorchWordEngine, train_step
@@ -36,7 +36,7 @@ def measure(job: ProbeJob) -> Measurement:
     settings = modes[0]
     tables = Tables.of(stream, settings)
     pieces = len(tables.pieces) - 1
-    weights = WordWeights.start(tables.words, settings, LANES[job.option])
+    weights = WordWeights.start(tables.words, settings, WORD_TIERS[job.option].lanes)
     native = NativeWordEngine(tables, weights, settings, tier=job.option)
     plain = TorchWordEngine(tables, WordWeights.start(tables.words, settings, 1), settings)
     best = [float("inf"), float("inf")]
@@ -75,7 +75,7 @@ def _random_text() -> WordStream:
 def _error(stream: WordStream, settings: Word2VecSettings, tier: str) -> float:
     """The largest difference of a weight after some windows, relative to the largest change."""
     tables = Tables.of(stream, settings)
-    weights = WordWeights.start(tables.words, settings, LANES[tier])
+    weights = WordWeights.start(tables.words, settings, WORD_TIERS[tier].lanes)
     inputs = torch.from_numpy(weights.inputs.copy()).double()
     outputs = torch.from_numpy(weights.outputs.copy()).double()
     first = inputs.clone()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bertsmith.folders.describe import Description
     from bertsmith.hardware.choice import PathChoice
     from bertsmith.hardware.findings import Finding
+    from bertsmith.hardware.probes import Probe
     from bertsmith.hardware.report import MachineReport
 
 # Anything else is yellow or red.
@@ -27,8 +28,6 @@ _WIDTH = 100  # of the table when the output is not a terminal
 _WORDS = {
     "eager-fp32": "plain fp32",
     "fp32": "plain fp32",
-    "native-amx": "bertsmith's own kernel (AMX)",
-    "native-avx512": "bertsmith's own kernel (AVX-512)",
     "onednn-fp32": "oneDNN fp32 matmuls",
     "mkl-bf16": "MKL bf16 matmuls",
     "torch-bf16": "torch bf16 matmuls",
@@ -65,17 +64,17 @@ def doctor(
         bertsmith doctor my-model --quick
     """
     from bertsmith.folders.describe import describe
-    from bertsmith.hardware.choice import INFERENCE, TRAINING, choose_path
+    from bertsmith.hardware.choice import TRAINING, choose_path
     from bertsmith.hardware.report import examine
-    from bertsmith.runtime.engines.native import ALL_PROBES
+    from bertsmith.runtime.engines.kinds import engine_paths
 
     about = None if model is None else describe(model)
     progress = _Progress()
     with progress:
         report = examine(
-            fresh=fresh, quick=quick, budget=limit, progress=progress, probes=ALL_PROBES
+            fresh=fresh, quick=quick, budget=limit, progress=progress, probes=all_probes()
         )
-    inference, training = choose_path(report, INFERENCE), choose_path(report, TRAINING)
+    inference, training = choose_path(report, engine_paths()), choose_path(report, TRAINING)
     if json:
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
@@ -86,6 +85,15 @@ def doctor(
     _print(report, inference, training, measured=progress.ran > 0)
     if about is not None:
         write_lines(_model_lines(about))
+
+
+def all_probes() -> dict[str, Probe]:
+    """Every probe there is: products of torch, engines of encoders, kernels of word vectors."""
+    from bertsmith.classic.word2vec.engines import WORD_PROBES
+    from bertsmith.hardware.probes import PROBES
+    from bertsmith.runtime.engines.kinds import engine_probes
+
+    return {**PROBES, **engine_probes(), **WORD_PROBES}
 
 
 class _Progress:
@@ -105,12 +113,10 @@ class _Progress:
         self._status.stop()
 
     def __call__(self, name: str, finding: Finding | None) -> None:
-        from bertsmith.runtime.engines.native import ALL_PROBES
-
         if finding is None:
             self._running = name
             self.ran += 1
-            self._status.update(f"{name}: {ALL_PROBES[name].about}")
+            self._status.update(f"{name}: {all_probes()[name].about}")
         elif name == self._running:
             self._console.print(f"{name}: {finding.status}, {finding.seconds:.1f} s", style="dim")
 
@@ -165,8 +171,7 @@ def _table(report: MachineReport, inference: PathChoice, training: PathChoice) -
     from rich.table import Table
     from rich.text import Text
 
-    from bertsmith.runtime.engines.native import ALL_PROBES
-
+    probes = all_probes()
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     for title in ("Path", "What it is", "Result"):
         table.add_column(title, overflow="fold", no_wrap=False)
@@ -180,7 +185,7 @@ def _table(report: MachineReport, inference: PathChoice, training: PathChoice) -
         bad = "red" if finding.status.startswith(("crashed", "wrong")) else "yellow"
         table.add_row(
             finding.name,
-            ALL_PROBES[finding.name].about,
+            probes[finding.name].about,
             Text(finding.status, style=_COLORS.get(finding.status, bad)),
             "" if rate is None else f"{rate:.0f}",
             "" if speedup is None or finding.name == "threads" else f"{speedup:.2f}",
@@ -212,7 +217,12 @@ def _model_lines(about: Description) -> list[str]:
 
 
 def _use(choice: PathChoice) -> str:
+    from bertsmith.runtime.engines.kinds import ENGINE_KINDS
+
+    kind = ENGINE_KINDS.get(choice.path)
     words = _WORDS.get(choice.path, choice.path)
+    if kind is not None:
+        words = f"{kind.name} ({kind.probe.about})"
     if choice.probe == "fp32_gemm":
         return f"{words}, which is exact everywhere"
     return f"{words}, about {choice.speedup:.1f} x plain fp32"

@@ -139,7 +139,9 @@ def _means(
     """
     total = sum(map(len, ids))
     engine: Engine = (
-        host.prepare(host.flops(total, len(ids))) if mix is None else mixing_engine(host, mix)
+        host.engines.prepare(host.engines.flops(total, len(ids)))
+        if mix is None
+        else mixing_engine(host, mix)
     )
 
     def places(batch: RowBatch) -> list[tuple[int, list[int]]]:

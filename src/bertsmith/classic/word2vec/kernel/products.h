@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "vectors.h"
+#include "numbers.h"
 
 namespace {
 

@@ -1,31 +1,54 @@
-"""A bf16 encoder in C++ with float32 sums: compiled once per machine, probed before it is used."""
+"""An encoder in C++ with float32 sums: compiled once per machine, probed before it is used.
+
+Which models it runs, and what it is compiled from; nothing here imports torch.
+"""
 
 from __future__ import annotations
 
-from bertsmith.hardware.probes import PROBES, Probe
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-_MODULE = f"{__name__}.probe"
-# What the kernel is compiled for (build.py), by the names of /proc/cpuinfo.
-_AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16", "fma")
+from bertsmith.hardware.kernels.compiled import NativeKernel
+from bertsmith.hardware.kernels.tiers import TIERS
 
-NATIVE_PROBES: dict[str, Probe] = {
-    "native_amx": Probe(
-        module=_MODULE,
-        about="own kernel, bf16 on AMX",
-        tolerance=2e-2,
-        option="amx",
-        flags=(*_AVX512, "amx_tile", "amx_bf16"),
-        limit=180.0,
-        compiles=True,
-    ),
-    "native_avx512": Probe(
-        module=_MODULE,
-        about="own kernel, bf16 on AVX-512",
-        tolerance=2e-2,
-        option="avx512",
-        flags=_AVX512,
-        limit=180.0,
-        compiles=True,
-    ),
-}
-ALL_PROBES: dict[str, Probe] = {**PROBES, **NATIVE_PROBES}
+if TYPE_CHECKING:
+    from bertsmith.models.spec import Spec
+
+ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "relu": 2, "silu": 3}
+_STEP = 32  # every width must be a multiple: an AMX tile is 32 deep
+
+
+def why_not(spec: Spec) -> str:
+    """Why the kernel cannot run a model of this shape; empty if it can."""
+    if not spec.positions.table[0]:
+        return "it has relative positions"
+    parts = {
+        "norms before its parts": spec.norm != "after",
+        "more channels": bool(spec.channels),
+        "causal attention": spec.sees != "all",
+        "no norm over its embeddings": not spec.embedding_norm,
+        "scaled embeddings": spec.embedding_scale,
+    }
+    for part, there in parts.items():
+        if there:
+            return f"it has {part}"
+    if spec.activation not in ACTIVATIONS:
+        return f"the kernel has no {spec.activation} activation"
+    widths = {
+        "hidden size": spec.hidden,
+        "embedding size": spec.embedding,
+        "feed-forward size": spec.feed_forward,
+        "head width": spec.hidden // spec.heads,
+    }
+    odd = [f"{name} {width}" for name, width in widths.items() if width % _STEP]
+    return f"{', '.join(odd)}: not a multiple of {_STEP}" if odd else ""
+
+
+def encoder_kernel(tier: str) -> NativeKernel:
+    """The kernel of a tier, compiled or not."""
+    return NativeKernel(
+        name="encoder",
+        sources=Path(__file__).parent / "kernel",
+        main="encoder.cpp",
+        tier=TIERS[tier],
+    )

@@ -19,7 +19,7 @@ from bertsmith.nn.block import Block
 from bertsmith.nn.encoder import Encoder
 from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.engines.batches import Ids, RowBatch
-from bertsmith.runtime.engines.native.build import library
+from bertsmith.runtime.engines.native import ACTIVATIONS, encoder_kernel, why_not
 
 _POINTER = ctypes.c_void_p
 _WHOLE = ctypes.c_int32
@@ -50,38 +50,8 @@ def aligned_bytes(size: int) -> NDArray[np.uint8]:
     return memory[first : first + size]
 
 
-_ACTIVATIONS = {"gelu": 0, "gelu_tanh": 1, "relu": 2, "silu": 3}
-_STEP = 32  # every width must be a multiple: an AMX tile is 32 deep
-
-
-def why_not(spec: Spec) -> str:
-    """Why the kernel cannot run a model of this shape; empty if it can."""
-    if not spec.positions.table[0]:
-        return "it has relative positions"
-    parts = {
-        "norms before its parts": spec.norm != "after",
-        "more channels": bool(spec.channels),
-        "causal attention": spec.sees != "all",
-        "no norm over its embeddings": not spec.embedding_norm,
-        "scaled embeddings": spec.embedding_scale,
-    }
-    for part, there in parts.items():
-        if there:
-            return f"it has {part}"
-    if spec.activation not in _ACTIVATIONS:
-        return f"the kernel has no {spec.activation} activation"
-    widths = {
-        "hidden size": spec.hidden,
-        "embedding size": spec.embedding,
-        "feed-forward size": spec.feed_forward,
-        "head width": spec.hidden // spec.heads,
-    }
-    odd = [f"{name} {width}" for name, width in widths.items() if width % _STEP]
-    return f"{', '.join(odd)}: not a multiple of {_STEP}" if odd else ""
-
-
 class NativeEngine:
-    """Runs post-norm encoders with learned positions in bf16 with float32 sums."""
+    """Runs post-norm encoders with learned positions: operands as the tier has them, fp32 sums."""
 
     budget = 1024
 
@@ -89,13 +59,13 @@ class NativeEngine:
         refusal = why_not(spec)
         if refusal:
             raise HardwareError(f"the native kernel cannot run this model: {refusal}")
-        self.name = f"native-{tier}-bf16"
+        self.name = f"native-{tier}"
         self.streams = streams
         self._vocabulary = spec.vocab_size
         self._segments = spec.segments
         self._longest = spec.longest or 0
         self._hidden = spec.hidden
-        self._kernel = load_kernel(library(tier))
+        self._kernel = load_kernel(encoder_kernel(tier).library())
         if not self._kernel.bertsmith_permitted():
             raise HardwareError("this processor has no AMX, or the system does not permit it")
         self._local = threading.local()
@@ -152,7 +122,7 @@ class NativeEngine:
         sizes = np.array(
             [
                 *(spec.layers, 1 if shared else spec.layers, spec.hidden, spec.heads),
-                *(spec.feed_forward, spec.embedding, _ACTIVATIONS[spec.activation]),
+                *(spec.feed_forward, spec.embedding, ACTIVATIONS[spec.activation]),
                 encoder.embeddings.first,
             ],
             dtype=np.int32,

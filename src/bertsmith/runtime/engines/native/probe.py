@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from bertsmith.hardware.kernels.tiers import TIERS
 from bertsmith.hardware.probes import Measurement, ProbeJob
 from bertsmith.models.build import Model, build
 from bertsmith.models.variants import bert
 from bertsmith.runtime.engines.batches import RowBatch, pack_rows
 from bertsmith.runtime.engines.engine import EagerEngine, Engine
-from bertsmith.runtime.engines.native.build import TIERS, library
+from bertsmith.runtime.engines.native import encoder_kernel
 from bertsmith.runtime.engines.native.engine import NativeEngine
 from bertsmith.runtime.engines.workers import Workers, run_all
 
@@ -26,7 +27,7 @@ def measure(job: ProbeJob) -> Measurement:
     """Error and rate of the kernel of tier `job.option` next to the eager engine."""
     torch.set_num_threads(job.threads)
     start = time.monotonic()
-    library(job.option)
+    encoder_kernel(job.option).library()
     built = time.monotonic() - start
     error = 0.0
     gflops, fp32_gflops = {}, {}

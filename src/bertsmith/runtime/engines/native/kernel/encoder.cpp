@@ -1,7 +1,8 @@
 // A post-norm BERT encoder on packed rows, one call a batch, one thread a call; plain C functions outside.
 //
-// Weights are bfloat16, sums, residuals, softmax and norms float32. Rows of all texts stand one
-// after another without padding; only attention looks at where a text begins and ends.
+// Operands of products have the number format of the tier; sums, residuals, softmax and norms are
+// float32. Rows of all texts stand one after another without padding; only attention looks at where
+// a text begins and ends.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -51,15 +52,15 @@ struct Linear {
   std::vector<float> bias;
   int in = 0, out = 0;
 
-  const bf16* weight() const { return reinterpret_cast<const bf16*>(panels.at); }
+  const num* weight() const { return reinterpret_cast<const num*>(panels.at); }
   bool prepare(int inputs, int outputs) {
     in = inputs;
     out = outputs;
     bias.assign(outputs, 0.0f);
-    return panels.reserve(static_cast<size_t>(inputs) * outputs * sizeof(bf16));
+    return panels.reserve(static_cast<size_t>(inputs) * outputs * sizeof(num));
   }
   void fill(const float* W, const float* b, int first, int outputs, float scale) {
-    pack(W, outputs, in, scale, reinterpret_cast<bf16*>(panels.at) + static_cast<size_t>(first) * in);
+    pack(W, outputs, in, scale, reinterpret_cast<num*>(panels.at) + static_cast<size_t>(first) * in);
     for (int n = 0; n < outputs; ++n) bias[first + n] = b[n] * scale;
   }
 };
@@ -91,7 +92,7 @@ struct Encoder {
 namespace {
 
 void embed(const Encoder& e, const int32_t* ids, const int32_t* segments, const int32_t* starts, int texts,
-           float* rows, bf16* rounded) {
+           float* rows, num* rounded) {
   const int E = e.embedding;
   for (int t = 0; t < texts; ++t)
     for (int r = starts[t]; r < starts[t + 1]; ++r) {
@@ -100,10 +101,10 @@ void embed(const Encoder& e, const int32_t* ids, const int32_t* segments, const 
       const float* segment =
           e.segments ? e.segments + static_cast<size_t>(segments ? segments[r] : 0) * E : nullptr;
       float* row = rows + static_cast<size_t>(r) * E;
-      for (int d = 0; d < E; d += 16) {
-        __m512 sum = _mm512_add_ps(_mm512_loadu_ps(token + d), _mm512_loadu_ps(place + d));
-        if (segment) sum = _mm512_add_ps(sum, _mm512_loadu_ps(segment + d));
-        _mm512_storeu_ps(row + d, sum);
+      for (int d = 0; d < E; d += kLanes) {
+        vec sum = load_any(token + d) + load_any(place + d);
+        if (segment) sum = sum + load_any(segment + d);
+        store_any(row + d, sum);
       }
       layer_norm(row, rounded + static_cast<size_t>(r) * E, e.embedding_norm.gain.data(),
                  e.embedding_norm.bias.data(), E, e.eps);
@@ -111,15 +112,15 @@ void embed(const Encoder& e, const int32_t* ids, const int32_t* segments, const 
 }
 
 template <Activation kind>
-void raise(const Linear& up, int rows, Operand from, bf16* to) {
+void raise(const Linear& up, int rows, Operand from, num* to) {
   const float* bias = up.bias.data();
-  multiply(rows, up.out, up.in, from, up.weight(), [&](int r, int c, __m512 v) {
-    store_bf16(to + static_cast<size_t>(r) * up.out + c,
-               activate<kind>(_mm512_add_ps(v, _mm512_loadu_ps(bias + c))));
+  multiply(rows, up.out, up.in, from, up.weight(), [&](int r, int c, vec v) {
+    store_num(to + static_cast<size_t>(r) * up.out + c,
+               activate<kind>(v + load_any(bias + c)));
   });
 }
 
-void raise(int kind, const Linear& up, int rows, Operand from, bf16* to) {
+void raise(int kind, const Linear& up, int rows, Operand from, num* to) {
   switch (kind) {
     case kGelu: return raise<kGelu>(up, rows, from, to);
     case kGeluTanh: return raise<kGeluTanh>(up, rows, from, to);
@@ -128,14 +129,14 @@ void raise(int kind, const Linear& up, int rows, Operand from, bf16* to) {
   }
 }
 
-// hidden += linear(from), then its norm; `rounded` gets the bfloat16 copy.
+// hidden += linear(from), then its norm; `rounded` gets the copy in the format of operands.
 void add_and_norm(const Linear& linear, const Norm& norm, float eps, int rows, Operand from, float* hidden,
-                  bf16* rounded) {
+                  num* rounded) {
   const int D = linear.out;
   const float* bias = linear.bias.data();
-  multiply(rows, D, linear.in, from, linear.weight(), [&](int r, int c, __m512 v) {
+  multiply(rows, D, linear.in, from, linear.weight(), [&](int r, int c, vec v) {
     float* at = hidden + static_cast<size_t>(r) * D + c;
-    _mm512_storeu_ps(at, _mm512_add_ps(_mm512_add_ps(v, _mm512_loadu_ps(bias + c)), _mm512_loadu_ps(at)));
+    store_any(at, v + load_any(bias + c) + load_any(at));
   });
   for (int r = 0; r < rows; ++r)
     layer_norm(hidden + static_cast<size_t>(r) * D, rounded + static_cast<size_t>(r) * D, norm.gain.data(),
@@ -143,7 +144,7 @@ void add_and_norm(const Linear& linear, const Norm& norm, float eps, int rows, O
 }
 
 struct Scratch {
-  bf16 *rounded, *qkv, *raised;
+  num *rounded, *qkv, *raised;
   uint8_t* attention;
 };
 
@@ -153,11 +154,10 @@ void run_block(const Encoder& e, const Block& block, const int32_t* starts, int 
   const float* bias = block.qkv.bias.data();
   for (int first = 0; first < T; first += kRows) {
     const int rows = T - first < kRows ? T - first : kRows;
-    bf16* to = s.qkv + static_cast<size_t>(first) * 3 * D;
+    num* to = s.qkv + static_cast<size_t>(first) * 3 * D;
     multiply(rows, 3 * D, D, {s.rounded + static_cast<size_t>(first) * D, static_cast<size_t>(D)},
-             block.qkv.weight(), [&](int r, int c, __m512 v) {
-               store_bf16(to + static_cast<size_t>(r) * 3 * D + c,
-                          _mm512_add_ps(v, _mm512_loadu_ps(bias + c)));
+             block.qkv.weight(), [&](int r, int c, vec v) {
+               store_num(to + static_cast<size_t>(r) * 3 * D + c, v + load_any(bias + c));
              });
   }
   // The context takes the place of the rounded rows: nobody reads them again before the norm writes them.
@@ -167,7 +167,7 @@ void run_block(const Encoder& e, const Block& block, const int32_t* starts, int 
              starts[t + 1] - starts[t], D, h, width, room);
   for (int first = 0; first < T; first += kRows) {
     const int rows = T - first < kRows ? T - first : kRows;
-    bf16* rounded = s.rounded + static_cast<size_t>(first) * D;
+    num* rounded = s.rounded + static_cast<size_t>(first) * D;
     float* at = hidden + static_cast<size_t>(first) * D;
     const Operand narrow{rounded, static_cast<size_t>(D)};
     add_and_norm(block.output, block.attention_norm, e.eps, rows, narrow, at, rounded);
@@ -181,8 +181,8 @@ void run_block(const Encoder& e, const Block& block, const int32_t* starts, int 
 }  // namespace bertsmith
 
 using bertsmith::AttentionScratch;
-using bertsmith::bf16;
 using bertsmith::Encoder;
+using bertsmith::num;
 
 extern "C" {
 
@@ -240,8 +240,9 @@ void bertsmith_free(void* handle) { delete static_cast<Encoder*>(handle); }
 size_t bertsmith_scratch(const void* handle, int32_t rows, int32_t longest) {
   const auto& e = *static_cast<const Encoder*>(handle);
   const size_t held = rows + bertsmith::kSpareRows, D = e.hidden;
-  return held * D * 2 + held * 3 * D * 2 + (bertsmith::kRows + bertsmith::kSpareRows) * size_t(e.feed_forward) * 2 +
-         held * e.embedding * 6 + AttentionScratch::bytes(longest, e.hidden / e.heads) + 64 * 8;
+  return held * 4 * D * sizeof(num) +
+         (bertsmith::kRows + bertsmith::kSpareRows) * size_t(e.feed_forward) * sizeof(num) +
+         held * e.embedding * (4 + sizeof(num)) + AttentionScratch::bytes(longest, e.hidden / e.heads) + 64 * 8;
 }
 
 // ids and segments (T,), starts (texts + 1,) -> hidden (T, D); segments may be null.
@@ -258,9 +259,10 @@ void bertsmith_encode(const void* handle, const int32_t* ids, const int32_t* seg
     return at;
   };
   bertsmith::Scratch s;
-  s.rounded = reinterpret_cast<bf16*>(take(held * D * 2));
-  s.qkv = reinterpret_cast<bf16*>(take(held * 3 * D * 2));
-  s.raised = reinterpret_cast<bf16*>(take((bertsmith::kRows + bertsmith::kSpareRows) * size_t(e.feed_forward) * 2));
+  s.rounded = reinterpret_cast<num*>(take(held * D * sizeof(num)));
+  s.qkv = reinterpret_cast<num*>(take(held * 3 * D * sizeof(num)));
+  s.raised = reinterpret_cast<num*>(take((bertsmith::kRows + bertsmith::kSpareRows) * size_t(e.feed_forward) *
+                                      sizeof(num)));
   const AttentionScratch room(take(AttentionScratch::bytes(longest, e.hidden / e.heads)), longest,
                               e.hidden / e.heads);
 #ifdef BERTSMITH_AMX
@@ -268,14 +270,14 @@ void bertsmith_encode(const void* handle, const int32_t* ids, const int32_t* seg
 #endif
   if (e.project.in) {
     auto* rows = reinterpret_cast<float*>(take(held * e.embedding * 4));
-    auto* rounded = reinterpret_cast<bf16*>(take(held * e.embedding * 2));
+    auto* rounded = reinterpret_cast<num*>(take(held * e.embedding * sizeof(num)));
     bertsmith::embed(e, ids, segments, starts, texts, rows, rounded);
     const float* bias = e.project.bias.data();
     bertsmith::multiply(T, e.hidden, e.embedding, {rounded, size_t(e.embedding)}, e.project.weight(),
-                        [&](int r, int c, __m512 v) {
-                          const __m512 sum = _mm512_add_ps(v, _mm512_loadu_ps(bias + c));
-                          _mm512_storeu_ps(hidden + r * D + c, sum);
-                          bertsmith::store_bf16(s.rounded + r * D + c, sum);
+                        [&](int r, int c, bertsmith::vec v) {
+                          const bertsmith::vec sum = v + bertsmith::load_any(bias + c);
+                          bertsmith::store_any(hidden + r * D + c, sum);
+                          bertsmith::store_num(s.rounded + r * D + c, sum);
                         });
   } else {
     bertsmith::embed(e, ids, segments, starts, texts, hidden, s.rounded);

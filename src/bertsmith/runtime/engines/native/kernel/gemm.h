@@ -1,11 +1,11 @@
-// C (M, N) = A (M, K) times packed W (K, N), bfloat16 in, float32 sums, each finished vector handed to `finish`.
+// C (M, N) = A (M, K) times packed W (K, N), float32 sums, each finished vector handed to `finish`.
 //
-// W is packed in panels of 16 columns: panel[n / 16][k / 2][n % 16][k % 2]. Both instruction sets read
-// that order: a zmm register holds one pair of k for 16 columns, an AMX tile sixteen such pairs.
-// `finish(row, column, sums)` gets sixteen neighboring columns of one row.
+// W is packed in panels of 16 columns: panel[n / 16][k / kStep][n % 16][k % kStep]. All tiers read
+// that order: a register holds one step of k for kLanes columns, an AMX tile sixteen such steps.
+// `finish(row, column, sums)` gets kLanes neighboring columns of one row.
 #pragma once
 
-#include "vector.h"
+#include "numbers.h"
 
 #ifdef BERTSMITH_AMX
 #include "tiles.h"
@@ -13,17 +13,17 @@
 
 namespace bertsmith {
 
-// W (N, K) row-major float32 -> panels; N a multiple of 16, K of 2.
-inline void pack(const float* W, int N, int K, float scale, bf16* to) {
+// W (N, K) row-major float32 -> panels; N a multiple of kPanel, K of kStep.
+inline void pack(const float* W, int N, int K, float scale, num* to) {
   for (int n = 0; n < N; ++n)
     for (int k = 0; k < K; ++k)
-      to[((static_cast<size_t>(n / 16) * (K / 2) + k / 2) * 16 + n % 16) * 2 + k % 2] =
-          to_bf16(W[static_cast<size_t>(n) * K + k] * scale);
+      to[((static_cast<size_t>(n / kPanel) * (K / kStep) + k / kStep) * kPanel + n % kPanel) * kStep + k % kStep] =
+          to_num(W[static_cast<size_t>(n) * K + k] * scale);
 }
 
 struct Operand {
-  const bf16* rows;
-  size_t stride;  // bf16 elements from one row to the next
+  const num* rows;
+  size_t stride;  // numbers from one row to the next
 };
 
 #ifdef BERTSMITH_AMX
@@ -32,7 +32,7 @@ constexpr int kSpareRows = 32;  // rows that are read beyond M, and ignored
 constexpr int kKeyBlock = 32;   // K is a multiple of this
 
 template <int columns, class Finish>
-inline void tile_block(int rows, int K, Operand A, const bf16* panel, int column, const Finish& finish) {
+inline void tile_block(int rows, int K, Operand A, const num* panel, int column, const Finish& finish) {
   const size_t next_panel = static_cast<size_t>(K) * 16;
   alignas(64) float sums[2][columns][16 * 16];
   tile_zero<0>();
@@ -62,17 +62,17 @@ inline void tile_block(int rows, int K, Operand A, const bf16* panel, int column
   }
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < columns; ++c)
-      finish(r, column + 16 * c, _mm512_load_ps(sums[r / 16][c] + 16 * (r % 16)));
+      finish(r, column + 16 * c, load(sums[r / 16][c] + 16 * (r % 16)));
 }
 
 template <class Finish>
-inline void multiply(int M, int N, int K, Operand A, const bf16* W, const Finish& finish) {
+inline void multiply(int M, int N, int K, Operand A, const num* W, const Finish& finish) {
   for (int n = 0; n < N; n += 32) {
-    const bf16* panel = W + static_cast<size_t>(n) * K;
+    const num* panel = W + static_cast<size_t>(n) * K;
     for (int m = 0; m < M; m += 32) {
       const int rows = M - m < 32 ? M - m : 32;
       const Operand block{A.rows + m * A.stride, A.stride};
-      const auto shifted = [&](int r, int c, __m512 v) { finish(m + r, c, v); };
+      const auto shifted = [&](int r, int c, vec v) { finish(m + r, c, v); };
       if (N - n >= 32)
         tile_block<2>(rows, K, block, panel, n, shifted);
       else
@@ -86,30 +86,40 @@ inline void multiply(int M, int N, int K, Operand A, const bf16* W, const Finish
 constexpr int kSpareRows = 0;
 constexpr int kKeyBlock = 16;
 
-// `rows` x 16 `columns` sums stay in registers while K runs: 6 x 4 uses 29 of the 32.
+constexpr int kWidest = kLanes == 16 ? 4 : 2;  // vectors of columns in a block
+
+// `rows` x `columns` vectors of sums stay in registers while K runs: 6 x 4 uses 29 of 32, 6 x 2 15 of 16.
 template <int rows, int columns, class Finish>
-inline void register_block(int K, Operand A, const bf16* panel, int row, int column, const Finish& finish) {
-  const size_t next_panel = static_cast<size_t>(K) * 16;
-  __m512 sums[rows][columns];
+inline void register_block(int K, Operand A, const num* panel, int row, int column, const Finish& finish) {
+  const size_t next_panel = static_cast<size_t>(K) * kPanel;
+  vec sums[rows][columns];
+#pragma GCC unroll 6
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < columns; ++c) sums[r][c] = _mm512_setzero_ps();
-  for (int k = 0; k < K; k += 2) {
-    __m512bh w[columns];
-    for (int c = 0; c < columns; ++c)
-      w[c] = (__m512bh)_mm512_load_si512(panel + c * next_panel + static_cast<size_t>(k) * 16);
+#pragma GCC unroll 4
+    for (int c = 0; c < columns; ++c) sums[r][c] = zero();
+  for (int k = 0; k < K; k += kStep) {
+    Weights w[columns];
+#pragma GCC unroll 4
+    for (int c = 0; c < columns; ++c) {
+      const int first = c * kLanes;
+      w[c] = load_weights(panel + first / kPanel * next_panel + static_cast<size_t>(k) * kPanel +
+                          first % kPanel * kStep);
+    }
+#pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
-      int32_t pair;
-      __builtin_memcpy(&pair, A.rows + r * A.stride + k, 4);
-      const __m512bh a = (__m512bh)_mm512_set1_epi32(pair);
-      for (int c = 0; c < columns; ++c) sums[r][c] = _mm512_dpbf16_ps(sums[r][c], a, w[c]);
+      const Weights a = load_step(A.rows + r * A.stride + k);
+#pragma GCC unroll 4
+      for (int c = 0; c < columns; ++c) sums[r][c] = add_product(sums[r][c], a, w[c]);
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < columns; ++c) finish(row + r, column + 16 * c, sums[r][c]);
+#pragma GCC unroll 4
+    for (int c = 0; c < columns; ++c) finish(row + r, column + kLanes * c, sums[r][c]);
 }
 
 template <int columns, class Finish>
-inline void row_strips(int M, int K, Operand A, const bf16* panel, int column, const Finish& finish) {
+inline void row_strips(int M, int K, Operand A, const num* panel, int column, const Finish& finish) {
   int m = 0;
   for (; m + 6 <= M; m += 6)
     register_block<6, columns>(K, {A.rows + m * A.stride, A.stride}, panel, m, column, finish);
@@ -124,11 +134,12 @@ inline void row_strips(int M, int K, Operand A, const bf16* panel, int column, c
 }
 
 template <class Finish>
-inline void multiply(int M, int N, int K, Operand A, const bf16* W, const Finish& finish) {
+inline void multiply(int M, int N, int K, Operand A, const num* W, const Finish& finish) {
   int n = 0;
-  for (; n + 64 <= N; n += 64) row_strips<4>(M, K, A, W + static_cast<size_t>(n) * K, n, finish);
-  const bf16* rest = W + static_cast<size_t>(n) * K;
-  switch ((N - n) / 16) {
+  for (; n + kWidest * kLanes <= N; n += kWidest * kLanes)
+    row_strips<kWidest>(M, K, A, W + static_cast<size_t>(n) * K, n, finish);
+  const num* rest = W + static_cast<size_t>(n) * K;
+  switch ((N - n) / kLanes) {  // N is a multiple of kPanel: none is left in half a panel
     case 3: return row_strips<3>(M, K, A, rest, n, finish);
     case 2: return row_strips<2>(M, K, A, rest, n, finish);
     case 1: return row_strips<1>(M, K, A, rest, n, finish);

@@ -4,7 +4,7 @@
 // tested on processors without AMX.
 #pragma once
 
-#include "vector.h"
+#include "numbers.h"
 
 #ifdef BERTSMITH_EMULATE_TILES
 
@@ -37,7 +37,7 @@ inline void tile_store(void* to, size_t stride) {
 }
 
 inline float widen(const uint8_t* from) {
-  bf16 half;
+  num half;
   std::memcpy(&half, from, 2);
   const uint32_t bits = static_cast<uint32_t>(half) << 16;
   float value;

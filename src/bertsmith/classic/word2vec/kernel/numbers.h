@@ -1,27 +1,22 @@
-// Vectors of floats in two widths, random numbers, exponentials and sums of logarithms.
+// Random numbers, exponentials and sums of logarithms.
 
 #pragma once
-
-#include <immintrin.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
+#include "vectors.h"
+
 namespace {
 
-#ifdef __AVX512F__
-constexpr int kLanes = 16;
-typedef float vec __attribute__((vector_size(64)));
-inline __m256 fold(vec v) {
-  __m512 a = (__m512)v;
-  return _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
-}
-#else
-constexpr int kLanes = 8;
-typedef float vec __attribute__((vector_size(32)));
-inline __m256 fold(vec v) { return (__m256)v; }
-#endif
+using bertsmith::all;
+using bertsmith::fold;
+using bertsmith::kLanes;
+using bertsmith::load;
+using bertsmith::store;
+using bertsmith::sum8;
+using bertsmith::vec;
 
 constexpr int kBlock = 6;  // outputs per block of products
 constexpr float kFarthest = 30.0f;  // scores beyond are as good as certain
@@ -29,10 +24,6 @@ constexpr double kSmall = 1e-150;
 constexpr int64_t kWordsPerRate = 10000;
 constexpr int kWindowsPerExchange = 512;
 constexpr int kPair = 2;  // neighbors per step of hierarchical softmax
-
-inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
-inline void store(float* p, vec v) { *reinterpret_cast<vec*>(p) = v; }
-inline vec all(float v) { return v - vec{}; }
 
 // PCG32 (O'Neill 2014).
 struct Random {
@@ -57,14 +48,6 @@ struct Random {
   }
   uint32_t below(uint32_t limit) { return (uint32_t)(((uint64_t)next() * limit) >> 32); }
 };
-
-// The sum over the lanes of each of eight vectors.
-inline __m256 sum8(const __m256* a) {
-  const __m256 t0 = _mm256_hadd_ps(a[0], a[1]), t1 = _mm256_hadd_ps(a[2], a[3]);
-  const __m256 t2 = _mm256_hadd_ps(a[4], a[5]), t3 = _mm256_hadd_ps(a[6], a[7]);
-  const __m256 t4 = _mm256_hadd_ps(t0, t1), t5 = _mm256_hadd_ps(t2, t3);
-  return _mm256_add_ps(_mm256_permute2f128_ps(t4, t5, 0x20), _mm256_permute2f128_ps(t4, t5, 0x31));
-}
 
 // exp(x) for |x| <= 30, to 1e-7.
 inline __m256 exp8(__m256 x) {

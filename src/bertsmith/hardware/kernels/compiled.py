@@ -1,4 +1,4 @@
-"""Compiles a C++ kernel for an instruction set, once; the library stays in the user's cache."""
+"""Compiles a C++ kernel for a tier, once; the library stays in the user's cache."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from pathlib import Path
 
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.environment import cache_dir
+from bertsmith.hardware.kernels.tiers import Tier
 from bertsmith.hardware.machine import compiler_path
 
 log = logging.getLogger(__name__)
 
 _LIMIT = 180.0  # seconds
 _ALWAYS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-fno-math-errno", "-w")
+_SHARED = Path(__file__).parent  # vectors.h, which every kernel includes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeKernel:
-    """One library: a folder of sources, the file that is compiled, and what it is compiled for.
-
-    Whether a machine has the instructions is for a probe to find out.
-    """
+    """One library: a folder of sources, the file that is compiled, and the tier it is for."""
 
     name: str
     sources: Path
     main: str
-    features: tuple[str, ...]  # of the processor, as the compiler's -m names them
+    tier: Tier
     more: tuple[str, ...] = ()  # further flags
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """All flags of the compiler."""
-        return (*_ALWAYS, *(f"-m{feature}" for feature in self.features), *self.more)
+        """All flags of the compiler but the folder of the shared sources."""
+        features = (f"-m{feature}" for feature in self.tier.features)
+        defines = (f"-D{name}" for name in self.tier.defines)
+        return (*_ALWAYS, *features, *defines, *self.more)
 
     @property
     def place(self) -> Path:
         """The name of the library holds all that decides its code, so a stale one is never used."""
         seal = hashlib.sha256(repr(self.flags).encode())
-        for source in sorted(self.sources.iterdir()):
+        for source in (*sorted(_SHARED.iterdir()), *sorted(self.sources.iterdir())):
             if source.suffix in (".h", ".cpp"):
                 seal.update(source.name.encode() + b"\0" + source.read_bytes())
-        return cache_dir() / "native" / f"{self.name}-{seal.hexdigest()[:16]}.so"
+        name = f"{self.name}-{self.tier.name}-{seal.hexdigest()[:16]}.so"
+        return cache_dir() / "native" / name
 
     @property
     def is_built(self) -> bool:
@@ -74,7 +76,8 @@ class NativeKernel:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".so")
         os.close(handle)
         temporary = Path(name)
-        command = [compiler, *self.flags, str(self.sources / self.main), "-o", name]
+        source = str(self.sources / self.main)
+        command = [compiler, *self.flags, f"-I{_SHARED}", source, "-o", name]
         try:
             ended = subprocess.run(command, capture_output=True, timeout=_LIMIT, check=False)
             if ended.returncode != 0:
@@ -91,7 +94,7 @@ class NativeKernel:
         finally:
             temporary.unlink(missing_ok=True)
         seconds = time.monotonic() - start
-        log.info("compiled the %s kernel in %.1f s into %s", self.name, seconds, path)
+        log.info("compiled the %s kernel in %.1f s into %s", path.stem, seconds, path)
 
 
 def _check_owner(path: Path) -> None:
