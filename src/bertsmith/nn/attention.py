@@ -66,14 +66,25 @@ class _Cut(torch.autograd.Function):
 class Attention(nn.Module):
     """Scaled dot-product attention of every row with the visible rows of its text."""
 
-    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        heads: int,
+        head_width: int | None = None,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        """Heads of width K, by default such that H of them are as wide as the rows."""
         super().__init__()
         self.heads = heads
+        self.head_width = head_width or hidden // heads
         self.dropout = dropout
-        self.query = nn.Linear(hidden, hidden, bias=bias)
-        self.key = nn.Linear(hidden, hidden, bias=bias)
-        self.value = nn.Linear(hidden, hidden, bias=bias)
-        self.output = nn.Linear(hidden, hidden, bias=bias)
+        attended = heads * self.head_width
+        self.query = nn.Linear(hidden, attended, bias=bias)
+        self.key = nn.Linear(hidden, attended, bias=bias)
+        self.value = nn.Linear(hidden, attended, bias=bias)
+        self.output = nn.Linear(attended, hidden, bias=bias)
 
     def forward(
         self,
@@ -101,7 +112,7 @@ class Attention(nn.Module):
         projected = self._projected(hidden, memory, plan, cache)
         contexts = self.contexts(projected, plan, head_mask, square)
         if not contexts:
-            return self.output(hidden[:0]), square  # no rows at all
+            return self.output(hidden.new_zeros(0, self.output.in_features)), square
         joined = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
         return self.output(joined), square
 

@@ -62,7 +62,9 @@ class Encoder(nn.Module):
         self.positions = positions
         self.norm = norm
         self.causal = causal
-        self.heads = blocks[0].attention.heads
+        attentions = [block.attention for block in blocks]
+        self.heads = max(one.heads for one in attentions)  # blocks may have fewer
+        self.head_width = attentions[0].head_width
 
     def forward(
         self,
@@ -74,6 +76,8 @@ class Encoder(nn.Module):
         cache: Cache | None = None,
     ) -> Encoded:
         """Encode T rows; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads.
+
+        H of `head_mask` is that of the block with the most heads; others read their first columns.
 
         With a `cache`, the first pass reads its sources, causal or a prefix; the rows of later
         passes continue their texts, as many in each. `cache.advance` ends such a pass.
@@ -92,7 +96,7 @@ class Encoder(nn.Module):
                 hidden,
                 last_plan if number == len(self.blocks) - 1 else plan,
                 cache=None if cache is None else cache.layer(number),
-                head_mask=None if head_mask is None else head_mask[number],
+                head_mask=None if head_mask is None else head_mask[number, : block.attention.heads],
                 probabilities=want.attention,
             )
             if want.layers:
@@ -138,7 +142,7 @@ class Encoder(nn.Module):
 
     def cache(self) -> Cache:
         """An empty cache for texts that this encoder will continue."""
-        return Cache([BlockStep(cast(Block, block)) for block in self.blocks], self.heads)
+        return Cache([BlockStep(cast(Block, block)) for block in self.blocks])
 
     def _continued(
         self, hidden: Tensor, layout: Layout, rows: Tensor | None, cache: Cache
@@ -152,8 +156,7 @@ class Encoder(nn.Module):
         """Positions inside attention of rows like these."""
         if self.positions is None:
             return None
-        width = hidden.shape[-1] // self.heads
-        return self.positions.of_batch(width, device=hidden.device, dtype=hidden.dtype)
+        return self.positions.of_batch(self.head_width, device=hidden.device, dtype=hidden.dtype)
 
     def _check(
         self, inputs: Inputs, head_mask: Tensor | None, want: Want, cache: Cache | None

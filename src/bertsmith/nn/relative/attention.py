@@ -175,10 +175,12 @@ class RelativeAttention(Attention):
     `segments` inside a segment and row 1 between two.
     """
 
-    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0) -> None:
-        super().__init__(hidden, heads, dropout=dropout, bias=False)
-        width = hidden // heads
-        self.relative = nn.Linear(hidden, hidden, bias=False)
+    def __init__(
+        self, hidden: int, heads: int, head_width: int | None = None, *, dropout: float = 0.0
+    ) -> None:
+        super().__init__(hidden, heads, head_width, dropout=dropout, bias=False)
+        width = self.head_width
+        self.relative = nn.Linear(hidden, heads * width, bias=False)
         self.content_bias = nn.Parameter(torch.empty(heads, width))
         self.position_bias = nn.Parameter(torch.empty(heads, width))
         self.segment_bias = nn.Parameter(torch.empty(heads, width))
