@@ -30,12 +30,12 @@ def plan_of(layout: Layout, keys: Layout | None = None, clamp: int = 0) -> objec
 def test_a_shift_and_a_gather_agree(monkeypatch) -> None:
     made, hidden = layer(), torch.randn(5 + 5 + 3, 8)
     layout = Layout.of((5, 5, 3), sees=Causal())
-    shifted, _ = made(hidden, None, plan_of(layout))
+    shifted = made(hidden, None, plan_of(layout))
     never = lambda first, second: False  # noqa: E731
     monkeypatch.setattr(relative.torch, "equal", never)
     plan = plan_of(layout)
     assert all(group.terms.near is not None for group in plan.groups)
-    gathered, _ = made(hidden, None, plan)
+    gathered = made(hidden, None, plan)
     torch.testing.assert_close(gathered, shifted, rtol=0, atol=1e-6)
 
 
@@ -45,7 +45,7 @@ def test_scores_equal_a_loop_over_pairs() -> None:
     segments = torch.tensor([0, 0, 1, 1, 2, 2])
     for clamp in (0, 2):
         layout = Layout((6,), torch.stack([torch.arange(6), segments], dim=1))
-        found, _ = made(hidden, None, plan_of(layout, clamp=clamp))
+        found = made(hidden, None, plan_of(layout, clamp=clamp))
         query, key, value = (one(hidden) for one in (made.query, made.key, made.value))
         context = torch.zeros(6, 8)
         rates = torch.exp(torch.arange(0, 8, 2) * (-math.log(10_000.0) / 8))

@@ -163,3 +163,28 @@ def test_the_real_minilm_equals_transformers() -> None:
     torch.testing.assert_close(got, packed(expected.last_hidden_state, layout), **CLOSE)
     pooled = model.encoder.pool(got[list(layout.starts)])
     torch.testing.assert_close(pooled, expected.pooler_output, **CLOSE)
+
+
+@torch.no_grad()
+def test_queries_keys_and_values_equal_those_of_transformers() -> None:
+    theirs = reference("bert", "Model")
+    model = ours(theirs)
+    ids, segments, layout = texts(model)
+    caught: dict[str, list[Tensor]] = {"query": [], "key": [], "value": []}
+    for layer in theirs.encoder.layer:
+        for name, rows in caught.items():
+            part = getattr(layer.attention.self, name)
+            part.register_forward_hook(lambda _, __, out, rows=rows: rows.append(out))
+    theirs(**padded(model, ids, segments, layout))
+    encoded = model(inputs_of(ids, segments, layout), want=Want(projections=True))
+
+    for number, trace in enumerate(encoded.projections):
+        parts = {"query": trace.queries, "key": trace.keys, "value": trace.values}
+        for name, mine in parts.items():
+            whole = caught[name][number]  # (B, M, D)
+            expected = whole.view(*whole.shape[:2], model.spec.heads, -1).transpose(1, 2)
+            assert mine.shape == expected.shape
+            for text, length in enumerate(layout.lengths):
+                got = mine[text, :, :length]
+                torch.testing.assert_close(got, expected[text, :, :length], **CLOSE)
+                assert mine[text, :, length:].abs().sum() == 0

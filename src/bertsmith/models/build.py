@@ -221,6 +221,13 @@ def _setting(head: str | Head, variant: Variant) -> Head:
 def _encoder(spec: Spec) -> Encoder:
     if isinstance(spec.positions, SegmentRecurrent):
         return _relative_encoder(spec, spec.positions)
+    positions = spec.positions.attention()
+    widths = {shape.head_width for shape in spec.layer_shapes}
+    if positions is not None and len(widths) > 1:
+        raise ConfigError(
+            f"{spec.positions.kind} positions are inside attention and need heads of one width in "
+            f"all layers, not {', '.join(map(str, sorted(widths)))}"
+        )
     pooler = nn.Linear(spec.hidden, spec.hidden) if spec.pooler else None
     tasks = {TASKS: spec.tasks} if spec.tasks else {}
     channels = {SEGMENTS: spec.segments, **tasks, **dict(spec.channels)}
@@ -228,7 +235,7 @@ def _encoder(spec: Spec) -> Encoder:
         _embeddings(spec, embedding_table(spec.vocab_size, spec.embedding), channels),
         _blocks(spec),
         pooler=pooler,
-        positions=spec.positions.attention(),
+        positions=positions,
         norm=_norm(spec) if spec.norm == "before" else None,
         causal=spec.sees == "before",
     )
@@ -256,6 +263,7 @@ def _decoder(spec: Spec, tokens: nn.Embedding) -> Decoder | None:
         layers=spec.decoder.layers,
         heads=spec.decoder.heads,
         feed_forward=spec.decoder.feed_forward,
+        shapes=(),
         sharing="none",
     )
     blocks = [
@@ -296,19 +304,20 @@ def _blocks(spec: Spec) -> list[Block]:
     blocks: list[Block] = []
     relative = isinstance(spec.positions, SegmentRecurrent)
     kind = RelativeAttention if relative else Attention
-    for _ in range(spec.layers):
+    for shape in spec.layer_shapes:
         if blocks and spec.sharing in ("all", "attention"):
             attention, attention_norm = blocks[0].attention, blocks[0].attention_norm
         else:
-            attention = kind(spec.hidden, spec.heads, dropout=spec.attention_dropout)
+            parts = spec.hidden, shape.heads, shape.head_width
+            attention = kind(*parts, dropout=spec.attention_dropout)
             attention_norm = _norm(spec)
         if blocks and spec.sharing in ("all", "feed_forward"):
             feed_forward, norm = blocks[0].feed_forward, blocks[0].feed_forward_norm
         else:
-            feed_forward = FeedForward(spec.hidden, spec.feed_forward, activation=spec.activation)
+            feed_forward = FeedForward(spec.hidden, shape.feed_forward, activation=spec.activation)
             norm = _norm(spec)
-        parts = (attention, attention_norm, feed_forward, norm)
-        blocks.append(Block(*parts, dropout=spec.dropout, norm=spec.norm))
+        halves = (attention, attention_norm, feed_forward, norm)
+        blocks.append(Block(*halves, dropout=spec.dropout, norm=spec.norm))
     return blocks
 
 

@@ -34,8 +34,33 @@ class DecoderSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerShape:
+    """The shape of one block: heads of `head_width` each, and the width of its feed-forward."""
+
+    heads: int
+    head_width: int
+    feed_forward: int
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "head_width", "feed_forward"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"a layer's {name} must be at least 1, not {getattr(self, name)}")
+
+    @property
+    def attended(self) -> int:
+        """The columns of queries, keys and values: heads times their width."""
+        return self.heads * self.head_width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """The shape of an encoder; the defaults are BERT-base, uncased."""
+    """The shape of an encoder; the defaults are BERT-base, uncased.
+
+    `heads` and `feed_forward` are those of every block; where blocks differ, as after pruning,
+    `shapes` has one for each and `layer_shapes` says what is built. Shapes that a model without
+    them has as well are kept as `heads` and `feed_forward` alone, so that equal models have equal
+    specs.
+    """
 
     vocab_size: int = 30_522
     hidden: int = 768
@@ -60,13 +85,16 @@ class Spec:
     dropout: float = 0.1
     attention_dropout: float = 0.1
     pad_id: int = 0
+    shapes: tuple[LayerShape, ...] = ()  # of every block, (): all as `heads` and `feed_forward`
     decoder: DecoderSpec | None = None
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden", "layers", "heads", "feed_forward", "embedding"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.hidden % self.heads:
+        if self.shapes:
+            self._check_shapes()
+        if not self.shapes and self.hidden % self.heads:
             raise ConfigError(f"hidden size {self.hidden} is not a multiple of {self.heads} heads")
         if self.decoder is not None and self.hidden % self.decoder.heads:
             raise ConfigError(
@@ -92,12 +120,45 @@ class Spec:
         if not 0.0 < self.norm_eps < 1.0:
             raise ConfigError(f"norm_eps must be in (0, 1), not {self.norm_eps}")
 
+    def _check_shapes(self) -> None:
+        """One shape for each block, and none where all are those of a uniform model."""
+        if len(self.shapes) != self.layers:
+            raise ConfigError(f"{len(self.shapes)} shapes for {self.layers} layers: give one each")
+        first = self.shapes[0]
+        if len(set(self.shapes)) == 1 and first.attended == self.hidden:
+            object.__setattr__(self, "heads", first.heads)
+            object.__setattr__(self, "feed_forward", first.feed_forward)
+            object.__setattr__(self, "shapes", ())
+        elif self.sharing != "none":
+            raise ConfigError(
+                f"layers of different shapes cannot share weights (sharing = {self.sharing}): "
+                "leave shapes or sharing out"
+            )
+
+    @property
+    def layer_shapes(self) -> tuple[LayerShape, ...]:
+        """The shape of every block."""
+        width = self.hidden // self.heads
+        one = LayerShape(heads=self.heads, head_width=width, feed_forward=self.feed_forward)
+        return self.shapes or (one,) * self.layers
+
+    @property
+    def products(self) -> tuple[int, ...]:
+        """Weights of the matrices of each block, by which every token is multiplied."""
+        return tuple(
+            4 * self.hidden * one.attended + 2 * self.hidden * one.feed_forward
+            for one in self.layer_shapes
+        )
+
     def to_json(self) -> dict[str, object]:
-        """Plain values, as our own section of config.json has them."""
+        """Plain values, as our own section of config.json has them; `shapes` if there are any."""
+        values = asdict(self)
+        shapes = values.pop("shapes")
         return {
-            **asdict(self),
+            **values,
             "positions": self.positions.to_json(),
             "channels": dict(self.channels),
+            **({"shapes": list(shapes)} if shapes else {}),
         }
 
     @property

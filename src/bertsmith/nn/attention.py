@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -63,17 +64,84 @@ class _Cut(torch.autograd.Function):
         return gradient, None, None, None
 
 
+@dataclass(slots=True)
+class AttentionTrace:
+    """What one layer computes of a batch, filled by its pass; 0 at places outside of a text.
+
+    `weights` (B, H, L, M) are those of the softmax, before dropout and a `head_mask`. With
+    `projections` there are also `queries` (B, H, L, K), `keys` and `values` (B, H, M, K), and
+    `added` (B, H, L, M) where positions are inside attention: the weights are a softmax over what
+    is visible of (queries keys' + added) / sqrt(K).
+    """
+
+    projections: bool = False
+    weights: Tensor = field(default_factory=lambda: torch.empty(0))
+    queries: Tensor | None = None
+    keys: Tensor | None = None
+    values: Tensor | None = None
+    added: Tensor | None = None
+
+    def open(self, plan: AttentionPlan, like: Tensor, heads: int, width: int) -> None:
+        """Make room for a batch."""
+        texts, queries, keys = plan.shape
+        self.weights = like.new_zeros((texts, heads, queries, keys))
+        if self.projections:
+            self.queries = like.new_zeros((texts, heads, queries, width))
+            self.keys, self.values = like.new_zeros((2, texts, heads, keys, width)).unbind()
+            if any(group.terms is not None for group in plan.groups):
+                self.added = torch.zeros_like(self.weights)
+
+    def fill(
+        self, group: Group, parts: tuple[Tensor, ...], weights: Tensor, added: Tensor | None
+    ) -> None:
+        """Queries, keys and values of a group (b, H, l or m, K), and what they gave."""
+        _place(self.weights, group, weights, group.queries)
+        if self.projections:
+            grids = (group.queries, group.keys, group.keys)
+            whole = (self.queries, self.keys, self.values)
+            for target, part, grid in zip(whole, parts, grids, strict=True):
+                _place(target, group, part, grid)
+            if added is not None:
+                keys = _inside(group.keys, added)
+                added = added if keys is None else added * keys[:, None, None, :]
+                _place(self.added, group, added, group.queries)
+
+    def of_text(self, number: int, length: int) -> AttentionTrace:
+        """The part of a text that attends to itself: weights (H, n, n), the others (H, n, K)."""
+
+        def rows(whole: Tensor | None) -> Tensor | None:
+            return None if whole is None else whole[number, :, :length]
+
+        return AttentionTrace(
+            self.projections,
+            self.weights[number, :, :length, :length],
+            *(rows(self.queries), rows(self.keys), rows(self.values)),
+            None if self.added is None else self.added[number, :, :length, :length],
+        )
+
+
 class Attention(nn.Module):
     """Scaled dot-product attention of every row with the visible rows of its text."""
 
-    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        heads: int,
+        head_width: int | None = None,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        """Heads of width K, by default such that H of them are as wide as the rows."""
         super().__init__()
         self.heads = heads
+        self.head_width = head_width or hidden // heads
         self.dropout = dropout
-        self.query = nn.Linear(hidden, hidden, bias=bias)
-        self.key = nn.Linear(hidden, hidden, bias=bias)
-        self.value = nn.Linear(hidden, hidden, bias=bias)
-        self.output = nn.Linear(hidden, hidden, bias=bias)
+        attended = heads * self.head_width
+        self.query = nn.Linear(hidden, attended, bias=bias)
+        self.key = nn.Linear(hidden, attended, bias=bias)
+        self.value = nn.Linear(hidden, attended, bias=bias)
+        self.output = nn.Linear(attended, hidden, bias=bias)
 
     def forward(
         self,
@@ -83,27 +151,24 @@ class Attention(nn.Module):
         *,
         cache: LayerCache | None = None,
         head_mask: Tensor | None = None,
-        probabilities: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """(T, D) -> (T or P, D), and the probabilities (B, H, L, M) when wanted.
+        trace: AttentionTrace | None = None,
+    ) -> Tensor:
+        """(T, D) -> (T or P, D).
 
         Rows of `hidden` attend to rows of `memory` (S, D), None: to those of `hidden` itself. A
-        `cache` remembers keys and values.
+        `cache` remembers keys and values, a `trace` what was computed.
 
-        Probabilities are those of the softmax, before dropout and `head_mask` (H,), and zero
-        outside of a text. They, `head_mask` and positions that change scores take the plain path,
+        A `trace`, a `head_mask` (H,) and positions that change scores take the plain path,
         everything else the fused one.
         """
-        square = None
-        if probabilities:
-            texts, queries, keys = plan.shape
-            square = hidden.new_zeros((texts, self.heads, queries, keys))
+        if trace is not None:
+            trace.open(plan, hidden, self.heads, self.head_width)
         projected = self._projected(hidden, memory, plan, cache)
-        contexts = self.contexts(projected, plan, head_mask, square)
+        contexts = self.contexts(projected, plan, head_mask, trace)
         if not contexts:
-            return self.output(hidden[:0]), square  # no rows at all
+            contexts = [hidden.new_zeros(0, self.output.in_features)]
         joined = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
-        return self.output(joined), square
+        return self.output(joined)  # type: ignore[no-any-return]
 
     def bound(self, terms: PositionTerms | None) -> PositionTerms | None:
         """The terms of a group as this layer uses them; here all layers use them alike."""
@@ -114,24 +179,21 @@ class Attention(nn.Module):
         projected: Sequence[tuple[Tensor, ...]],
         plan: AttentionPlan,
         head_mask: Tensor | None,
-        square: Tensor | None,
+        trace: AttentionTrace | None,
     ) -> list[Tensor]:
-        """What the rows of each group see, packed: (b, H, l, K) of queries, keys, values -> (r, D).
-
-        Probabilities are written to `square` (B, H, L, M) where it is given.
-        """
+        """What rows see, packed: (b, H, l, K) of queries, keys, values of a group -> (r, D)."""
         contexts = []
         for group, (q, k, v) in zip(plan.groups, projected, strict=True):
             terms = self.bound(group.terms)
             if terms is not None:
                 q, k = terms.rotate(q, k)
             fused = terms is None or terms.fused
-            if square is None and head_mask is None and fused:
+            if trace is None and head_mask is None and fused:
                 context = self._fused(q, k, v, group)
             else:
-                context, weights = self._plain((q, k, v), group, terms, head_mask)
-                if square is not None:
-                    _place(square, group, weights)
+                context, weights, added = self._plain((q, k, v), group, terms, head_mask)
+                if trace is not None:
+                    trace.fill(group, (q, k, v), weights, added)
             contexts.append(group.queries.pack(context.transpose(1, 2).flatten(2)))
         return contexts
 
@@ -167,12 +229,12 @@ class Attention(nn.Module):
         group: Group,
         terms: PositionTerms | None,
         head_mask: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """The sums written out: (b, H, l, K) -> (b, H, l, K), (b, H, l, m)."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The sums written out, weights and what positions added: -> (b, H, l, K), (b, H, l, m)."""
         q, k, v = parts
         scores = q @ k.transpose(-1, -2)
-        more = None if terms is None else terms.scores(q, k)
-        scores = (scores if more is None else scores + more) * q.shape[-1] ** -0.5
+        added = None if terms is None else terms.scores(q, k)
+        scores = (scores if added is None else scores + added) * q.shape[-1] ** -0.5
         visible = group.visible
         if group.causal:
             visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
@@ -186,14 +248,22 @@ class Attention(nn.Module):
             used = used * head_mask.to(used.dtype)[:, None, None]
         context = used @ v
         more = None if terms is None else terms.values(used)
-        return context if more is None else context + more, weights
+        return context if more is None else context + more, weights, added
 
 
-def _place(square: Tensor, group: Group, weights: Tensor) -> None:
-    """Copy a group's probabilities into the batch's (B, H, L, M), nothing for padded queries."""
-    grid = group.queries
-    if grid.back is not None:
-        inside = weights.new_zeros(grid.texts * grid.width)
-        inside[grid.back] = 1.0
-        weights = weights * inside.view(grid.texts, 1, grid.width, 1)
-    square[group.first : group.first + grid.texts, :, : grid.width, : group.keys.width] = weights
+def _place(whole: Tensor | None, group: Group, part: Tensor, grid: Grid) -> None:
+    """Copy a group's (b, H, l, X), l rows of `grid`, into (B, H, L, X or more), 0 for padding."""
+    if whole is None:
+        return
+    inside = _inside(grid, part)
+    part = part if inside is None else part * inside[:, None, :, None]
+    whole[group.first : group.first + grid.texts, :, : grid.width, : part.shape[-1]] = part
+
+
+def _inside(grid: Grid, like: Tensor) -> Tensor | None:
+    """(b, l) of 1 where a place of a grid is no padding, None: it has none."""
+    if grid.back is None:
+        return None
+    inside = like.new_zeros(grid.texts * grid.width)
+    inside[grid.back] = 1.0
+    return inside.view(grid.texts, grid.width)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from bertsmith.nn.attention import Attention
+from bertsmith.nn.attention import Attention, AttentionTrace
 from bertsmith.nn.attention_plan import AttentionPlan
 from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.dropout import dropout_added
@@ -47,13 +47,11 @@ class Block(nn.Module):
         *,
         cache: LayerCache | None = None,
         head_mask: Tensor | None = None,
-        probabilities: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """(T, D) -> (T or P, D), and the attention probabilities when wanted."""
-        hidden, square = self.attend(
-            hidden, plan, cache=cache, head_mask=head_mask, probabilities=probabilities
-        )
-        return self.feed(hidden), square
+        trace: AttentionTrace | None = None,
+    ) -> Tensor:
+        """(T, D) -> (T or P, D); a `trace` is filled with what attention computed."""
+        hidden = self.attend(hidden, plan, cache=cache, head_mask=head_mask, trace=trace)
+        return self.feed(hidden)
 
     def attend(
         self,
@@ -62,19 +60,19 @@ class Block(nn.Module):
         *,
         cache: LayerCache | None = None,
         head_mask: Tensor | None = None,
-        probabilities: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """The half with attention: (T, D) -> (T or P, D), and the probabilities when wanted."""
-        attended, square = self.attention(
+        trace: AttentionTrace | None = None,
+    ) -> Tensor:
+        """The half with attention: (T, D) -> (T or P, D)."""
+        attended = self.attention(
             self.before(self.attention_norm, hidden),
             None,
             plan,
             cache=cache,
             head_mask=head_mask,
-            probabilities=probabilities,
+            trace=trace,
         )
         residual = hidden if plan.rows is None else hidden.index_select(0, plan.rows)
-        return self.after(self.attention_norm, self.added(attended, residual)), square
+        return self.after(self.attention_norm, self.added(attended, residual))
 
     def feed(self, hidden: Tensor) -> Tensor:
         """The half with the feed-forward layers: (T, D) -> (T, D)."""
@@ -115,8 +113,8 @@ class DecoderBlock(nn.Module):
     ) -> Tensor:
         """Rows (T, D) and the memory (S, D) -> (T, D)."""
         block = self.block
-        hidden, _ = block.attend(hidden, plan)
+        hidden = block.attend(hidden, plan)
         asking = block.before(self.cross_norm, hidden)
-        attended, _ = self.cross_attention(asking, memory, cross_plan)
+        attended = self.cross_attention(asking, memory, cross_plan)
         hidden = block.after(self.cross_norm, block.added(attended, hidden))
         return block.feed(hidden)

@@ -32,7 +32,6 @@ class Decoder(nn.Module):
         self.embeddings = embeddings
         self.blocks = nn.ModuleList(blocks)
         self.norm = norm
-        self.heads = blocks[0].block.attention.heads
 
     def forward(
         self,
@@ -72,4 +71,4 @@ class Decoder(nn.Module):
     def cache(self) -> Cache:
         """An empty cache for texts that this decoder will write."""
         blocks = [cast(DecoderBlock, block) for block in self.blocks]
-        return Cache([BlockStep(block.block, block) for block in blocks], self.heads)
+        return Cache([BlockStep(block.block, block) for block in blocks])

@@ -60,9 +60,7 @@ class Embeddings(nn.Module):
 
     def forward(self, inputs: Inputs) -> Tensor:
         """T rows of inputs -> (T, D)."""
-        summed: Tensor = self.tokens(inputs.ids)  # (T, E)
-        if self.scale is not None:
-            summed = summed * self.scale
+        summed = self.token_vectors(inputs.ids)
         if inputs.vectors is not None and inputs.vector_rows is not None:
             summed = summed.index_copy(0, inputs.vector_rows, inputs.vectors.to(summed.dtype))
         segments = inputs.channels.get(SEGMENTS)
@@ -79,6 +77,11 @@ class Embeddings(nn.Module):
         if self.training:
             rows = dropout(rows, self.dropout)
         return rows if self.project is None else self.project(rows)
+
+    def token_vectors(self, ids: Tensor) -> Tensor:
+        """What the tokens add, which `Inputs.vectors` may replace: (T,) -> (T, E)."""
+        vectors: Tensor = self.tokens(ids)
+        return vectors if self.scale is None else vectors * self.scale
 
     def check_room(self, layout: Layout, past: int = 0) -> None:
         """Refuse texts whose positions, after `past` rows, are beyond those of the table."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
+from bertsmith.nn.attention import AttentionTrace
 from bertsmith.nn.attention_plan import AttentionPlan, attention_plan
 from bertsmith.nn.block import Block
 from bertsmith.nn.cache.cache import Cache
@@ -26,6 +27,7 @@ class Want:
 
     layers: bool = False
     attention: bool = False
+    projections: bool = False  # queries, keys and values of every block, and its attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,7 @@ class Encoded:
     hidden: Tensor  # (T, D), or (P, D) when only some rows were wanted
     layers: tuple[Tensor, ...] | None = None  # N + 1 of (T, D): the embeddings and every block
     attention: tuple[Tensor, ...] | None = None  # N of (B, H, M, M), zero outside of a text
+    projections: tuple[AttentionTrace, ...] | None = None  # N, with `attention` as their weights
     queried: Tensor | None = None  # (P, D) of a second stream, see `nn.relative`
 
 
@@ -62,7 +65,9 @@ class Encoder(nn.Module):
         self.positions = positions
         self.norm = norm
         self.causal = causal
-        self.heads = blocks[0].attention.heads
+        attentions = [block.attention for block in blocks]
+        self.heads = max(one.heads for one in attentions)  # blocks may have fewer
+        self.head_width = attentions[0].head_width
 
     def forward(
         self,
@@ -75,6 +80,8 @@ class Encoder(nn.Module):
     ) -> Encoded:
         """Encode T rows; `rows` (P,) reads only those rows, `head_mask` (N, H) scales heads.
 
+        H of `head_mask` is that of the block with the most heads; others read their first columns.
+
         With a `cache`, the first pass reads its sources, causal or a prefix; the rows of later
         passes continue their texts, as many in each. `cache.advance` ends such a pass.
         """
@@ -84,21 +91,23 @@ class Encoder(nn.Module):
         hidden = self.embedded(inputs)
         if cache is not None and cache.begun:
             return Encoded(hidden=self._continued(hidden, inputs.layout, rows, cache))
-        few = None if want.layers or want.attention else rows
+        traced = want.attention or want.projections
+        few = None if want.layers or traced else rows
         plan, last_plan = self._plans(self.marked(inputs), few, hidden, cache)
-        layers, squares = [hidden], []
+        layers, traces = [hidden], []
         for number, block in enumerate(self.blocks):
-            hidden, square = block(
+            trace = AttentionTrace(want.projections) if traced else None
+            hidden = block(
                 hidden,
                 last_plan if number == len(self.blocks) - 1 else plan,
                 cache=None if cache is None else cache.layer(number),
-                head_mask=None if head_mask is None else head_mask[number],
-                probabilities=want.attention,
+                head_mask=None if head_mask is None else head_mask[number, : block.attention.heads],
+                trace=trace,
             )
             if want.layers:
                 layers.append(hidden)
-            if square is not None:
-                squares.append(square)
+            if trace is not None:
+                traces.append(trace)
         if self.norm is not None:
             hidden = self.norm(hidden)
             layers[-1] = hidden if want.layers else layers[-1]
@@ -109,7 +118,8 @@ class Encoder(nn.Module):
         return Encoded(
             hidden=hidden,
             layers=tuple(layers) if want.layers else None,
-            attention=tuple(squares) if want.attention else None,
+            attention=tuple(one.weights for one in traces) if traced else None,
+            projections=tuple(traces) if want.projections else None,
         )
 
     def embedded(self, inputs: Inputs) -> Tensor:
@@ -138,7 +148,7 @@ class Encoder(nn.Module):
 
     def cache(self) -> Cache:
         """An empty cache for texts that this encoder will continue."""
-        return Cache([BlockStep(cast(Block, block)) for block in self.blocks], self.heads)
+        return Cache([BlockStep(cast(Block, block)) for block in self.blocks])
 
     def _continued(
         self, hidden: Tensor, layout: Layout, rows: Tensor | None, cache: Cache
@@ -152,15 +162,14 @@ class Encoder(nn.Module):
         """Positions inside attention of rows like these."""
         if self.positions is None:
             return None
-        width = hidden.shape[-1] // self.heads
-        return self.positions.of_batch(width, device=hidden.device, dtype=hidden.dtype)
+        return self.positions.of_batch(self.head_width, device=hidden.device, dtype=hidden.dtype)
 
     def _check(
         self, inputs: Inputs, head_mask: Tensor | None, want: Want, cache: Cache | None
     ) -> None:
         """Refuse by name what torch would refuse in numbers, or not at all."""
         inputs.check()
-        if cache is not None and (head_mask is not None or want.layers or want.attention):
+        if cache is not None and (head_mask is not None or want != Want()):
             raise TextError("a pass with a cache gives its last rows only, without a head_mask")
         if head_mask is not None:
             heads = (len(self.blocks), self.heads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import NoneType
@@ -34,6 +34,7 @@ from bertsmith.runtime.text_vectors import TableVectors
 if TYPE_CHECKING:
     from bertsmith.folders.generation import By
     from bertsmith.models.build import Model
+    from bertsmith.runtime.attention import TextAttention
     from bertsmith.runtime.corrector import Corrector
     from bertsmith.runtime.generation.filling import FilledText, FillingOptions
     from bertsmith.runtime.generation.generator import TextGenerator
@@ -163,6 +164,23 @@ class LoadedModel(Embedder):
         from bertsmith.runtime.scoring import score_texts
 
         return list(score_texts(self.masked, texts, hide=hide))
+
+    def attention(
+        self,
+        texts: Iterable[str | Sequence[str]],
+        *,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+        projections: bool = False,
+    ) -> list[TextAttention]:
+        """The attention between the tokens of each text, or pair of texts: weights (L, H, n, n).
+
+        `layers` and `heads` are numbers from 0 on, None for all. With `projections` also queries,
+        keys and values (L, H, n, K).
+        """
+        from bertsmith.runtime.attention import text_attention
+
+        return text_attention(self.host, texts, layers=layers, heads=heads, projections=projections)
 
     def sample_by_filling(self, options: FillingOptions | None = None) -> list[FilledText]:
         """Texts that a masked LM writes by masking and filling one place after another."""

@@ -17,7 +17,13 @@ from bertsmith.nn.inputs import SEGMENTS
 from bertsmith.runtime.engines.batches import RowBatch
 from bertsmith.runtime.engines.engine import EagerEngine, Engine, batch_budget
 from bertsmith.runtime.host import Host, TorchHost, not_finite
-from bertsmith.tasks.batch import channels_of, positions_of, task_batch, visibility_of
+from bertsmith.tasks.batch import (
+    TaskBatch,
+    channels_of,
+    positions_of,
+    task_batch,
+    visibility_of,
+)
 from bertsmith.tasks.enrichment.enrichment import Enrichment
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import (
@@ -182,6 +188,33 @@ class ModelPredictor(Predictor):
     def texts(self) -> int:
         """The number of texts in each training row; 0: not recorded, or not always the same."""
         return self._texts
+
+    def batch(self, rows: Iterable[Row]) -> TaskBatch:
+        """Rows as one batch on the model's device, whatever its size, numbered from 0."""
+        features = self._features([self._checked(example) for example in _examples(rows)])
+        if not features:
+            raise TextError("a batch needs at least one row")
+        return task_batch(features).to(self.host.device)
+
+    def token_vectors(self, batch: TaskBatch) -> Tensor:
+        """The token embeddings (T, E) of a batch, a copy without gradients.
+
+        `logits(batch.with_vectors(vectors), gradients=True)` can be differentiated by them:
+        positions, segments and norms are added as for tokens.
+        """
+        embeddings = self.model.transformer.encoder.embeddings
+        with torch.no_grad():
+            return embeddings.token_vectors(batch.ids).clone()
+
+    def logits(self, batch: TaskBatch, *, gradients: bool = False) -> Tensor:
+        """The logits of a batch, one row per example, or per `batch.at`: (E, C) or (U, C).
+
+        By torch, without dropout. With `gradients` they can be differentiated by what the batch
+        holds and by the weights; else nothing is remembered.
+        """
+        with self.host.torch_turn(), torch.set_grad_enabled(gradients):
+            logits: Tensor = self.model(batch)
+        return logits
 
     def answered(
         self, examples: Sequence[Example], unknown: UnknownTokens | None = None

@@ -38,8 +38,8 @@ PROBING_SECONDS = 180.0  # on a busy machine
 
 def encode_flops(spec: Spec, tokens: int, mean_length: float) -> float:
     """Multiplications and additions to encode `tokens` tokens in texts of about that length."""
-    layer = 8 * spec.hidden**2 + 4 * spec.hidden * spec.feed_forward + 4 * spec.hidden * mean_length
-    return tokens * spec.layers * layer
+    attended = sum(shape.attended for shape in spec.layer_shapes)
+    return tokens * (2 * sum(spec.products) + 4 * attended * mean_length)
 
 
 def weights_dtype(device: torch.device, precision: Precision) -> torch.dtype:

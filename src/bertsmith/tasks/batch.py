@@ -20,16 +20,18 @@ from bertsmith.text.encoding import Ints
 class TaskBatch:
     """`inputs`, T rows of B passages that belong to E examples.
 
-    `owners` (B,) is the example of each passage, counted from 0 in this batch. `at` (U,) are the
-    rows that a head on rows reads, None for tasks on whole texts; `units` (U,) are the units of the
-    example they represent, if the task has units. `targets` is None if an example is unlabeled;
-    else it has one entry per example, or per `at`. `meta` (E, n) and `auxiliary` (E, m) are of
-    further columns. `vectors` (B, W) are cached encoder outputs, if all passages have one, and so
-    are `layers` (n, T, D).
+    `owners` (B,) is the example of each passage, counted from 0 in this batch; `numbers` (E,) are
+    those of the examples in the list of rows (of training, or held out), the same in every epoch:
+    by them the logits of a teacher can be looked up. `at` (U,) are the rows that a head on rows
+    reads, None for tasks on whole texts; `units` (U,) are the units of the example they represent,
+    if the task has units. `targets` is None if an example is unlabeled; else it has one entry per
+    example, or per `at`. `meta` (E, n) and `auxiliary` (E, m) are of further columns. `vectors`
+    (B, W) are cached encoder outputs, if all passages have one, and so are `layers` (n, T, D).
     """
 
     inputs: Inputs
     owners: Tensor
+    numbers: Tensor
     examples: int
     at: Tensor | None
     units: Tensor | None
@@ -61,6 +63,11 @@ class TaskBatch:
             raise TextError("a batch with unlabeled rows has no loss")
         return self.targets
 
+    def with_vectors(self, vectors: Tensor) -> TaskBatch:
+        """The same batch with vectors (T, E) in place of the token embeddings of all its rows."""
+        rows = torch.arange(len(vectors), device=vectors.device)
+        return replace(self, inputs=replace(self.inputs, vectors=vectors, vector_rows=rows))
+
     def to(self, device: torch.device | str) -> TaskBatch:
         """The same batch on a device."""
 
@@ -71,6 +78,7 @@ class TaskBatch:
             self,
             inputs=self.inputs.to(device),
             owners=self.owners.to(device),
+            numbers=self.numbers.to(device),
             at=moved(self.at),
             units=moved(self.units),
             targets=moved(self.targets),
@@ -103,6 +111,7 @@ def task_batch(features: Sequence[Feature]) -> TaskBatch:
     return TaskBatch(
         inputs=feature_inputs(features),
         owners=torch.tensor([place[number] for number in numbers]),
+        numbers=torch.tensor([firsts[number].number for number in order]),
         examples=len(order),
         at=_joined(at) if reads_rows else None,
         units=_joined(units) if len(units) == len(features) else None,

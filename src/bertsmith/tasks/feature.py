@@ -21,6 +21,8 @@ class Feature:
 
     An example has one feature, or several: windows of a long text, the choices of a question.
     `example` is its number in the list of examples, `target` the loss target, None if unlabeled.
+    Training numbers the examples of a step anew; `number` is that in the list of all examples,
+    whatever the epoch and the order.
     `at` (U,) are the tokens that a head on rows reads, `units` (U,) the units of the example they
     represent. `meta` (n,) are the ids of further columns that the head reads, `auxiliary` (m,) the
     targets of further columns, nan: none. `channels`, each (L,) or (L, n), `positions` (L,) and the
@@ -30,6 +32,7 @@ class Feature:
 
     encoding: Encoding
     example: int
+    number: int = -1  # -1: `example`
     target: NDArray[np.generic] | None = None
     at: Ints | None = None
     units: Ints | None = None
@@ -40,6 +43,10 @@ class Feature:
     visible: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
     layers: NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            object.__setattr__(self, "number", self.example)
 
     def __len__(self) -> int:
         return len(self.encoding)

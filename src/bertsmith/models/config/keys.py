@@ -95,7 +95,7 @@ def config_from_spec(
 ) -> dict[str, object]:
     """The config.json of a model, as transformers reads it.
 
-    A spec that no published config can express (sharing only attention, say) becomes a config
+    A spec that no published config can express (layers of different shapes, say) becomes a config
     of the type "bertsmith" with a section of its own; `expressible` tells which it will be.
     """
     data = find(variant)
@@ -131,11 +131,10 @@ def expressible(variant: str | Variant, spec: Spec) -> bool:
 
 def check_size(spec: Spec) -> None:
     """Refuse a model that could not be meant, before anything is allocated."""
-    distinct = 1 if spec.sharing == "all" else spec.layers
-    block = 4 * spec.hidden**2 + 2 * spec.hidden * spec.feed_forward
+    blocks = spec.products[:1] if spec.sharing == "all" else spec.products
     count = (
         spec.vocab_size + spec.positions.table[0] + spec.segments + spec.tasks
-    ) * spec.embedding + distinct * block
+    ) * spec.embedding + sum(blocks)
     if spec.decoder is not None:
         inside = 8 * spec.hidden**2 + 2 * spec.hidden * spec.decoder.feed_forward
         count += spec.decoder.layers * inside

@@ -16,7 +16,15 @@ from bertsmith.models.positions import (
     Positions,
     SegmentRecurrent,
 )
-from bertsmith.models.spec import Activation, DecoderSpec, Norm, Seen, Sharing, Spec
+from bertsmith.models.spec import (
+    Activation,
+    DecoderSpec,
+    LayerShape,
+    Norm,
+    Seen,
+    Sharing,
+    Spec,
+)
 from bertsmith.models.variant import Head, Variant
 
 OWN_TYPE = "bertsmith"
@@ -68,6 +76,8 @@ def _spec(shape: Config, kinds: Mapping[str, type[Positions]]) -> Spec:
         elif name == "channels":
             rows = _table(shape, name)
             found[name] = tuple((str(one), values.integer(rows, one, 1, MOST)) for one in rows)
+        elif name == "shapes":
+            found[name] = tuple(_layer_shape(item) for item in _list(shape, name))
         elif name in choices:
             found[name] = values.text(shape, name, choices[name])
         elif name in ("dropout", "attention_dropout", "norm_eps"):
@@ -90,6 +100,13 @@ def _decoder(record: Config) -> DecoderSpec:
     return DecoderSpec(
         **{name: values.integer(record, name, lowest.get(name, 1), MOST) for name in names}
     )
+
+
+def _layer_shape(item: object) -> LayerShape:
+    names = [field.name for field in fields(LayerShape)]
+    if not isinstance(item, Mapping) or set(item) != set(names):
+        raise ConfigError(f"the shape of a layer needs exactly {', '.join(names)}")
+    return LayerShape(**{name: values.integer(item, name, 1, MOST) for name in names})
 
 
 def _positions(record: Config, kinds: Mapping[str, type[Positions]]) -> Positions:

@@ -25,9 +25,9 @@ class Cache:
     both parts, a decoder to the written one, and its cross-attention to the source.
     """
 
-    def __init__(self, steps: Sequence[BlockStep], heads: int) -> None:
-        """`steps` are those of a model's blocks."""
-        self.heads = heads
+    def __init__(self, steps: Sequence[BlockStep]) -> None:
+        """`steps` are those of a model's blocks; one with fewer heads reads as many of a mask."""
+        self.heads = max(step.heads for step in steps)
         self.own = False  # the source is that of self-attention, not of a memory
         self.written = 0  # rows per live row
         self.new = 0  # of the pass under way
@@ -39,7 +39,7 @@ class Cache:
         self.mask: Tensor | None = None  # (R or 1, H or 1, n, m) added to those of the written part
         self.terms: PositionTerms | None = None
         self._steps = tuple(steps)
-        self._layers = [LayerCache(self) for _ in steps]
+        self._layers = [LayerCache(self, step.heads) for step in steps]
         self._sizes: Numbers = np.empty(0, np.int64)  # (B,) tokens of each source
         self._texts: Numbers = np.empty(0, np.int64)  # (R,) the source of each slot
         self._order: Numbers = np.empty(0, np.int64)  # (R,) the slot of each live row

@@ -25,8 +25,9 @@ FUSED = 16  # rows times heads up to which fused attention is faster than two pr
 class LayerCache:
     """One layer: sources by group, (b, H, S, K) twice, and the written part, (R, H, m, K) twice."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, heads: int) -> None:
         self._cache = cache
+        self._heads = heads
         self._sources: list[tuple[Tensor, Tensor]] = []  # keys and values of each group
         self._written: tuple[Tensor, Tensor] | None = None  # with room for more rows and places
 
@@ -43,7 +44,7 @@ class LayerCache:
             part = rows[group.start : group.start + group.count]
             if group.index is not None:
                 part = part.index_select(0, torch.from_numpy(group.index).to(rows.device))
-            shape = (len(group.texts), group.width, 2, self._cache.heads, -1)
+            shape = (len(group.texts), group.width, 2, self._heads, -1)
             keys, values = part.view(shape).permute(2, 0, 3, 1, 4)
             self._sources.append((keys.contiguous(), values.contiguous()))
 
@@ -55,18 +56,18 @@ class LayerCache:
         cache = self._cache
         if not cache.rows:
             return query
-        shape = (cache.rows, cache.new, cache.heads, -1)
+        shape = (cache.rows, cache.new, self._heads, -1)
         key, value = (part.view(shape).transpose(1, 2) for part in (key, value))
         self._store(key, value)
         keys, values = self._all()
         asking = query.view(shape).transpose(1, 2)  # (R, H, n, K)
         terms = bound(cache.terms)
         if terms is not None:
-            context = _with_terms(asking, keys, values, cache.mask, terms)
+            context = _with_terms(asking, keys, values, self._own(cache.mask), terms)
         elif cache.own and self._sources:
             context = self._side_by_side(asking, keys, values)
         else:
-            context = _attended(asking, keys, values, cache.mask)
+            context = _attended(asking, keys, values, self._own(cache.mask))
         return context.transpose(1, 2).reshape(query.shape)
 
     def attend_across(self, query: Tensor) -> Tensor:
@@ -74,7 +75,7 @@ class LayerCache:
         contexts = []
         for number, (keys, values) in enumerate(self._sources):
             asking = self._asking(query, number)
-            mask = self._cache.source_masks[number]
+            mask = self._own(self._cache.source_masks[number])
             contexts.append(self._answer(_attended(asking, keys, values, mask), number))
         if not contexts:
             return query
@@ -92,7 +93,7 @@ class LayerCache:
         for side in (0, 1):
             first = self._sources[0][side]
             room = cache.joined + cache.written + GROWTH
-            whole = first.new_zeros(cache.rows, cache.heads, room, first.shape[-1])
+            whole = first.new_zeros(cache.rows, self._heads, room, first.shape[-1])
             start = 0
             for part, rows in zip(self._sources, index, strict=True):
                 own = part[side].index_select(0, rows.to(first.device))
@@ -153,11 +154,16 @@ class LayerCache:
         keys, values = self._written
         return keys[: cache.rows, :, at], values[: cache.rows, :, at]
 
+    def _own(self, mask: Tensor | None) -> Tensor | None:
+        """A mask, alike for all heads, for those of this layer: other layers may have more."""
+        fewer = mask is not None and mask.shape[1] > self._heads
+        return mask[:, : self._heads] if mask is not None and fewer else mask
+
     def _asking(self, query: Tensor, number: int) -> Tensor:
         """The queries of a group's sources: (R n, D) -> (b, H, k n, K)."""
         cache, grid = self._cache, self._cache.grids[number]
         places = grid.pad(query.view(cache.rows, -1))  # (b, k, n D)
-        return places.view(grid.texts, grid.width * cache.new, cache.heads, -1).transpose(1, 2)
+        return places.view(grid.texts, grid.width * cache.new, self._heads, -1).transpose(1, 2)
 
     def _answer(self, context: Tensor, number: int) -> Tensor:
         """The reverse: (b, H, k n, K) -> (rows of the group, n D)."""
@@ -172,13 +178,14 @@ class LayerCache:
         scale = width**-0.5
         query = asking.transpose(1, 2).reshape(rows * new, -1)
         own = asking @ keys.transpose(-1, -2) * scale
-        own = own if cache.mask is None else own + cache.mask
+        mask = self._own(cache.mask)
+        own = own if mask is None else own + mask
         context = torch.empty_like(asking)
         for number, (source, looked_at) in enumerate(self._sources):
             grid = cache.grids[number]
             part = slice(grid.start, grid.start + grid.count)
             scores = self._asking(query, number) @ source.transpose(-1, -2) * scale
-            mask = cache.source_masks[number]
+            mask = self._own(cache.source_masks[number])
             scores = scores if mask is None else scores + mask  # (b, H, k n, S)
             size = scores.shape[-1]
             scores = self._answer(scores, number).view(-1, new, heads, size).transpose(1, 2)

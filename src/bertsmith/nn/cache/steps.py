@@ -30,6 +30,7 @@ class BlockStep:
 
     def __init__(self, block: Block, decoder: DecoderBlock | None = None) -> None:
         """The step of a block or, with `decoder`, of a decoder block around it."""
+        self.heads = block.attention.heads
         self.attend = _SelfStep(block.attention)
         self.norm = _norm(block.attention_norm)
         self.across = None if decoder is None else _CrossStep(decoder.cross_attention)

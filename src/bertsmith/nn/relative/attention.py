@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.errors import TextError
-from bertsmith.nn.attention import Attention, cut_heads
+from bertsmith.nn.attention import Attention, AttentionTrace, cut_heads
 from bertsmith.nn.attention_plan import AttentionPlan
 from bertsmith.nn.cache.layer import LayerCache
 from bertsmith.nn.matmul_backends import linear_together
@@ -175,10 +175,12 @@ class RelativeAttention(Attention):
     `segments` inside a segment and row 1 between two.
     """
 
-    def __init__(self, hidden: int, heads: int, *, dropout: float = 0.0) -> None:
-        super().__init__(hidden, heads, dropout=dropout, bias=False)
-        width = hidden // heads
-        self.relative = nn.Linear(hidden, hidden, bias=False)
+    def __init__(
+        self, hidden: int, heads: int, head_width: int | None = None, *, dropout: float = 0.0
+    ) -> None:
+        super().__init__(hidden, heads, head_width, dropout=dropout, bias=False)
+        width = self.head_width
+        self.relative = nn.Linear(hidden, heads * width, bias=False)
         self.content_bias = nn.Parameter(torch.empty(heads, width))
         self.position_bias = nn.Parameter(torch.empty(heads, width))
         self.segment_bias = nn.Parameter(torch.empty(heads, width))
@@ -192,8 +194,8 @@ class RelativeAttention(Attention):
         *,
         cache: LayerCache | None = None,
         head_mask: Tensor | None = None,
-        probabilities: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+        trace: AttentionTrace | None = None,
+    ) -> Tensor:
         """(T, D) -> (T or P, D); rows of both streams (T + P, D) -> the same, or (P, D)."""
         if not isinstance(plan, StreamsPlan):
             return super().forward(
@@ -202,10 +204,10 @@ class RelativeAttention(Attention):
                 plan,
                 cache=cache,
                 head_mask=head_mask,
-                probabilities=probabilities,
+                trace=trace,
             )
-        if cache is not None or probabilities:
-            raise TextError("two streams are computed without a cache and without probabilities")
+        if cache is not None or trace is not None:
+            raise TextError("two streams are computed without a cache and without a trace")
         content = hidden[: plan.count]
         looked_at = content if plan.memory is None else torch.cat([plan.memory, content])
         joined = linear_together(looked_at, (self.key, self.value))
@@ -216,7 +218,7 @@ class RelativeAttention(Attention):
             for own, rows in streams
             if own is not None
         ]
-        return self.output(torch.cat(contexts)), None
+        return self.output(torch.cat(contexts))  # type: ignore[no-any-return]
 
     def bound(self, terms: PositionTerms | None) -> PositionTerms | None:
         """The terms of a group as this layer scores them."""

@@ -111,7 +111,7 @@ class RelativeEncoder(Encoder):
             own = last if end else plan
             if memory is not None:
                 own = replace(own, memory=memory.layers[number].to(rows.dtype))
-            rows, _ = block(rows, own)
+            rows = block(rows, own)
         if content:
             return Encoded(hidden=rows[:count], queried=rows[count:].index_select(0, restore))
         return Encoded(hidden=rows[:0], queried=rows.index_select(0, restore))

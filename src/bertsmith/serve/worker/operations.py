@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from bertsmith.errors import BertsmithError, FolderError, TextError
-from bertsmith.nn.encoder import Want
 from bertsmith.runtime.engines.batches import row_batch
 from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import load
@@ -170,25 +168,16 @@ class Operations:
 
     def _attention(self, row: JsonRow) -> JsonRow:
         """The attention of one layer: tokens, and (H, L, L)."""
-        tokenizer = self.model.tokenizer
-        encoding = tokenizer.encode(row["texts"][0])
+        text = row["texts"][0]
+        count = len(self.model.tokenizer.encode(text))
         most = min(ATTENTION_TOKENS, self.model.max_length or ATTENTION_TOKENS)
-        if len(encoding) > most:
-            raise TextError(
-                f"the text has {len(encoding)} tokens; attention is shown for at most {most}"
-            )
-        host = self.model.host
-        batch = row_batch([0], [encoding.ids])
-        with torch.inference_mode(), host.torch_turn():
-            encoded = host.model(batch.inputs().to(host.device), want=Want(attention=True))
-        squares = encoded.attention or ()
-        layer = int(row["layer"])
-        if not 0 <= layer < len(squares):
-            raise TextError(f"layer {layer} is not one of 0 to {len(squares) - 1}")
+        if count > most:
+            raise TextError(f"the text has {count} tokens; attention is shown for at most {most}")
+        (found,) = self.model.attention([text], layers=[int(row["layer"])])
         return {
-            "tokens": [tokenizer.id_to_token(int(number)) or "" for number in encoding.ids],
-            "layers": len(squares),
-            "attention": squares[layer][0].double().cpu().numpy().round(4).tolist(),
+            "tokens": found.tokens,
+            "layers": len(self.model.model.encoder.blocks),
+            "attention": found.weights[0].astype(float).round(4).tolist(),
         }
 
     def _generate(self, row: JsonRow) -> JsonRow:

@@ -44,8 +44,7 @@ class ProbeSize:
 
 def work_of(spec: Spec, predicted: float) -> float:
     """Multiplications per token of a forward pass, `predicted` of them over the vocabulary."""
-    block = 4 * spec.hidden**2 + 2 * spec.hidden * spec.feed_forward
-    return spec.layers * block + predicted * spec.vocab_size * spec.embedding
+    return sum(spec.products) + predicted * spec.vocab_size * spec.embedding
 
 
 def pretrain_seconds(recipe: PretrainRecipe, corpus: Corpus, speed: StepSpeed) -> float:

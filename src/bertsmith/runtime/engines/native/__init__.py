@@ -25,6 +25,7 @@ def why_not(spec: Spec) -> str:
     parts = {
         "norms before its parts": spec.norm != "after",
         "more channels": bool(spec.channels),
+        "layers of different shapes": bool(spec.shapes),
         "causal attention": spec.sees != "all",
         "no norm over its embeddings": not spec.embedding_norm,
         "scaled embeddings": spec.embedding_scale,
