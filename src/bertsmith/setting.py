@@ -134,11 +134,12 @@ def named_setting(kind: type, name: str) -> str:
 
 def check_settings(settings: Any) -> None:
     """Refuse a value of another type, outside its bounds, or not finite, by the setting's name."""
-    for one in settings_of(type(settings)):
+    kind: type = type(settings)
+    for one in settings_of(kind):
         value = getattr(settings, one.name)
         if value is None and type(None) in get_args(one.kind):
             continue
-        named = named_setting(type(settings), one.name)
+        named = named_setting(kind, one.name)
         kinds = [part for part in _parts(one.kind) if part is not type(None)]
         _check_type(named, value, kinds)
         if isinstance(value, float) and not math.isfinite(value):

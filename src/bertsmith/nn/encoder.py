@@ -95,7 +95,7 @@ class Encoder(nn.Module):
         few = None if want.layers or traced else rows
         plan, last_plan = self._plans(self.marked(inputs), few, hidden, cache)
         layers, traces = [hidden], []
-        for number, block in enumerate(self.blocks):
+        for number, block in enumerate(cast(Sequence[Block], self.blocks)):
             trace = AttentionTrace(want.projections) if traced else None
             hidden = block(
                 hidden,

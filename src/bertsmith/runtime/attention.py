@@ -123,7 +123,7 @@ def _inputs(encodings: Sequence[Encoding]) -> Inputs:
 
 
 def _stacked(layers: Sequence[Tensor]) -> Squares:
-    return torch.stack(list(layers)).float().cpu().numpy()  # type: ignore[no-any-return]
+    return torch.stack(list(layers)).float().cpu().numpy()
 
 
 def _stacked_or_none(layers: Sequence[Tensor | None], heads: Sequence[int]) -> Squares | None:

@@ -45,5 +45,6 @@ def given_settings(form: RequestForm, settings: type) -> dict[str, Any]:
 def _field(one: SettingField, most: float | None) -> tuple[Any, Any]:
     """Type and default of a field, as pydantic makes one."""
     least, highest = one.min, one.max if most is None else most
-    bounded = Annotated[one.kind, Field(ge=least, le=highest, description=one.setting.help)]
-    return bounded, ... if one.default is REQUIRED else one.default
+    field = Field(ge=least, le=highest, description=one.setting.help)
+    kind: Any = one.kind
+    return Annotated[kind, field], ... if one.default is REQUIRED else one.default

@@ -33,6 +33,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command).parameters
     groups = {name: hints[name] for name in own if has_settings(hints[name])}
     shown: dict[str, tuple[inspect.Parameter, SettingField | None]] = {}
+    found: list[tuple[str, tuple[inspect.Parameter, SettingField | None]]]
     for name, parameter in own.items():
         if name in groups:
             found = [(one.name, (_option(one), one)) for one in settings_of(groups[name])]
