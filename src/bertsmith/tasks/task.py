@@ -8,14 +8,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label, shown_target
 from bertsmith.metrics.arrays import Bools, Floats, Ints
@@ -36,7 +35,6 @@ Loss = Callable[[Tensor, TaskBatch], LossSum]
 
 SURE = 1e-9  # the least weight of an error whose confidence is 0
 
-Count = Annotated[int, Field(gt=0)]
 Pair = Literal["cross-encoder", "bi-encoder"]
 
 

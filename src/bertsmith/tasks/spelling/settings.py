@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Settings
-
-Count = Annotated[int, Field(gt=0)]
+from bertsmith.config import Count, Settings
 
 
 class DetectorSettings(Settings):
