@@ -211,7 +211,9 @@ def test_another_precision_or_prompt_is_refused(index: Path) -> None:
 
 
 def test_similar_pairs(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("pairs", built.parent / "rows.tsv", "--model", MODEL, "-k", "1", "--json") == 0
+    assert (
+        run("index", "pairs", built.parent / "rows.tsv", "--model", MODEL, "-k", "1", "--json") == 0
+    )
     (pair,) = json.loads(capsys.readouterr().out)
     assert pair["rows"] == [1, 2]
     texts = [text for text, _ in ROWS]
