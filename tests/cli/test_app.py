@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import logging
+import pkgutil
 import re
 import resource
 import signal
@@ -85,6 +86,8 @@ def test_the_public_names_are_there_and_others_are_not() -> None:
     for name in bertsmith.__all__:
         assert getattr(bertsmith, name) is not None
     assert dir(bertsmith) == sorted(bertsmith.__all__)
+    packages = {module.name for module in pkgutil.iter_modules(bertsmith.__path__)}
+    assert not packages & set(bertsmith.__all__)  # importing the package would hide the name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = bertsmith.nothing  # type: ignore[attr-defined]
 
