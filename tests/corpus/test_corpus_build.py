@@ -11,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import corpus_child
 import pytest
 from corpus_making import as_sentences, bert, fingerprint, make, some_documents
+from import_path import import_path
 
 from bertsmith.corpus import build
 from bertsmith.corpus.build import build_corpus
@@ -21,7 +23,6 @@ from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import ConfigError, InputFileError, LockedError, WriteError
 from bertsmith.files.folder_lock import FolderLock
 
-HERE = Path(__file__).parent
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
 CHARACTERS = CorpusSettings(segmenter="character")
 
@@ -41,11 +42,9 @@ def whole(texts, tmp_path_factory) -> dict[str, str]:
 
 
 def child(*arguments: object, **more: str) -> subprocess.Popen[bytes]:
-    source = str(HERE.parents[1] / "src")
-    path = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, str(HERE / "corpus_child.py"), *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": path} | more,
+        [sys.executable, corpus_child.__file__, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": import_path()} | more,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
