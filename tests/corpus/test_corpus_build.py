@@ -16,11 +16,11 @@ import pytest
 from corpus_making import as_sentences, bert, fingerprint, make, some_documents
 from import_path import import_path
 
-from bertsmith.corpus import build
 from bertsmith.corpus.build import build_corpus
 from bertsmith.corpus.shards import verify
 from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import ConfigError, InputFileError, LockedError, WriteError
+from bertsmith.files import resumable_file
 from bertsmith.files.folder_lock import FolderLock
 
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
@@ -231,7 +231,7 @@ def test_a_full_disk_keeps_what_is_safe_and_says_so(texts, whole, tmp_path, monk
     import corpus_child
 
     monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
-    monkeypatch.setattr(build, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable_file, "SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     real, calls = os.fsync, [0]
 
