@@ -92,7 +92,6 @@ def train(
         bertsmith lm train books.txt --form sentences --kind gpt --pieces my-bert --out gpt
     """
     from bertsmith.api.language_models import LmRequest, train_language_model
-    from bertsmith.classic.stream.account import account_lines
     from bertsmith.classic.stream.stream import WordReading, WordStream
     from bertsmith.cli.views.perplexity import score_text
     from bertsmith.cli.views.progress import meter, watch_training
@@ -120,7 +119,7 @@ def train(
 
     def heard(stream: WordStream) -> None:
         if not quiet:
-            write_remarks(account_lines(stream))
+            write_remarks(stream.account_lines())
 
     with meter("words", quiet=quiet) as shown, watch_training(out, quiet=quiet) as watch:
         found = train_language_model(request, progress=shown, heard=heard, watch=watch)
