@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
-    from bertsmith.api.search import search as search
+    from bertsmith.api.search import search_index as search_index
     from bertsmith.api.search import similar_pairs as similar_pairs
     from bertsmith.api.sentences import SentenceEvaluation as SentenceEvaluation
     from bertsmith.api.sentences import TrainedSentences as TrainedSentences
@@ -99,7 +99,7 @@ _MODULES = {
         "IndexOptions",
         "build_index",
         "nearest",
-        "search",
+        "search_index",
         "similar_pairs",
     ),
     "bertsmith.api.sentences": (
@@ -194,7 +194,7 @@ __all__ = [
     "road",
     "score_language_model",
     "score_mixture",
-    "search",
+    "search_index",
     "similar_pairs",
     "similar_sentences",
     "static_vectors",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from toy_corpus import toy_corpus
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from import_path import import_path
 from line_server import LineServer
 
 HERE = Path(__file__).parent
@@ -18,7 +19,7 @@ class RankServer:
     """Talks to one server process; one group at a time."""
 
     def __init__(self) -> None:
-        self._server = LineServer(HERE / "rank_server.py")
+        self._server = LineServer("rank_server.py")
         self.close = self._server.close
 
     def run(self, folder: Path, *, world: int = 2, **order: Any) -> list[dict[str, Any]]:
@@ -43,7 +44,7 @@ def launched(order_file: Path, *, world: int = 2, restarts: int = 0, **order: An
     variables = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [*command, str(HERE / "rank_toy.py"), str(order_file)],
-        env=os.environ | variables,
+        env=os.environ | {"PYTHONPATH": import_path()} | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

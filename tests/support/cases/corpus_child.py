@@ -19,7 +19,7 @@ from pathlib import Path
 import corpus_making
 
 from bertsmith.corpus import build, worker
-from bertsmith.files import streams
+from bertsmith.files import resumable_file, streams
 
 
 class HerePool:
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--die-at", type=int, default=0)
     parser.add_argument("--block", type=int, default=2000)
     options = parser.parse_args()
-    build.SECONDS_BETWEEN_SAVES = 0.0
+    resumable_file.SECONDS_BETWEEN_SAVES = 0.0
     streams.CHUNK = min(options.block, streams.CHUNK)  # small files make many blocks, too
     if options.die_at:
         worker.ProcessPoolExecutor = HerePool

@@ -12,10 +12,7 @@ import os
 import pkgutil
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "corpus"))
 
 import sklearn.feature_extraction.text
 import sklearn.linear_model  # noqa: F401 - loaded late by baselines

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 
 import torch
 from disk_points import Points

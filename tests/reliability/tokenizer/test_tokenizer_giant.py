@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 HERE = Path(__file__).parent
 CHILD = f"""
 import json, resource, sys, time
-sys.path[:0] = [{str(HERE)!r}, {str(HERE.parents[1] / "src")!r}]
+sys.path[:0] = [{str(HERE)!r}, {str(HERE.parents[2] / "src")!r}]
 import tiny_vocabulary
 from bertsmith.text.truncation import Truncation
 

@@ -28,13 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from disk_points import HOOKED, Points
 from torch import nn
 from torch.distributed.tensor import DTensor
 from toy_training import ToyBatch, ToyModel, ToyWork, toy_run, train_heeding_signals
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
-
-from disk_points import HOOKED, Points
 
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.matmul_backends import use_products

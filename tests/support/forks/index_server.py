@@ -6,11 +6,8 @@ itself). The answers are {"pid": ...} at once and {"code": ..., "points": ..., "
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "sentences" / "search"))
 
 import torch
 import usearch.index  # noqa: F401  imported once for all children

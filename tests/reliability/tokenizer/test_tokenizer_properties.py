@@ -94,7 +94,7 @@ def test_composed_and_decomposed_text_agree_when_accents_are_stripped(text: str)
 def test_hash_seed_and_process_change_nothing() -> None:
     here = Path(__file__).parent
     code = (
-        f"import sys; sys.path[:0] = [{str(here)!r}, {str(here.parents[1] / 'src')!r}]\n"
+        f"import sys; sys.path[:0] = [{str(here)!r}, {str(here.parents[2] / 'src')!r}]\n"
         "import tiny_vocabulary\n"
         "print(tiny_vocabulary.bert().encode('Héllo, [SEP] wörld 中').ids.tolist())"
     )

@@ -30,7 +30,7 @@ from bertsmith.studies.road.word_tests import WordTests
 @pytest.fixture(scope="module")
 def roads() -> Iterator[LineServer]:
     """A process that walks a road and can be killed at any place."""
-    server = LineServer(Path(__file__).with_name("road_server.py"))
+    server = LineServer("road_server.py")
     yield server
     server.close()
 

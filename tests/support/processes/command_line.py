@@ -11,7 +11,7 @@ import pytest
 
 from bertsmith.cli.app import main
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 COMMAND = [sys.executable, "-m", "bertsmith"]
 
 

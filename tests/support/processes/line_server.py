@@ -9,19 +9,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from import_path import import_path
+
+FORKS = Path(__file__).parents[1] / "forks"
+
 
 class LineServer:
-    """One server process, which can import what is next to this file; one question at a time."""
+    """One server process of the folder forks/; one question at a time."""
 
-    def __init__(self, script: Path, **environment: str) -> None:
-        self._name = script.name
-        path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    def __init__(self, name: str, **environment: str) -> None:
+        self._name = name
         self._process = subprocess.Popen(
-            [sys.executable, str(script)],
+            [sys.executable, str(FORKS / name)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)} | environment,
+            env=os.environ | {"PYTHONPATH": import_path()} | environment,
         )
 
     def ask(self, **question: Any) -> dict[str, Any]:
