@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from bertsmith.api.train import TrainedModel
 from bertsmith.correction.recipe import CorrectRecipe, load_correct_recipe
 from bertsmith.correction.record import evaluated, write_correction_record, write_corrections
 from bertsmith.correction.train import CorrectJob, train_corrector
-from bertsmith.errors import ConfigError, InputFileError, check_type
+from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.errors.rows import correction_rows, read_corrections
@@ -20,7 +21,7 @@ from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.corrections import write_correction_report
-from bertsmith.runtime.corrector import load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.kind import TrainingRequest
@@ -96,7 +97,7 @@ def evaluate_corrector(
 
     `out` is a folder for corrected.jsonl.
     """
-    corrector = load_corrector(folder, device=device)
+    corrector = Corrector.load(folder, device=device)
     rows = correction_rows(data, spec, on_error)
     for remark in rows.notes:
         (observer or Observer()).note(remark)
@@ -114,12 +115,15 @@ def evaluate_corrector(
 
 
 def correct(
-    model: str | Path,
-    texts: list[str],
+    model: str | Path | Corrector,
+    texts: Iterable[str],
     *,
     threshold: float | None = None,
     device: str = "cpu",
 ) -> list[CorrectedText]:
-    """Each text with the edits of a corrector that `finetune --task correct` has trained."""
-    check_type("texts", texts, list)
-    return load_corrector(model, device=device).correct(texts, threshold=threshold)
+    """Each text with the edits of a corrector that `finetune --task correct` has trained.
+
+    A folder is loaded at every call; a `Corrector` stays in memory.
+    """
+    corrector = model if isinstance(model, Corrector) else Corrector.load(model, device=device)
+    return corrector.correct(texts, threshold=threshold)

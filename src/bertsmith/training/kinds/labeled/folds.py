@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bertsmith.labeled.split.stratify import fold_numbers
+from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.tasks.task import score

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bertsmith.evaluation.proof import baselines, prove
+from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.published import head_gaps
