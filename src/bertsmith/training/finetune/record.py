@@ -16,8 +16,8 @@ from bertsmith.evaluation.proof import baselines, prove
 from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
+from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.published import head_gaps
