@@ -24,7 +24,7 @@ from bertsmith.tasks.model.head import (
     WideFeatures,
     draw_weights,
 )
-from bertsmith.tasks.model.rows import RowReading, Rows
+from bertsmith.tasks.model.rows import LayerRows, RowReading
 from bertsmith.tasks.model.task_head import Standardizer, TaskHead
 from bertsmith.tasks.model.text_vector import LAYERS_IN_WORDS, TextVector, VectorSettings
 
@@ -170,7 +170,7 @@ class RowsHead(SettledHead):
         """(U, W)."""
         if not self.reading.learns:
             return layers[-1]
-        rows: Rows = self.reading(layers, batch)
+        rows: LayerRows = self.reading(layers, batch)
         return rows.at(_tokens(batch))
 
     def logits(self, model: TextModel, read: Tensor, batch: TaskBatch) -> Tensor:
@@ -218,7 +218,7 @@ class PassageVectors(nn.Module):
         """Layers of the rows that are read -> (B, W)."""
         if self.reads_one_row:
             return layers[-1]
-        rows: Rows = self.reading(layers, batch)
+        rows: LayerRows = self.reading(layers, batch)
         return self.vector(rows.layers, rows.lengths)  # type: ignore[no-any-return]
 
 

@@ -17,7 +17,7 @@ from bertsmith.tasks.model.text_vector import VectorSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LayerRows:
     """Layers (T, W) of the passages of a batch, of these `lengths`.
 
     `place` (T,) is the row of each token, where rows are words; None: rows are tokens.
@@ -74,7 +74,7 @@ class RowReading(nn.Module):
         """The tags of words, which the encoder has no embedding for."""
         return () if self.channel is None else (CHANNEL,)
 
-    def forward(self, layers: Sequence[Tensor], batch: TaskBatch) -> Rows:
+    def forward(self, layers: Sequence[Tensor], batch: TaskBatch) -> LayerRows:
         """The last layer (T, D), or all that are read -> rows."""
         lengths = batch.layout.lengths
         if self.mix is not None:
@@ -82,12 +82,12 @@ class RowReading(nn.Module):
         if self.lstm is not None:
             layers = (self.lstm(layers[-1], lengths),)
         if self.channel is None:
-            return Rows(layers, lengths)
+            return LayerRows(layers, lengths)
         if CHANNEL not in batch.inputs.channels:
             raise ConfigError("the model reads tags of words, and the batch has none")
         tags = batch.inputs.channels[CHANNEL]  # (T, 1 + S)
         words, counts = self.channel(layers[-1], tags, lengths)
-        return Rows((words,), counts, words_of_rows(tags[:, 0], lengths)[0])
+        return LayerRows((words,), counts, words_of_rows(tags[:, 0], lengths)[0])
 
 
 def _lstm(
