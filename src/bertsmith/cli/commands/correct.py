@@ -37,7 +37,8 @@ Diff = Annotated[bool, Setting("Show changes in place: [-wrong-]{+right+}.", OUT
 Out = Annotated[
     Path | None,
     Setting(
-        "Rows of a file with their corrections as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        "Output: rows of a file with their corrections, .jsonl, .csv or .tsv; JSONL to stdout if "
+        "unset.",
         OUTPUT,
         metavar="FILE",
     ),

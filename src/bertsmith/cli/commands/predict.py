@@ -29,7 +29,7 @@ What = Annotated[
 Pair = Annotated[
     list[str] | None,
     Setting(
-        "Second text of a pair, context of a question, or a choice (repeatable).",
+        "Second text; the context of a question, or a choice. Repeatable.",
         DATA,
         metavar="TEXT",
     ),
@@ -37,7 +37,7 @@ Pair = Annotated[
 Out = Annotated[
     Path | None,
     Setting(
-        "Predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+        "Output: predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
         OUTPUT,
         metavar="FILE",
     ),
