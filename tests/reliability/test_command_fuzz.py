@@ -21,7 +21,7 @@ from fuzz_cases import Case, Surroundings, make_case
 from fuzz_material import Material, make_material, working_commands
 from fuzz_verdict import fault_of
 
-from bertsmith.cli.app import COMMANDS
+from bertsmith.cli.command_table import COMMANDS, command_of
 
 pytestmark = pytest.mark.reliability
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
@@ -56,7 +56,9 @@ def material(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Ma
 
 
 def test_every_command_is_fuzzed(tmp_path: Path, material: Material) -> None:
-    assert {command[0] for _, command in working_commands(material, tmp_path)} == set(COMMANDS)
+    assert {command_of(command)[0] for _, command in working_commands(material, tmp_path)} == set(
+        COMMANDS
+    )
 
 
 def test_one_thing_wrong_gives_a_documented_code_and_names_it(

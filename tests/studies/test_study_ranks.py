@@ -112,7 +112,9 @@ def test_two_processes_train_each_seed_once_and_the_first_writes(
 @pytest.mark.slow
 def test_the_command_starts_its_processes(home: Path) -> None:
     words = ("--only", "frozen", "--pooling", "mean", "--layers", "last", "--out", home / "vectors")
-    done = fresh("vectors", home / "rows", "--model", home / "model", *FAST, *TWO, *words, "--json")
+    done = fresh(
+        "compare-vectors", home / "rows", "--model", home / "model", *FAST, *TWO, *words, "--json"
+    )
     assert done.returncode == 0, done.stderr.decode()
     assert len(json.loads(done.stdout)["runs"]) == 1
     assert done.stderr.decode().count("finished runs are stored in") == 1

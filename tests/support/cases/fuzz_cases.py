@@ -19,6 +19,7 @@ import typer.main
 from fuzz_material import Input, InputFolder, Material, Output, working_commands
 
 from bertsmith.cli.app import load_command
+from bertsmith.cli.command_table import command_of
 
 LARGE = ("1e9", "1e300", "99999999", "99999999999999999999")
 NUMBERS = (*LARGE, "0", "-1", "-0.0", "1e-320", "1.5", "nan", "inf", "-inf", "1e400", "0x10", "1_0")
@@ -145,8 +146,9 @@ def _option(rng: random.Random, number: int, arguments: list[str], place: Path) 
 
 
 def _parameter(rng: random.Random, arguments: Sequence[str]) -> tuple[Any, str]:
-    command = typer.main.get_command(load_command(arguments[0]).app)
-    command = getattr(command, "commands", {}).get(arguments[1], command)
+    name, rest = command_of(arguments)
+    command = typer.main.get_command(load_command(name).app)
+    command = getattr(command, "commands", {}).get(rest[0], command)
     found = [one for one in command.params if one.opts[0].startswith("-")]
     one = rng.choice([*found, None] if found else [None])
     return one, one.opts[0] if one is not None else ""

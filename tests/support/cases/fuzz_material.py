@@ -149,7 +149,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 1, ["index", "delete", m.index, "1"]
     yield 2, ["index", "check", m.index]
     yield 4, ["search", m.index, "the bird"]
-    yield 3, ["pairs", m.texts, "--model", m.model]
+    yield 3, ["index", "pairs", m.texts, "--model", m.model]
     yield 3, ["map", m.table, "--method", "pca", "--model", m.model, "--out", to("m.html"), *EXACT]
     yield 2, ["sentences", "evaluate", m.model, m.pairs]
     yield (
@@ -159,7 +159,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
             *("--max-length", "64", "--set", "plan.steps=2", *EXACT),
         ],
     )
-    yield 3, ["similar", m.model, "the bird", "--among", m.texts, "-k", "2"]
+    yield 3, ["sentences", "similar", m.model, "the bird", "--among", m.texts, "-k", "2"]
     yield (
         2,
         [
@@ -232,13 +232,22 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield (
         2,
         [
-            *("vectors", m.labeled, "--model", m.model, "--out", to("s"), "--only", "frozen"),
+            *(
+                "compare-vectors",
+                m.labeled,
+                "--model",
+                m.model,
+                "--out",
+                to("s"),
+                "--only",
+                "frozen",
+            ),
             *("--pooling", "mean", "--layers", "last", "--frozen-epochs", "1", *EXACT),
         ],
     )
     yield 2, ["glue", m.model, m.data_sets, "--out", to("g"), "--epochs", "1", *EXACT]
     yield 4, ["fill", m.pretrained, "the [MASK] went"]
-    yield 4, ["score", m.pretrained, m.texts]
+    yield 4, ["lm", "score", m.pretrained, m.texts]
     few = ("--max-new", "4", "--threads", "1")
     yield 3, ["generate", m.writer, "the bird", "--beams", "2", "--answers", "2", *few]
     yield 4, ["generate", m.writer, m.table, "--text", "text", "--out", to("g.jsonl"), *few]
@@ -248,5 +257,5 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
     yield 4, ["convert", m.model, to("c")]
     yield 1, ["doctor", "--quick", "--limit", "1"]
     yield 2, ["serve", m.model, "--check"]
-    yield 1, ["bench", "serve", "http://127.0.0.1:9", "--seconds", "1"]  # nothing listens there
+    yield 1, ["serve", "bench", "http://127.0.0.1:9", "--seconds", "1"]  # nothing listens there
     yield 1, ["demo", "--model", m.model, "--ask", "how?", "--out", to("d")]

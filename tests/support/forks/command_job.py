@@ -12,8 +12,7 @@ from whole_package import import_everything as prepare  # noqa: F401 - called by
 from bertsmith.cli.app import main
 from bertsmith.corpus import build, worker
 from bertsmith.files import streams
-from bertsmith.runtime import embedder, predict_files
-from bertsmith.runtime.generation import generate_files
+from bertsmith.runtime import answer_files, embedder
 
 
 def run(order: dict[str, Any], points: Points) -> dict[str, Any]:
@@ -34,4 +33,4 @@ def _work_in_small_blocks() -> None:
     build.BLOCK = streams.CHUNK = 2_000
     build.build_corpus.__kwdefaults__["block_bytes"] = 2_000
     worker.ProcessPoolExecutor = HerePool  # type: ignore[assignment, misc]
-    predict_files.CHUNK = generate_files.CHUNK = embedder.CHUNK = 16
+    answer_files.CHUNK = embedder.CHUNK = 16

@@ -125,5 +125,5 @@ def train(
         found = train_language_model(request, progress=shown, heard=heard, watch=watch)
     figures = [] if found is None else score_text(found)
     write_lines(
-        [*figures, f"{out}: language model ({kind.kind}); next: bertsmith lm score {out} FILE"]
+        [*figures, f"{out}: language model ({kind.kind}); next: bertsmith lm perplexity {out} FILE"]
     )

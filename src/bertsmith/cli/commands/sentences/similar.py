@@ -1,4 +1,4 @@
-"""`bertsmith similar`: sentences that say the same, written or found in a file."""
+"""`bertsmith sentences similar`: sentences that say the same, written or found in a file."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def similar(
 
     Examples:
 
-        bertsmith similar my-simbert "how do I reset my password" --write 10
+        bertsmith sentences similar my-simbert "how do I reset my password" --write 10
 
-        bertsmith similar my-simbert "how do I reset my password" --among questions.txt -k 5
+        bertsmith sentences similar my-simbert "how do I reset my password" --among bank.txt -k 5
     """
     from bertsmith.api.similar import similar_sentences
     from bertsmith.labeled.texts import read_texts

@@ -1,4 +1,4 @@
-"""`bertsmith vectors`: every pooling of every choice of layers on one data set, as one table."""
+"""`bertsmith compare-vectors`: every pooling of every choice of layers, as one table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Choosing(StudyOptions):
 
 
 @spread
-def vectors(
+def compare_vectors(
     data: DataArgument,
     model: ModelOption,
     choosing: Choosing,
@@ -62,9 +62,9 @@ def vectors(
 
     Examples:
 
-        bertsmith vectors sst2/ --model all-MiniLM-L6-v2
+        bertsmith compare-vectors sst2/ --model all-MiniLM-L6-v2
 
-        bertsmith vectors reviews.csv --model bert-base-uncased --only frozen --pooling mean
+        bertsmith compare-vectors reviews.csv --model bert-base-uncased --only frozen --pooling mean
     """
     from bertsmith.api.studies import (
         VectorStudy,

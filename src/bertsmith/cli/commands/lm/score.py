@@ -1,4 +1,4 @@
-"""`bertsmith score`: pseudo-log-likelihoods of texts, and BLiMP minimal pairs."""
+"""`bertsmith lm score`: pseudo-log-likelihoods of texts, and BLiMP minimal pairs."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def score(
 
     Examples:
 
-        bertsmith score my-bert "the man went to the store ."
+        bertsmith lm score my-bert "the man went to the store ."
 
-        bertsmith score my-bert texts.txt --json
+        bertsmith lm score my-bert texts.txt --json
 
-        bertsmith score my-bert --blimp blimp/data --limit 100
+        bertsmith lm score my-bert --blimp blimp/data --limit 100
     """
     from bertsmith.runtime.loading import load
 

@@ -1,4 +1,4 @@
-"""`bertsmith vectors`: every way to make a vector, frozen and trained, as one sorted table."""
+"""`bertsmith compare-vectors`: every kind of vector, frozen and trained, as one table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def told(home: Path, *more: str | Path, out: str, capsys: pytest.CaptureFixture[str]) -> dict:  # type: ignore[type-arg]
     words = (home / "rows.tsv", "--model", home / "model", "--out", home / out, *FAST, *more)
-    assert run("vectors", *words, "--json", "--quiet") == 0
+    assert run("compare-vectors", *words, "--json", "--quiet") == 0
     found: dict[str, object] = json.loads(capsys.readouterr().out)
     return found
 
@@ -38,7 +38,7 @@ def test_one_table_holds_every_choice_twice_best_first(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = (home / "rows.tsv", "--model", home / "model", "--out", home / "all", *FAST)
-    assert run("vectors", *words) == 0
+    assert run("compare-vectors", *words) == 0
     shown = capsys.readouterr()
     assert "frozen.first-last begins, 1 of 27" in shown.err
     assert "left for all" in shown.err
@@ -83,7 +83,7 @@ def test_what_cannot_be_tried_is_said_before_training(
     home: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], message: str
 ) -> None:
     words = (home / "rows.tsv", "--model", home / "model", "--out", home / "bad", *more)
-    assert run("vectors", *words, "--quiet") != 0
+    assert run("compare-vectors", *words, "--quiet") != 0
     assert message in capsys.readouterr().err
     assert not (home / "bad" / "finished").exists()
 
@@ -92,5 +92,5 @@ def test_tags_have_no_vector_of_a_text(home: Path, capsys: pytest.CaptureFixture
     rows = [f"{text} O\nbird{text} B-animal\n" for text in map(str, range(40))]
     (home / "tags.conll").write_text("\n".join(rows))
     words = (home / "tags.conll", "--model", home / "model", "--out", home / "tags")
-    assert run("vectors", *words, "--quiet") != 0
+    assert run("compare-vectors", *words, "--quiet") != 0
     assert "no text vector" in capsys.readouterr().err
