@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from line_server import LineServer
+from fork_client import ForkServer
 from tiny_finetuning import rows, tiny_folder, tiny_writer
 from toy_corpus import documents, toy_corpus
 
@@ -32,10 +32,11 @@ class Servers:
     """Two processes that run commands, with different hash seeds."""
 
     def __init__(self) -> None:
-        self._both = [LineServer("command_server.py", PYTHONHASHSEED=n) for n in ("1", "2")]
+        self._both = [ForkServer(PYTHONHASHSEED=number) for number in ("1", "2")]
 
     def run(self, which: int, arguments: tuple[object, ...], kill_at: int = 0) -> dict[str, Any]:
-        return self._both[which].ask(arguments=[str(one) for one in arguments], kill_at=kill_at)
+        given = [str(one) for one in arguments]
+        return self._both[which].run("command", arguments=given, kill_at=kill_at)
 
     def close(self) -> None:
         for server in self._both:
