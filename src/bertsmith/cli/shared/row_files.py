@@ -32,7 +32,7 @@ class AnswerOutput:
     out: Annotated[
         Path | None,
         Setting(
-            "Output: rows of a file with their answers, as .jsonl, .csv or .tsv; JSONL to stdout if "
+            "Output: rows of a file with their answers, .jsonl, .csv or .tsv; JSONL to stdout if "
             "unset.",
             OUTPUT,
             metavar="FILE",
