@@ -1,22 +1,17 @@
-"""A process that has imported torch once and forks a road for each line that it reads.
+"""A road: material, folder, and `kill`, where the process kills itself.
 
-A line is JSON: material, folder, and `kill`: "MODEL:STEP" for a kill after a step of a training,
-"MODEL:tests" for one after the training, before the tests are stored, "preparation" for one after
-the split. The answer is {"code": ..., "error": ...}.
+"MODEL:STEP" is after a step of a training, "MODEL:tests" after the training, before the tests are
+stored, "preparation" after the split.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from forked_jobs import Report, answer, forked
+from disk_points import Points
 from tiny_road import tiny_request
 
 from bertsmith.api import road
@@ -26,17 +21,11 @@ from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.repeat.trials import StudyProgress, held, run_trials
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    for line in sys.stdin:
-        answer(forked(partial(_road, json.loads(line))).report())
-
-
 def _die(*_: Any, **__: Any) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _road(order: dict[str, Any], report: Report) -> None:
+def run(order: dict[str, Any], points: Points) -> None:
     model, _, place = (order.get("kill") or "").partition(":")
     if model == "preparation":
         material.learn_vocabulary = _die
@@ -54,8 +43,3 @@ def _road(order: dict[str, Any], report: Report) -> None:
     with held(found.folder, Ranks()):
         done = run_trials(found.trials(Execution()), found.folder, watch=watch, keep_going=True)
     road.write_road(found, done)
-    report["code"] = 0
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,9 @@
-"""A process that has imported everything once and forks one command per line it reads.
+"""A command line in odd surroundings, in a process of its own that may take some seconds.
 
-A line is JSON: arguments, cwd, seconds, and the surroundings: stdin (empty, closed, text), stdout
+An order has arguments, cwd, seconds, and the surroundings: stdin (empty, closed, text), stdout
 (file, closed, full, broken), stderr (file, closed), encoding of the streams, environment (name to
 value, null removes it), file_limit (most bytes of a file), mounts (folder to options of a tmpfs).
-The answer: code, seconds, late (the time limit was reached), stderr.
+The report has `ended`: code, seconds, late (the time limit was reached), stderr.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
-import importlib
 import io
-import json
 import os
-import pkgutil
 import resource
 import select
 import signal
@@ -25,11 +22,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-import sklearn.feature_extraction.text
-import sklearn.linear_model  # noqa: F401 - loaded late by baselines
-import torch
+from disk_points import Points
+from whole_package import import_everything as prepare  # noqa: F401 - called by the server
 
-import bertsmith
 from bertsmith.cli.app import main as run_command
 
 MEMORY = 3 << 30  # bytes
@@ -39,22 +34,14 @@ NEW_NAMESPACE, PRIVATE, CAPSET = 0x20000, 1 << 18 | 1 << 14, 126
 DAC_OVERRIDE, DAC_READ_SEARCH = 1, 2
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    for module in pkgutil.walk_packages(bertsmith.__path__, "bertsmith."):
-        if not module.name.endswith(("__main__", ".sharded")):  # rarely used, slow to import
-            importlib.import_module(module.name)  # once for all children
-    for line in sys.stdin:
-        job = json.loads(line)
-        heard, errors = os.pipe()  # a file would count for `file_limit`
-        fcntl.fcntl(errors, fcntl.F_SETPIPE_SZ, LONGEST)
-        answer = _run(job, errors)
-        os.close(errors)
-        os.set_blocking(heard, False)
-        answer["stderr"] = os.read(heard, LONGEST).decode("utf-8", "surrogateescape")
-        os.close(heard)
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+def run(order: dict[str, Any], points: Points) -> dict[str, Any]:
+    heard, errors = os.pipe()  # a file would count for `file_limit`
+    fcntl.fcntl(errors, fcntl.F_SETPIPE_SZ, LONGEST)
+    ended = _run(order, errors)
+    os.close(errors)
+    os.set_blocking(heard, False)
+    ended["stderr"] = os.read(heard, LONGEST).decode("utf-8", "surrogateescape")
+    return {"ended": ended}
 
 
 def _run(job: dict[str, Any], errors: int) -> dict[str, Any]:
@@ -69,7 +56,6 @@ def _run(job: dict[str, Any], errors: int) -> dict[str, Any]:
         if not select.select([ended], [], [], GRACE)[0]:
             os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    os.close(ended)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # workers that outlived it
     code = os.waitstatus_to_exitcode(status)
@@ -179,7 +165,3 @@ def _give_up_root() -> None:
     data = struct.pack("<6I", words[0], words[0], 0, words[1], words[1], 0)
     if library.syscall(CAPSET, header, data):
         raise OSError(ctypes.get_errno(), "capset")
-
-
-if __name__ == "__main__":
-    main()

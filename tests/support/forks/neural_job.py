@@ -1,21 +1,16 @@
-"""A process that has imported torch once and forks a training for each line that it reads.
+"""A language model from before BERT: folder, kind, changes of its settings.
 
-A line is JSON: folder, kind, changes of its settings, and `kill`, the step after which the child
-kills itself. The answer is {"code": ..., "error": ...}.
+`kill` is the step after which the process kills itself.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from forked_jobs import Report, answer, forked
+from disk_points import Points
 from tiny_words import random_words, tiny_gpt, tiny_settings
 
 from bertsmith.classic.gpt.train import GptJob, train_gpt
@@ -23,13 +18,7 @@ from bertsmith.classic.neural.train import NeuralJob, train_neural
 from bertsmith.training.loop.progress import Progress
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    for line in sys.stdin:
-        answer(forked(partial(_train, json.loads(line))).report())
-
-
-def _train(order: dict[str, Any], report: Report) -> None:
+def run(order: dict[str, Any], points: Points) -> None:
     def watch(progress: Progress) -> None:
         if progress.step == order.get("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -41,8 +30,3 @@ def _train(order: dict[str, Any], report: Report) -> None:
     else:
         settings = tiny_settings(order["kind"], **order["changes"])
         train_neural(NeuralJob(stream=stream, settings=settings, out=out), watch=watch)
-    report["code"] = 0
-
-
-if __name__ == "__main__":
-    main()
