@@ -129,9 +129,9 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused_by_name(name: str, saved: Path, tmp_path: Path) -> None:
     content, says = HOSTILE[name]
-    folder = read_folder(written(saved, tmp_path, content))
+    folder = written(saved, tmp_path, content)
     with pytest.raises(BertsmithError, match=r"generation_config\.json") as fault:
-        read_generation(folder)
+        read_generation(read_folder(folder))
     assert says in str(fault.value)
 
 
