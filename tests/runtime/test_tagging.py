@@ -15,6 +15,8 @@ from bertsmith.runtime.tagging import folder_tagger
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import ChannelSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
