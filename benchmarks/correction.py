@@ -36,7 +36,7 @@ from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import paired_bootstrap
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.packing import pack
-from bertsmith.runtime.corrector import load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.bigrams import BigramCorrector
 from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
@@ -160,7 +160,7 @@ def pretrained(options: argparse.Namespace, rights: list[str]) -> Path:
     text = work / "text.txt"
     own = list(dict.fromkeys(rights)) * REPEATS
     text.write_text("\n".join([*other_texts(options.data), *own]) + "\n", encoding="utf-8")
-    bertsmith("vocab", "learn", text, "--size", WORDS, "--out", work / "words")
+    bertsmith("vocab", "learn", text, "--vocab-size", WORDS, "--out", work / "words")
     bertsmith(
         *("corpus", "build", text, "--form", "documents", "--vocab", work / "words"),
         *("--segmenter", "character", "--out", work / "shards", "--quiet"),
@@ -191,7 +191,7 @@ def trained(options: argparse.Namespace, bert: Path, name: str, *settings: str) 
         *("--text", "wrong", "--text", "right", "--out", out, "--threads", options.threads),
         *("--set", f"plan.steps={options.steps}", "--lr", RATE, *further, "--quiet"),
     )
-    return load_corrector(out)
+    return Corrector.load(out)
 
 
 def baselines(

@@ -6,9 +6,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from fork_client import ForkServer
 from postgres_server import PostgresServer, binaries
 
-from bertsmith.files import folder_hashes
+pytest_plugins = ["suite_order"]
 
 # Started with nohup or in the background, this process ignores signals, and so would each program
 # that a test starts and interrupts.
@@ -30,7 +31,15 @@ def postgres() -> Iterator[PostgresServer]:
     server.remove()
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[ForkServer]:
+    """Forks jobs from one process that has imported all they need, one for all tests."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def edited_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders are as strangers wrote them: a test may edit one, and no hash gives it away."""
-    monkeypatch.setattr(folder_hashes, "damage", lambda folder, chosen=None: [])
+    monkeypatch.setattr("bertsmith.files.folder_hashes.damage", lambda folder, chosen=None: [])

@@ -23,12 +23,12 @@ def test_a_model_is_trained_scored_converted_and_continues_text(
 ) -> None:
     text, model = tmp_path / "text.txt", tmp_path / "model"
     text.write_text(zipf_text(), encoding="utf-8")
-    options = ["--form", "sentences", "--split", "spaces"]
+    options = ["--form", "sentences", "--word-split", "spaces"]
     trained = ["lm", "train", str(text), "--kind", "ngram", "--order", "3", *options]
     assert run(*trained, "--held-out", str(text), "--out", str(model)) == 0
     assert "perplexity" in capsys.readouterr().out
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "text.txt"]
-    assert run("lm", "score", str(model), str(text), "--form", "sentences", "--json") == 0
+    assert run("lm", "perplexity", str(model), str(text), "--form", "sentences", "--json") == 0
     scored = json.loads(capsys.readouterr().out)
     assert scored["unknown"] == 0
     assert 1 < scored["perplexity"] < 400
@@ -36,7 +36,8 @@ def test_a_model_is_trained_scored_converted_and_continues_text(
     assert run("lm", "convert", str(tmp_path / "m.arpa"), str(tmp_path / "again")) == 0
     capsys.readouterr()
     assert (
-        run("lm", "score", str(tmp_path / "again"), str(text), "--form", "sentences", "--json") == 0
+        run("lm", "perplexity", str(tmp_path / "again"), str(text), "--form", "sentences", "--json")
+        == 0
     )
     again = json.loads(capsys.readouterr().out)
     assert again["perplexity"] == pytest.approx(scored["perplexity"], rel=1e-6)
@@ -70,8 +71,15 @@ def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("mixture")
     for number, name in enumerate(("train", "validation", "test")):
         (place / f"{name}.txt").write_text(zipf_text(300, seed=number), encoding="utf-8")
-    options = ["--form", "sentences", "--split", "spaces", "--most", "60"]
-    train = ["lm", "train", str(place / "train.txt"), *options, "--words", str(place / "words")]
+    options = ["--form", "sentences", "--word-split", "spaces", "--max-words", "60"]
+    train = [
+        "lm",
+        "train",
+        str(place / "train.txt"),
+        *options,
+        "--word-stream",
+        str(place / "words"),
+    ]
     assert run(*train, "--kind", "ngram", "--order", "2", "--out", str(place / "kn")) == 0
     small = ["model.layers=1", "model.hidden=16", "model.heads=2", "plan.steps=8"]
     changes = [part for one in small for part in ("--set", one)]
@@ -81,7 +89,7 @@ def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def score(place: Path, *arguments: str) -> int:
     test = str(place / "test.txt")
-    return run("lm", "score", str(place / "gpt"), test, "--form", "sentences", *arguments)
+    return run("lm", "perplexity", str(place / "gpt"), test, "--form", "sentences", *arguments)
 
 
 def test_a_mixture_is_named_fits_validation_text_and_beats_its_parts_there(
@@ -114,7 +122,15 @@ def test_mixtures_that_mean_nothing_are_refused(
     mixed = ["--mix", str(place / "kn")]
     assert score(place, *mixed, "--validation", str(place / "test.txt")) == 2
     assert "both scored and validation text" in capsys.readouterr().err
-    other = ["lm", "train", str(place / "train.txt"), "--form", "sentences", "--split", "spaces"]
+    other = [
+        "lm",
+        "train",
+        str(place / "train.txt"),
+        "--form",
+        "sentences",
+        "--word-split",
+        "spaces",
+    ]
     assert run(*other, "--order", "2", "--out", str(tmp_path / "other")) == 0
     assert score(place, "--mix", str(tmp_path / "other")) == 2
     assert "vocabularies differ" in capsys.readouterr().err
@@ -123,7 +139,7 @@ def test_mixtures_that_mean_nothing_are_refused(
 def test_a_causal_model_continues_lines_from_the_command_line(
     two_models: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("lm", "generate", str(two_models / "gpt"), "w1 w2", "--most", "4") == 0
+    assert run("lm", "generate", str(two_models / "gpt"), "w1 w2", "--max-new", "4") == 0
     assert capsys.readouterr().out.startswith("w1 w2")
 
 
@@ -165,6 +181,6 @@ def test_text_cannot_forge_the_ends_of_lines(
     (tmp_path / "forged.txt").write_text("w1 <s> w2 </s> w1 <unk>\n", encoding="utf-8")
     for name in ("kn", "gpt"):
         forged = [str(two_models / name), str(tmp_path / "forged.txt"), "--form", "sentences"]
-        assert run("lm", "score", *forged, "--json") == 0
+        assert run("lm", "perplexity", *forged, "--json") == 0
         scored = json.loads(capsys.readouterr().out)
         assert (scored["words"], scored["lines"], scored["unknown"]) == (6, 1, 3)

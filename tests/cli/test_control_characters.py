@@ -93,7 +93,7 @@ COMMANDS: dict[str, Arguments] = {
         *("--epochs", "1"),
     ],
     "vocab learn": lambda home, out: [
-        *("vocab", "learn", home / TEXTS, "--out", out / EVIL, "--size", "300"),
+        *("vocab", "learn", home / TEXTS, "--out", out / EVIL, "--vocab-size", "300"),
     ],
     "corpus build": lambda home, out: [
         *("corpus", "build", home / TEXTS, "--model", home / "untrained", "--out", out / EVIL),
@@ -101,7 +101,7 @@ COMMANDS: dict[str, Arguments] = {
     "mask preview": lambda home, out: [
         *("mask", "preview", home / f"no{EVIL}", home / TEXTS),
     ],
-    "score": lambda home, out: ["score", home / MODEL, f"a text{EVIL}"],
+    "score": lambda home, out: ["lm", "score", home / MODEL, f"a text{EVIL}"],
     "fill": lambda home, out: ["fill", home / MODEL, f"a [MASK]{EVIL}"],
     "recipes": lambda home, out: ["recipes", "show", f"no{EVIL}"],
     "no command": lambda home, out: [f"no{EVIL}"],

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
+from bertsmith.api.train import TrainedModel
+from bertsmith.correction.recipe import CorrectRecipe, load_correct_recipe
 from bertsmith.correction.record import evaluated, write_correction_record, write_corrections
 from bertsmith.correction.train import CorrectJob, train_corrector
-from bertsmith.errors import ConfigError, InputFileError, check_type
+from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.errors.rows import correction_rows, read_corrections
@@ -19,21 +21,27 @@ from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.corrections import write_correction_report
-from bertsmith.runtime.corrector import load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.training.execution.stop import StopRequest
+from bertsmith.training.kind import TrainingRequest
+
+
+def correct_recipe(request: TrainingRequest) -> CorrectRecipe:
+    """The recipe by name or path with the overrides."""
+    return load_correct_recipe(request.recipe, request.overrides)
 
 
 def run_correction(
-    request: FinetuneRequest, observer: Observer | None = None, stop: StopRequest | None = None
-) -> FinetunedModel:
+    request: TrainingRequest, observer: Observer | None = None, stop: StopRequest | None = None
+) -> TrainedModel:
     """Read wrong and right texts, train, evaluate and report, as the request says."""
     if request.seeds > 1 or request.folds is not None:
         raise ConfigError(
             "--seeds and --folds are for labeled rows; the task correct is trained once: leave "
             "them out, and give --seed for another run"
         )
-    recipe = request.read_correct_recipe()  # mistakes here and in the name of the
+    recipe = correct_recipe(request)  # mistakes here and in the name of the
     read_folder(request.model)  # model come before the reading
     with executing(recipe.run, request.out, observer, device=request.device, stop=stop) as (
         execution,
@@ -63,7 +71,7 @@ def run_correction(
             result = train_corrector(job, execution=execution, watch=watch)
         first = execution.ranks.is_first
         if result.outcome.status == "stopped" or not first:
-            return FinetunedModel(folder=request.out, outcome=result.outcome, is_first=first)
+            return TrainedModel(folder=request.out, outcome=result.outcome, is_first=first)
         record = write_correction_record(
             job,
             result,
@@ -72,7 +80,7 @@ def run_correction(
             precision=execution.precision.name,
         )
         report = write_correction_report(job.out, record)
-        return FinetunedModel(folder=job.out, outcome=result.outcome, record=record, report=report)
+        return TrainedModel(folder=job.out, outcome=result.outcome, record=record, report=report)
 
 
 def evaluate_corrector(
@@ -89,7 +97,7 @@ def evaluate_corrector(
 
     `out` is a folder for corrected.jsonl.
     """
-    corrector = load_corrector(folder, device=device)
+    corrector = Corrector.load(folder, device=device)
     rows = correction_rows(data, spec, on_error)
     for remark in rows.notes:
         (observer or Observer()).note(remark)
@@ -107,12 +115,15 @@ def evaluate_corrector(
 
 
 def correct(
-    model: str | Path,
-    texts: list[str],
+    model: str | Path | Corrector,
+    texts: Iterable[str],
     *,
     threshold: float | None = None,
     device: str = "cpu",
 ) -> list[CorrectedText]:
-    """Each text with the edits of a corrector that `finetune --task correct` has trained."""
-    check_type("texts", texts, list)
-    return load_corrector(model, device=device).correct(texts, threshold=threshold)
+    """Each text with the edits of a corrector that `finetune --task correct` has trained.
+
+    A folder is loaded at every call; a `Corrector` stays in memory.
+    """
+    corrector = model if isinstance(model, Corrector) else Corrector.load(model, device=device)
+    return corrector.correct(texts, threshold=threshold)

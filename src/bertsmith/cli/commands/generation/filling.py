@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.row_files import AnswerOutput
 from bertsmith.errors import ConfigError
-from bertsmith.setting import FILLING, OUTPUT, Setting
+from bertsmith.setting import FILLING, OUTPUT, Setting, settings_of
 
 if TYPE_CHECKING:
     from bertsmith.runtime.generation.options import GenerationOptions
@@ -18,14 +17,6 @@ Scores = Annotated[
     bool, Setting("Also the score of each answer: log-probability per token.", OUTPUT)
 ]
 Stream = Annotated[bool, Setting("Print words as soon as they are written.", OUTPUT)]
-Out = Annotated[
-    Path | None,
-    Setting(
-        "Rows of a file with their answers as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
-        OUTPUT,
-        metavar="FILE",
-    ),
-]
 Start = Annotated[
     str | None,
     Setting(
@@ -37,11 +28,13 @@ Start = Annotated[
 Length = Annotated[int | None, Setting("Masks to fill; 20 if unset.", FILLING)]
 Steps = Annotated[
     int | None,
-    Setting("Draws, each at a random place with all others in sight; 500.", FILLING),
+    Setting(
+        "Draws, each at a random place with all others in sight; 500.", FILLING, flag="--fill-steps"
+    ),
 ]
 PlaceOrder = Annotated[
     Literal["random", "left_to_right"] | None,
-    Setting("Random places, or each place once from left to right.", FILLING),
+    Setting("Random places, or each place once from left to right.", FILLING, flag="--fill-order"),
 ]
 
 
@@ -61,23 +54,20 @@ class FillingChoice:
 
     def refuse(self) -> None:
         """Refuse the options where a text is written word by word."""
-        for one in fields(self):
+        for one in settings_of(FillingChoice):
             if getattr(self, one.name) is not None:
                 raise ConfigError(
-                    f"--{one.name} is for text by filling, which needs a masked LM and no text: "
-                    f"bertsmith generate my-bert --length 20; leave --{one.name} or the text out"
+                    f"{one.flag} is for text by filling, which needs a masked LM and no text: "
+                    f"bertsmith generate my-bert --length 20; leave {one.flag} or the text out"
                 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOutput:
-    """Where the answers go, and in which form."""
+class GenerateOutput(AnswerOutput):
+    """The same; a single text may come word by word."""
 
-    out: Out = None
     scores: Scores = False
     stream: Stream = False
-    as_json: Json = False
-    quiet: Quiet = False
 
 
 SHARED = ("temperature", "top_k", "seed", "answers")

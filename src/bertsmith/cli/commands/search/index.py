@@ -1,4 +1,4 @@
-"""`bertsmith index`: build an index of texts, add to it, delete from it, check it."""
+"""`bertsmith index`: build an index of texts, add to it, delete from it, check it; `pairs`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.commands.search.pairs import pairs
 from bertsmith.cli.shared.console import note, write_lines, write_remarks
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import Quiet
+from bertsmith.cli.shared.options import EncoderOption, Quiet
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
@@ -36,20 +37,17 @@ IndexArgument = Annotated[
         help="Folder of an index, or postgresql://USER@HOST/DATABASE?table=NAME.",
     ),
 ]
-IndexModel = Annotated[
-    str,
-    Setting("Model folder, or a name such as all-MiniLM-L6-v2.", MODEL, metavar="MODEL"),
-]
 SameModel = Annotated[
     str | None,
     Setting(
-        "Model folder or name, if the index's own is elsewhere now; another model is refused.",
+        "Model folder or name; if the index's own is elsewhere now. Another model is refused.",
         MODEL,
         metavar="MODEL",
     ),
 ]
 Out = Annotated[
-    Path | None, Setting("Folder of the index; or use --store.", OUTPUT, metavar="INDEX")
+    Path | None,
+    Setting("Output: the folder of the index; or use --store.", OUTPUT, metavar="INDEX"),
 ]
 Database = Annotated[
     str | None,
@@ -78,7 +76,7 @@ QueryPrompt = Annotated[
     str | None,
     Setting("Name of the model's prompt in front of the questions.", MODEL),
 ]
-Answers = Annotated[
+AnswerColumn = Annotated[
     str | None,
     Setting(
         "Column with answers: the index is a question bank. A number counts columns without a "
@@ -105,7 +103,7 @@ class Contents:
 
     dtype: Dtype = "float16"
     metric: MetricOption = None
-    answers: Answers = None
+    answer_column: AnswerColumn = None
     no_words: NoWords = False
     prompt: Prompt = None
     query_prompt: QueryPrompt = None
@@ -120,7 +118,7 @@ def index() -> None:
 @spread
 def build(
     file: File,
-    model: IndexModel,
+    model: EncoderOption,
     reading: TextOptions,
     contents: Contents,
     computing: ComputeOptions,
@@ -138,7 +136,7 @@ def build(
 
         bertsmith index build texts.txt --model all-MiniLM-L6-v2 --out my-index
 
-        bertsmith index build faq.tsv --answers 2 --model all-MiniLM-L6-v2 --out my-bank
+        bertsmith index build faq.tsv --answer-column 2 --model all-MiniLM-L6-v2 --out my-bank
 
         bertsmith index build texts.txt --model M --store 'postgresql://me@host/db?table=texts'
     """
@@ -152,7 +150,7 @@ def build(
             file,
             load_encoder(model, computing, quiet=quiet),
             place,
-            reading=_spec(reading, contents.answers),
+            reading=_spec(reading, contents.answer_column),
             on_error=reading.on_error,
             options=IndexOptions(
                 dtype=contents.dtype,
@@ -160,7 +158,7 @@ def build(
                 prompt=contents.prompt,
                 query_prompt=contents.query_prompt,
                 words=not contents.no_words,
-                answers=contents.answers,
+                answer_column=contents.answer_column,
             ),
             precision=computing.precision,
             watch=shown,
@@ -279,6 +277,9 @@ def tune(
             f"(F1 {bank.f1:.3f} on {bank.pairs:,} pairs)"
         ]
     )
+
+
+app.command()(pairs)
 
 
 def _spec(reading: TextOptions, answers: str | None) -> DataSpec:

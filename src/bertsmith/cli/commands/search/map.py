@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bertsmith.cli.commands.search.index import File, IndexModel
+from bertsmith.cli.commands.search.index import File
 from bertsmith.cli.shared.console import note, write_lines
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import Quiet
+from bertsmith.cli.shared.options import EncoderOption, Quiet
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.texts import TextRows
 
-Page = Annotated[Path, Setting("Page to write, .html.", OUTPUT, metavar="FILE")]
+Page = Annotated[Path, Setting("Output: a page, .html.", OUTPUT, metavar="FILE")]
 Title = Annotated[str | None, Setting("Title of the page; the name of the file if unset.", OUTPUT)]
 Methods = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ Methods = Annotated[
 ]
 LabelColumn = Annotated[
     str | None,
-    Setting("Column that colors the points, by name or number.", DATA, metavar="COLUMN"),
+    Setting("Label column, by name or number; it colors the points.", DATA, metavar="COLUMN"),
 ]
 Word = Annotated[
     list[str] | None,
@@ -46,7 +46,7 @@ Layer = Annotated[
 Points = Annotated[
     int, Setting("Most points; more are sampled at random.", DATA, min=3, max=100_000)
 ]
-MapSeed = Annotated[int, Setting("Seed of sampling and projections.", OUTPUT, min=0)]
+MapSeed = Annotated[int, Setting("Random seed; of sampling and projections.", OUTPUT, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Shown:
 @spread
 def map_command(
     file: File,
-    model: IndexModel,
+    model: EncoderOption,
     out: Page,
     shown: Shown,
     reading: TextOptions,

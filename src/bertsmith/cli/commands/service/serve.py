@@ -44,9 +44,7 @@ KeyFile = Annotated[
     ),
 ]
 Insecure = Annotated[bool, Setting("Listen on a public address without a key.", SERVING)]
-Strict = Annotated[
-    bool, Setting("Refuse texts that are too long (413); else truncate them.", SERVING)
-]
+Strict = Annotated[bool, Setting("Refuse texts that are too long; else truncate them.", SERVING)]
 Check = Annotated[bool, Setting("Print what would be served, and end.", SERVING)]
 AccessLogOption = Annotated[
     bool, Setting("A line of JSON per request on standard output.", SERVING)
@@ -118,7 +116,8 @@ def serve(
     Routes of OpenAI, text-embeddings-inference, infinity and bert-as-service work as their clients
     expect; /openapi.json lists all of them. Every option is also an environment variable,
     BERTSMITH_SERVE_PORT for instance. SIGTERM finishes what was accepted; SIGTERM again ends at
-    once.
+    once. `bertsmith serve bench URL` measures a running service; a folder of the name bench is
+    ./bench.
 
     Examples:
 
