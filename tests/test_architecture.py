@@ -23,6 +23,7 @@ PYTHON_FILES = [
 
 # From the ground up; parts of one storey never import each other.
 LAYERS = (
+    ("lazy_names",),
     ("errors",),
     ("wording",),
     ("setting",),
@@ -49,6 +50,7 @@ LAYERS = (
     ("api",),
     ("serve",),
     ("demo",),
+    ("parts",),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
