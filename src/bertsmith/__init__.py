@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.hardware.openmp import limit_spinning
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from bertsmith.api.estimators import TextTagger as TextTagger
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
-    from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
     from bertsmith.api.language_models import LmRequest as LmRequest
     from bertsmith.api.language_models import MixtureScore as MixtureScore
     from bertsmith.api.language_models import (
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from bertsmith.api.map import MapOptions as MapOptions
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
-    from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
     from bertsmith.api.road import road as road
     from bertsmith.api.search import IndexOptions as IndexOptions
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
     from bertsmith.api.search import search_index as search_index
     from bertsmith.api.search import similar_pairs as similar_pairs
     from bertsmith.api.sentences import SentenceEvaluation as SentenceEvaluation
-    from bertsmith.api.sentences import TrainedSentences as TrainedSentences
     from bertsmith.api.sentences import evaluate_sentences as evaluate_sentences
     from bertsmith.api.sentences import train_sentences as train_sentences
     from bertsmith.api.similar import SimilarText as SimilarText
     from bertsmith.api.similar import similar_sentences as similar_sentences
+    from bertsmith.api.train import TrainedModel as TrainedModel
     from bertsmith.api.vectors import flow_vectors as flow_vectors
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
@@ -104,7 +103,6 @@ _MODULES = {
     "bertsmith.api.evaluate": ("evaluate",),
     "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
-    "bertsmith.api.finetune_request": ("FinetunedModel",),
     "bertsmith.api.language_models": (
         "LmRequest",
         "MixtureScore",
@@ -114,7 +112,7 @@ _MODULES = {
         "train_language_model",
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
-    "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
+    "bertsmith.api.pretrain": ("pretrain",),
     "bertsmith.api.road": ("road",),
     "bertsmith.api.search": (
         "IndexOptions",
@@ -125,10 +123,10 @@ _MODULES = {
     ),
     "bertsmith.api.sentences": (
         "SentenceEvaluation",
-        "TrainedSentences",
         "evaluate_sentences",
         "train_sentences",
     ),
+    "bertsmith.api.train": ("TrainedModel",),
     "bertsmith.api.similar": ("SimilarText", "similar_sentences"),
     "bertsmith.api.vectors": (
         "flow_vectors",
@@ -203,7 +201,6 @@ __all__ = [
     "FieldBudgets",
     "FilledText",
     "FillingOptions",
-    "FinetunedModel",
     "Generated",
     "GenerationOptions",
     "Hit",
@@ -215,7 +212,6 @@ __all__ = [
     "LoadedModel",
     "MapOptions",
     "MixtureScore",
-    "PretrainedModel",
     "SentenceEvaluation",
     "SimilarText",
     "TextClassifier",
@@ -223,7 +219,7 @@ __all__ = [
     "TextRegressor",
     "TextTagger",
     "Tokenizer",
-    "TrainedSentences",
+    "TrainedModel",
     "Truncation",
     "Windows",
     "Word2VecSettings",
@@ -276,6 +272,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The public name, imported at its first use."""
+    if name == "parts":
+        return importlib.import_module("bertsmith.parts")
     return imported(__name__, _HOMES, name)
 
 

@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.lazy_names import homes_of, imported
 
 if TYPE_CHECKING:
+    from bertsmith.classic.elmo.folder import open_reader as open_reader
+    from bertsmith.classic.elmo.settings import ElmoSettings as ElmoSettings
+    from bertsmith.classic.gpt.settings import GptSettings as GptSettings
     from bertsmith.classic.language_model import LanguageModel as LanguageModel
     from bertsmith.classic.language_model import score_lines as score_lines
     from bertsmith.classic.neural.mixture import fitted_mixture as fitted_mixture
+    from bertsmith.classic.neural.settings import GruSettings as GruSettings
+    from bertsmith.classic.neural.settings import LstmSettings as LstmSettings
+    from bertsmith.classic.neural.settings import NeuralPlan as NeuralPlan
+    from bertsmith.classic.neural.settings import NnlmSettings as NnlmSettings
+    from bertsmith.classic.neural.softmax import AdaptiveSoftmax as AdaptiveSoftmax
+    from bertsmith.classic.neural.softmax import FullSoftmax as FullSoftmax
+    from bertsmith.classic.neural.softmax import NoiseContrast as NoiseContrast
+    from bertsmith.classic.neural.softmax import SampledSoftmax as SampledSoftmax
+    from bertsmith.classic.ngram.settings import NgramSettings as NgramSettings
     from bertsmith.classic.stream.stream import WordStream as WordStream
     from bertsmith.classic.stream.stream import build_words as build_words
     from bertsmith.config import to_toml as to_toml
@@ -35,6 +47,7 @@ if TYPE_CHECKING:
     from bertsmith.models.spec import Spec as Spec
     from bertsmith.models.variant import Variant as Variant
     from bertsmith.models.variants import VARIANTS as VARIANTS
+    from bertsmith.models.word_encoders.elmo_spec import ELMO_SIZES as ELMO_SIZES
     from bertsmith.models.word_encoders.elmo_spec import ElmoSpec as ElmoSpec
     from bertsmith.nn.encoder import Encoded as Encoded
     from bertsmith.nn.encoder import Want as Want
@@ -80,26 +93,34 @@ if TYPE_CHECKING:
     from bertsmith.tasks.task import TaskKind as TaskKind
     from bertsmith.tasks.task import WholeText as WholeText
     from bertsmith.training.execution.precision import choose_precision as choose_precision
-    from bertsmith.training.finetune.finetune import FinetuneJob as FinetuneJob
-    from bertsmith.training.finetune.finetune import finetune as finetune
-    from bertsmith.training.finetune.recipe import load_finetune_recipe as load_finetune_recipe
+    from bertsmith.training.kinds.labeled.learner import FinetuneJob as FinetuneJob
+    from bertsmith.training.kinds.labeled.learner import finetune as finetune
+    from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe as load_finetune_recipe
+    from bertsmith.training.kinds.labeled.rows import LabeledRows as LabeledRows
     from bertsmith.training.pretrain.recipe import load_recipe as load_recipe
 
 _MODULES = {
-    "bertsmith.classic.language_model": (
-        "LanguageModel",
-        "score_lines",
-    ),
+    "bertsmith.classic.elmo.folder": ("open_reader",),
+    "bertsmith.classic.elmo.settings": ("ElmoSettings",),
+    "bertsmith.classic.gpt.settings": ("GptSettings",),
+    "bertsmith.classic.language_model": ("LanguageModel", "score_lines"),
     "bertsmith.classic.neural.mixture": ("fitted_mixture",),
-    "bertsmith.classic.stream.stream": (
-        "WordStream",
-        "build_words",
+    "bertsmith.classic.neural.settings": (
+        "GruSettings",
+        "LstmSettings",
+        "NeuralPlan",
+        "NnlmSettings",
     ),
+    "bertsmith.classic.neural.softmax": (
+        "AdaptiveSoftmax",
+        "FullSoftmax",
+        "NoiseContrast",
+        "SampledSoftmax",
+    ),
+    "bertsmith.classic.ngram.settings": ("NgramSettings",),
+    "bertsmith.classic.stream.stream": ("WordStream", "build_words"),
     "bertsmith.config": ("to_toml",),
-    "bertsmith.corpus.rows": (
-        "RowsBatch",
-        "rows_of",
-    ),
+    "bertsmith.corpus.rows": ("RowsBatch", "rows_of"),
     "bertsmith.hardware.choice": ("choose_path",),
     "bertsmith.hardware.report": ("examine",),
     "bertsmith.labeled.example": (
@@ -113,66 +134,29 @@ _MODULES = {
     "bertsmith.labeled.survey.survey": ("survey",),
     "bertsmith.metrics": ("CLASSIFICATION",),
     "bertsmith.models.build": ("build",),
-    "bertsmith.models.config.keys": (
-        "config_from_spec",
-        "spec_from_config",
-    ),
+    "bertsmith.models.config.keys": ("config_from_spec", "spec_from_config"),
     "bertsmith.models.spec": ("Spec",),
     "bertsmith.models.variant": ("Variant",),
     "bertsmith.models.variants": ("VARIANTS",),
-    "bertsmith.models.word_encoders.elmo_spec": ("ElmoSpec",),
-    "bertsmith.nn.encoder": (
-        "Encoded",
-        "Want",
-    ),
+    "bertsmith.models.word_encoders.elmo_spec": ("ELMO_SIZES", "ElmoSpec"),
+    "bertsmith.nn.encoder": ("Encoded", "Want"),
     "bertsmith.nn.inputs": ("Inputs",),
-    "bertsmith.nn.layout": (
-        "Anticausal",
-        "Causal",
-        "Dense",
-        "Full",
-        "Layout",
-        "Mixed",
-        "Prefix",
-    ),
-    "bertsmith.nn.loss": (
-        "LossSum",
-        "cross_entropy",
-    ),
+    "bertsmith.nn.layout": ("Anticausal", "Causal", "Dense", "Full", "Layout", "Mixed", "Prefix"),
+    "bertsmith.nn.loss": ("LossSum", "cross_entropy"),
     "bertsmith.nn.pooling": ("pool",),
-    "bertsmith.objectives.batch": (
-        "PretrainBatch",
-        "Targets",
-    ),
+    "bertsmith.objectives.batch": ("PretrainBatch", "Targets"),
     "bertsmith.objectives.denoise": ("DenoiseProgram",),
     "bertsmith.objectives.masked_lm": ("MaskedLMObjective",),
-    "bertsmith.objectives.masking.grouping": (
-        "GROUPINGS",
-        "Grouping",
-        "GroupingSettings",
-    ),
+    "bertsmith.objectives.masking.grouping": ("GROUPINGS", "Grouping", "GroupingSettings"),
     "bertsmith.objectives.masking.masking": ("Masking",),
     "bertsmith.objectives.masking.replacement": ("AllMask",),
     "bertsmith.objectives.noise.noised": ("arranged",),
-    "bertsmith.objectives.program": (
-        "PretrainModule",
-        "ProgramSettings",
-    ),
+    "bertsmith.objectives.program": ("PretrainModule", "ProgramSettings"),
     "bertsmith.objectives.source_target": ("end_token",),
     "bertsmith.runtime.engines.kinds": ("engine_paths",),
-    "bertsmith.studies.road.senses": (
-        "find_occurrences",
-    "finetune",
-        "sense_score",
-    ),
-    "bertsmith.tasks.batch": (
-        "TaskBatch",
-        "task_batch",
-    ),
-    "bertsmith.tasks.feature": (
-        "Feature",
-        "tokens_cut",
-    ),
+    "bertsmith.studies.road.senses": ("find_occurrences", "sense_score"),
+    "bertsmith.tasks.batch": ("TaskBatch", "task_batch"),
+    "bertsmith.tasks.feature": ("Feature", "tokens_cut"),
     "bertsmith.tasks.inference": ("compute_logits",),
     "bertsmith.tasks.kinds": ("TASKS",),
     "bertsmith.tasks.length": ("LengthSettings",),
@@ -180,23 +164,22 @@ _MODULES = {
     "bertsmith.tasks.model.head": ("HeadSettings",),
     "bertsmith.tasks.model.text_vector": ("VectorSettings",),
     "bertsmith.tasks.prediction": ("Prediction",),
-    "bertsmith.tasks.task": (
-        "Task",
-        "TaskKind",
-        "WholeText",
-    ),
+    "bertsmith.tasks.task": ("Task", "TaskKind", "WholeText"),
     "bertsmith.training.execution.precision": ("choose_precision",),
-    "bertsmith.training.finetune.finetune": ("FinetuneJob", "finetune"),
-    "bertsmith.training.finetune.recipe": ("load_finetune_recipe",),
+    "bertsmith.training.kinds.labeled.learner": ("FinetuneJob", "finetune"),
+    "bertsmith.training.kinds.labeled.recipe": ("load_finetune_recipe",),
+    "bertsmith.training.kinds.labeled.rows": ("LabeledRows",),
     "bertsmith.training.pretrain.recipe": ("load_recipe",),
 }
 _HOMES = homes_of(_MODULES)
 
 __all__ = [
     "CLASSIFICATION",
+    "ELMO_SIZES",
     "GROUPINGS",
     "TASKS",
     "VARIANTS",
+    "AdaptiveSoftmax",
     "AllMask",
     "Answers",
     "Anticausal",
@@ -204,29 +187,40 @@ __all__ = [
     "ChoiceIndex",
     "DenoiseProgram",
     "Dense",
+    "ElmoSettings",
     "ElmoSpec",
     "Encoded",
     "Feature",
     "FinetuneJob",
     "Full",
+    "FullSoftmax",
+    "GptSettings",
     "Grouping",
     "GroupingSettings",
+    "GruSettings",
     "HeadSettings",
     "Inputs",
     "LabelSet",
+    "LabeledRows",
     "LanguageModel",
     "Layout",
     "LengthSettings",
     "LossSum",
+    "LstmSettings",
     "MaskedLMObjective",
     "Masking",
     "Mixed",
+    "NeuralPlan",
+    "NgramSettings",
+    "NnlmSettings",
+    "NoiseContrast",
     "Prediction",
     "Prefix",
     "PretrainBatch",
     "PretrainModule",
     "ProgramSettings",
     "RowsBatch",
+    "SampledSoftmax",
     "ScoreTarget",
     "Spec",
     "Tagged",
@@ -256,6 +250,7 @@ __all__ = [
     "fitted_mixture",
     "load_finetune_recipe",
     "load_recipe",
+    "open_reader",
     "pool",
     "rows_of",
     "score_lines",

@@ -33,8 +33,8 @@ class LmRequest:
     """What to train a language model on, and how.
 
     `words` is the folder that keeps the words of the text for other models; without it they are
-    removed when the model is trained. `settings` are those of the kind: its settings object, or some
-    of them by name, {"plan.epochs": 2.0}.
+    removed when the model is trained. `settings` are those of the kind: an object of its class, or
+    some of them by name, {"plan.epochs": 2.0}.
     """
 
     files: GivenPaths

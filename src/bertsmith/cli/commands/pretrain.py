@@ -27,7 +27,7 @@ from bertsmith.hardware.environment import MOST_THREADS
 from bertsmith.setting import COMPUTE, DATA, MODEL, TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.pretrain import PretrainedModel
+    from bertsmith.api.train import TrainedModel
     from bertsmith.training.pretrain.pretrain import Job
 
 Recipe = Annotated[
@@ -141,7 +141,7 @@ def pretrain(
         raise typer.Exit(result.outcome.exit_code)
 
 
-def _trained(job: Job, *, quiet: bool) -> PretrainedModel:
+def _trained(job: Job, *, quiet: bool) -> TrainedModel:
     from bertsmith.api.pretrain import run_pretrain
     from bertsmith.cli.shared.training_process import training_process
     from bertsmith.cli.views.observer import ConsoleObserver
