@@ -150,7 +150,8 @@ class Override:
 
     def __str__(self) -> str:
         """As the command line spells it."""
-        return f"{self.name}={_literal(self.value)}"
+        value = self._plain()
+        return f"{self.name}={'null' if value is None else _literal(value)}"
 
     def layer(self) -> Tree:
         """The tree that holds nothing else."""
@@ -177,17 +178,16 @@ def overrides_of(settings: Mapping[str, Any] | None) -> list[Override]:
     return [Override(name, value) for name, value in (settings or {}).items()]
 
 
-def overridden(tree: Mapping[str, Any], overrides: Sequence[Override | str]) -> Tree:
+Overrides = Sequence[Override | str]
+"""Settings to lay over others, typed, or as the command line spells them."""
+
+
+def overridden(tree: Mapping[str, Any], overrides: Overrides) -> Tree:
     """The tree with settings laid over it, in their order; texts are parsed first."""
     for one in overrides:
         found = Override.parse(one) if isinstance(one, str) else one
         tree = overlaid(tree, found.layer())
     return dict(tree)
-
-
-def override(name: str, value: Any) -> str:
-    """A setting as `overridden` takes it: ("plan.epochs", 2) -> "plan.epochs=2"."""
-    return f"{name}={_literal(value)}"
 
 
 def _value(text: str, override: str) -> Any:
