@@ -51,6 +51,7 @@ def read_hdf5(folder: Folder, name: str, shapes: Shapes, *, source: str) -> dict
         wanted = json.dumps([[one, list(shape)] for one, shape in shapes.items()])
         command = [sys.executable, "-I", hdf5_child.__file__, wanted, str(seconds)]
         environment = {key: value for key, value in inherited().items() if key in KEPT}
+        environment["HDF5_USE_FILE_LOCKING"] = "FALSE"  # it is only read
         with subprocess.Popen(
             command,
             stdin=file.fileno(),

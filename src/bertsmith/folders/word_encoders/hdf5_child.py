@@ -23,7 +23,7 @@ EXPANSION = 8  # times the stored bytes: weights hardly shrink when they are pac
 MARGIN = 256 << 20  # bytes, for the library itself
 
 
-class RefusedError(Exception):
+class NotWeightsError(Exception):
     """A file that does not hold what weights are."""
 
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     try:
         confine(2 * needed, int(arguments[1]))
         blocks = list(values(io.FileIO(0, closefd=False), wanted))
-    except RefusedError as fault:
+    except NotWeightsError as fault:
         out.write(json.dumps({"error": str(fault)}).encode() + b"\n")
         return 1
     except Exception as fault:  # the file is hostile by assumption: any fault is a refusal
@@ -82,14 +82,14 @@ def values(source: Any, wanted: list[tuple[str, tuple[int, ...]]]) -> Iterator[m
     try:
         file = h5py.File(source, "r")
     except OSError as fault:
-        raise RefusedError("it is no whole hdf5 file") from fault
+        raise NotWeightsError("it is no whole hdf5 file") from fault
     with file:
         found = [(name, dataset(file, name, shape)) for name, shape in wanted]
         for name, one in found:
             try:
                 block = numpy.ascontiguousarray(one[...], dtype="<f4")
             except OSError as fault:
-                raise RefusedError(f"tensor {name} cannot be read") from fault
+                raise NotWeightsError(f"tensor {name} cannot be read") from fault
             yield block.reshape(-1).view("u1").data
 
 
@@ -101,17 +101,17 @@ def dataset(file: Any, name: str, shape: tuple[int, ...]) -> Any:
     for part in name.split("/"):
         place = f"{place}/{part}".lstrip("/")
         if not isinstance(found, h5py.Group) or not found.id.links.exists(part.encode()):
-            raise RefusedError(f"it has no tensor {name}")
+            raise NotWeightsError(f"it has no tensor {name}")
         if found.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
-            raise RefusedError(f"{place} is a link; only what the file itself holds is read")
+            raise NotWeightsError(f"{place} is a link; only what the file itself holds is read")
         found = found[part]
     if not isinstance(found, h5py.Dataset):
-        raise RefusedError(f"it has no tensor {name}")
+        raise NotWeightsError(f"it has no tensor {name}")
     check_storage(name, found)
     if tuple(found.shape or ()) != shape:
-        raise RefusedError(f"tensor {name} has shape {tuple(found.shape or ())}, not {shape}")
+        raise NotWeightsError(f"tensor {name} has shape {tuple(found.shape or ())}, not {shape}")
     if found.dtype.kind != "f" or found.dtype.itemsize > 8:
-        raise RefusedError(f"tensor {name} holds {found.dtype}; only floats are read")
+        raise NotWeightsError(f"tensor {name} holds {found.dtype}; only floats are read")
     return found
 
 
@@ -124,20 +124,23 @@ def check_storage(name: str, found: Any) -> None:
     layout = layouts.get(plan.get_layout(), "virtual")
     if layout not in LAYOUTS or plan.get_external_count():
         layout = "external" if layout in LAYOUTS else layout
-        raise RefusedError(f"tensor {name} has a {layout} layout; {' or '.join(LAYOUTS)} is read")
+        raise NotWeightsError(
+            f"tensor {name} has a {layout} layout; {' or '.join(LAYOUTS)} is read"
+        )
     filters = [plan.get_filter(number)[0] for number in range(plan.get_nfilters())]
     if unknown := [number for number in filters if number not in FILTERS]:
-        raise RefusedError(f"tensor {name} is packed by filter {unknown[0]}, which is not read")
+        raise NotWeightsError(f"tensor {name} is packed by filter {unknown[0]}, which is not read")
     stored = found.id.get_storage_size()
     expected = found.nbytes if layout == "contiguous" or not filters else found.nbytes // EXPANSION
     if stored < expected:
-        raise RefusedError(f"tensor {name} has {found.nbytes:,} bytes, and {stored:,} are stored")
+        raise NotWeightsError(
+            f"tensor {name} has {found.nbytes:,} bytes, and {stored:,} are stored"
+        )
     if layout == "chunked" and math.prod(plan.get_chunk()) * found.dtype.itemsize > 2 * max(
         found.nbytes, 1
     ):
-        raise RefusedError(f"tensor {name} lies in chunks larger than itself")
+        raise NotWeightsError(f"tensor {name} lies in chunks larger than itself")
 
 
 if __name__ == "__main__":
-    os.environ["HDF5_USE_FILE_LOCKING"] = "FALSE"
     sys.exit(main(sys.argv[1:]))
