@@ -33,7 +33,7 @@ from bertsmith.studies.ablation.runs import (
 from bertsmith.studies.ablation.table import AblationTable, standard_errors_needed
 from bertsmith.studies.ablation.variations import GridRow, find_grid, variations
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 from bertsmith.training.repeat.trials import Trial, TrialResult, held, run_trials, stored_result
 from bertsmith.wording import counted, duration
 

@@ -14,13 +14,13 @@ from pydantic import Field
 from bertsmith.config import Settings, differences, read_toml, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 from bertsmith.training.pretrain.recipe import (
     PRETRAIN_RECIPES,
-    About,
     PretrainRecipe,
     load_recipe,
 )
+from bertsmith.training.recipe import About
 from bertsmith.training.recipe_files import RecipeShelf
 
 ABLATIONS = RecipeShelf("ablate")
