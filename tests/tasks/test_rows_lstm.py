@@ -11,7 +11,7 @@ import bertsmith
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.nn.recurrent import BiLstm
-from bertsmith.tasks.model.head import HeadSettings, draw_weights
+from bertsmith.tasks.model.layers import HeadSettings, draw_weights
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import TextVectorSettings
 from bertsmith.training.recipe import RatedOptimizer

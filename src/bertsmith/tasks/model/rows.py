@@ -13,7 +13,7 @@ from bertsmith.nn.pooling import LayerMix
 from bertsmith.nn.recurrent import BiLstm
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.enrichment.tag_channel import CHANNEL, TagChannel, draw_channel, words_of_rows
-from bertsmith.tasks.model.head import HeadSettings, draw_weights
+from bertsmith.tasks.model.layers import HeadSettings, draw_weights
 from bertsmith.tasks.model.text_vector import VectorSettings
 
 
