@@ -9,7 +9,7 @@ import pytest
 from fork_client import ForkServer
 from postgres_server import PostgresServer, binaries
 
-pytest_plugins = ["suite_order"]
+pytest_plugins = ["shared_models", "suite_order"]
 
 # Started with nohup or in the background, this process ignores signals, and so would each program
 # that a test starts and interrupts.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, rows, tiny_folder
+from tiny_finetuning import RECIPE, rows
 
 import bertsmith
 from bertsmith.api.estimators import TextClassifier, TextRegressor, TextTagger, rows_of
@@ -38,11 +38,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture(scope="module")

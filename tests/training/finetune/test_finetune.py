@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, SHORT, finetune_until, straight_and_cut, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, finetune_until, straight_and_cut, tiny_job
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -25,12 +25,6 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.finetune.finetune import FinetuneResult, finetune
 from bertsmith.training.finetune.recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
 from bertsmith.training.repeat.finetune_runs import finetune_seeds
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny model folder that knows a dozen words."""
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def figure(done: FinetuneResult) -> float:

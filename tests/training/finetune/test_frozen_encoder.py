@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny_finetuning import RECIPE, StopAt, straight_and_cut, tiny_folder, tiny_job, weights
+from tiny_finetuning import RECIPE, StopAt, straight_and_cut, tiny_job, weights
 
 from bertsmith.folders.read import load_model
 from bertsmith.nn.encoder import Encoder
@@ -25,12 +25,6 @@ from bertsmith.training.repeat.finetune_runs import finetune_seeds
 
 SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny model folder that knows a dozen words."""
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture
