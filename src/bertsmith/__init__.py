@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from bertsmith.search.index import Index as Index
     from bertsmith.search.store import Hit as Hit
     from bertsmith.serve.client import Client as Client
+    from bertsmith.tasks.spelling.edits import CorrectedText as CorrectedText
+    from bertsmith.tasks.spelling.edits import Edit as Edit
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
@@ -135,6 +137,7 @@ _MODULES = {
     "bertsmith.search.index": ("Index",),
     "bertsmith.search.store": ("Hit",),
     "bertsmith.serve.client": ("Client",),
+    "bertsmith.tasks.spelling.edits": ("CorrectedText", "Edit"),
     "bertsmith.text.tokenizer": ("Tokenizer",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
@@ -143,7 +146,9 @@ __all__ = [
     "Answer",
     "BertsmithError",
     "Client",
+    "CorrectedText",
     "Corrector",
+    "Edit",
     "Embedder",
     "EncodingAccount",
     "FilledText",

@@ -113,7 +113,7 @@ COMMANDS: dict[str, Arguments] = {
         *("--max-new", 4, "--sample", "--answers", 2, "--text", "text"),
     ),
     "vocab learn": lambda m, out: (
-        *("vocab", "learn", m.texts, "--size", 120, "--out", out / "vocab"),
+        *("vocab", "learn", m.texts, "--vocab-size", 120, "--out", out / "vocab"),
     ),
     "pretrain": lambda m, out: (
         *("pretrain", "bert", "--corpus", m.corpus, "--out", out / "run", "--size", "tiny"),
@@ -176,7 +176,17 @@ def test_a_vocabulary_is_replaced_as_a_whole(
     material: Material, servers: Servers, tmp_path: Path
 ) -> None:
     def learn(out: Path, kind: str, kill_at: int = 0) -> dict[str, Any]:
-        arguments = ("vocab", "learn", material.texts, "--size", 300, "--kind", kind, "--out", out)
+        arguments = (
+            "vocab",
+            "learn",
+            material.texts,
+            "--vocab-size",
+            300,
+            "--tokenizer",
+            kind,
+            "--out",
+            out,
+        )
         return servers.run(kill_at == 0, arguments, kill_at)
 
     learn(tmp_path / "old", "wordpiece")

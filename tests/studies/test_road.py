@@ -142,7 +142,7 @@ def test_words_that_one_model_lacks_count_for_none() -> None:
         "two": {"inputs": WordVectors(("a", "c", "d"), rows)},
     }
     cells, facts = tests.compare(sets)
-    assert cells["one"]["similarity_inputs"] == {"reason": "no --similarity was given"}
+    assert cells["one"]["similarity_inputs"] == {"reason": "no --word-pairs were given"}
     assert facts == []
 
 
@@ -228,8 +228,8 @@ def test_the_command_prints_the_finished_table_again(
     straight: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = straight.parent
-    options = ["--steps", "4", "--vocab-size", "90", "--labels", str(place / "labels.tsv")]
-    options += ["--similarity", str(place / "similarity.txt")]
+    options = ["--steps", "4", "--vocab-size", "90", "--probe", str(place / "labels.tsv")]
+    options += ["--word-pairs", str(place / "similarity.txt")]
     options += ["--analogies", str(place / "analogies.txt")]
     options += [part for one in SETTINGS for part in ("--set", one)]
     with pytest.raises(SystemExit) as end:

@@ -84,7 +84,7 @@ def test_a_set_that_cannot_be_read_fails_on_both_and_the_next_is_run(
 ) -> None:
     (home / "CoLA").mkdir()
     (home / "CoLA" / "train.tsv").write_text("only\n")
-    words = ("glue", home / "model", home, "--only", "cola", "--only", "sst2", "--json")
+    words = ("glue", home / "model", home, "--data-set", "cola", "--data-set", "sst2", "--json")
     arguments = [*map(str, words), *FAST, *TWO, "--out", str(home / "glue")]
     found = forks.run_ranks("rank command", folder=home, arguments=arguments)
     assert [one["code"] for one in found] == [2, 2]
@@ -111,7 +111,16 @@ def test_two_processes_train_each_seed_once_and_the_first_writes(
 
 @pytest.mark.slow
 def test_the_command_starts_its_processes(home: Path) -> None:
-    words = ("--only", "frozen", "--pooling", "mean", "--layers", "last", "--out", home / "vectors")
+    words = (
+        "--encoder",
+        "frozen",
+        "--pooling",
+        "mean",
+        "--layers",
+        "last",
+        "--out",
+        home / "vectors",
+    )
     done = fresh(
         "compare-vectors", home / "rows", "--model", home / "model", *FAST, *TWO, *words, "--json"
     )

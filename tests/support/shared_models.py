@@ -42,8 +42,8 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def sentence_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What a sentence training starts from: the folder of a tiny model, untrained."""
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The folder of a tiny sentence encoder, untrained."""
     from tiny_sentences import tiny_sentence_folder
 
     place = tmp_path_factory.mktemp("sentences") / "model"

@@ -40,7 +40,7 @@ Folds = Annotated[int | None, Setting("Number of cross-validation folds.", TRAIN
 Knowledge = Annotated[
     str | None,
     Setting(
-        "Triples (subject TAB predicate TAB object) to read along with the texts (K-BERT).",
+        "Triples to read with the texts (K-BERT): subject TAB predicate TAB object.",
         TRAINING,
         metavar="FILE",
     ),

@@ -44,7 +44,7 @@ WithWindows = Annotated[
 class Comparing(StudyOptions):
     """How the ways of truncation are compared."""
 
-    rows: TrainRows = 600
+    train_rows: TrainRows = 600
     dev_rows: DevRows = 400
     compare: Compare = False
     windows: WithWindows = None
@@ -104,7 +104,7 @@ def _compared(
     from bertsmith.folders.read import load_tokenizer
 
     mark = weights_mark(request.model)
-    rows = (comparing.rows, comparing.dev_rows)
+    rows = (comparing.train_rows, comparing.dev_rows)
     settings = request.read_recipe(request.spec.task).run
     with studying(settings, comparing.out, device=request.device, quiet=quiet) as study:
         own = replace(request, out=study.folder)

@@ -11,10 +11,12 @@ import typer
 from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.cli.shared.options import (
     Accept,
+    Budget,
     Quiet,
     RunFolder,
     Seed,
     Set,
+    Steps,
     Threads,
     TrainingPrecision,
     overrides,
@@ -47,11 +49,6 @@ Init = Annotated[
         MODEL,
         metavar="MODEL",
     ),
-]
-Steps = Annotated[int | None, Setting("Number of training steps.", TRAINING, min=1)]
-Budget = Annotated[
-    str | None,
-    Setting("Training time instead of steps: 20m, 1h30m; the schedule is fitted to it.", TRAINING),
 ]
 Devices = Annotated[
     int | None,

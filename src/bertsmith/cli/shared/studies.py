@@ -30,7 +30,7 @@ class StudyOptions(RecipeOptions):
     """Rows and epochs of each run, and where finished runs are stored."""
 
     epochs: TrialEpochs = 2.0
-    rows: TrainRows = 1_000
+    train_rows: TrainRows = 1_000
     dev_rows: DevRows = 500
     dev: DevFile = None
     out: StudyFolder = None
