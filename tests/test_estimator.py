@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
 from tiny_finetuning import RECIPE, rows
 
 import bertsmith
@@ -30,14 +31,6 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 EXACT = RECIPE.model_copy(update={"run": RunSettings(precision="fp32")})
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
