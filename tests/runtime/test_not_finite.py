@@ -16,6 +16,8 @@ import bertsmith
 from bertsmith.errors import FolderError, TensorMismatchError
 from bertsmith.runtime.embedder import EncodingAccount
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 @pytest.fixture
 def fine_tuned(classifier: Path, tmp_path: Path) -> Path:

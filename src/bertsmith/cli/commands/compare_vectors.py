@@ -78,6 +78,7 @@ def compare_vectors(
     )
     from bertsmith.cli.shared.console import write_json, write_lines
     from bertsmith.cli.shared.studies import studying
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(model)
     out = choosing.out or Path(f"{data.resolve().name.partition('.')[0]}-vectors")
@@ -90,7 +91,7 @@ def compare_vectors(
         frozen_epochs=choosing.frozen_epochs,
         frozen_lr=choosing.frozen_lr,
     )
-    settings = request.read_recipe(request.spec.task).run
+    settings = labeled_recipe(request).run
     with studying(settings, out, device=choosing.device, quiet=quiet) as study:
         study.observer.note(f"finished runs are stored in {out}")
         job, _ = small_job(request, rows, study.execution, study.observer)

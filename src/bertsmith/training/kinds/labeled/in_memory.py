@@ -16,9 +16,9 @@ from bertsmith.runtime.predictor import Predictor
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.execution.execution import choose_execution
-from bertsmith.training.finetune.finetune import FinetuneJob, finetune
-from bertsmith.training.finetune.model import save_task_model
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.rows import LabeledRows
 
 log = logging.getLogger(__name__)
 
@@ -36,21 +36,13 @@ def fit_rows(
 ) -> dict[str, bytes]:
     """The files of the fine-tuned folder by name; a share `dev` of the rows chooses its weights."""
     train, held_out = _parts(rows, dev, recipe.run.seed)
-    known = task_kind(task).known(rows)
-    job = FinetuneJob(recipe=recipe, task=task, model=model, train=train, dev=held_out, known=known)
-    done = finetune(job, execution=choose_execution(recipe.run, device=device))
-    if done.model is None or done.tokenizer is None:
+    rows_of = LabeledRows(train=train, dev=held_out, known=task_kind(task).known(rows))
+    job = FinetuneJob(recipe=recipe, task=task, model=model, rows=rows_of)
+    done = finetune(job, execution=choose_execution(recipe.run, device=device)).finished
+    if done is None:
         raise ConfigError("training was stopped before its end")
     with tempfile.TemporaryDirectory(prefix=PREFIX) as home:
-        save_task_model(
-            done.model,
-            done.tokenizer,
-            Path(home),
-            recipe=recipe,
-            tables={},
-            rows=rows,
-            enrichment=done.enrichment,
-        )
+        done.save(Path(home))
         return files_of(Folder.at(Path(home)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.kinds import abilities_at
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 
 WORDS = "an encoder of words (ELMo, word vectors)"
 REFUSED: dict[str, Callable[[FinetuneRecipe], Any]] = {

@@ -41,11 +41,10 @@ from bertsmith.tasks.task import Task
 from bertsmith.text.encoding import FieldEncoder
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.whole_words.tokenizer import WordTokenizer
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
+from bertsmith.training.trainable import with_dropout
 
 log = logging.getLogger(__name__)
-
-USUAL_DROPOUT = 0.1
 
 
 def vector_settings(recipe: FinetuneRecipe, loaded: LoadedFolder) -> VectorSettings:
@@ -181,21 +180,13 @@ def _encoder(
 
 def _spec(recipe: FinetuneRecipe, spec: Spec, device: str) -> Spec:
     settings = recipe.encoder
-    attention = settings.attention_dropout
-    if attention is None:
-        # Above 0 it rules out the fused attention of CPUs, at twice the time of a step.
-        attention = 0.0 if device == "cpu" else spec.attention_dropout
-    dropout = settings.dropout
-    if dropout is None:
-        # Pre-training that reads its text once needs none; a few thousand rows would be overfitted.
-        dropout = spec.dropout or USUAL_DROPOUT
     if settings.task is not None and settings.task >= max(spec.tasks, 1):
         raise ConfigError(
             f"encoder.task={settings.task}: this model has {spec.tasks or 'no'} tasks"
             + (f", numbered from 0 to {spec.tasks - 1}" if spec.tasks else "; leave it out")
         )
     task = spec.task if settings.task is None else settings.task
-    return replace(spec, dropout=dropout, attention_dropout=attention, task=task)
+    return replace(with_dropout(spec, settings, device=device), task=task)
 
 
 def save_task_model(

@@ -17,10 +17,10 @@ from bertsmith.tasks.enrichment.enrichment import Enrichment, check_enriched
 from bertsmith.tasks.enrichment.tags import Channel, ChannelReading, channel_columns
 from bertsmith.tasks.task import Task
 from bertsmith.training.checkpoints.resume import Fact
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 
 if TYPE_CHECKING:
-    from bertsmith.training.finetune.finetune import FinetuneJob
+    from bertsmith.training.kinds.labeled.learner import FinetuneJob
 
 ABLATION = "without-"  # and the section: the folder of the run without it, in the run's own
 

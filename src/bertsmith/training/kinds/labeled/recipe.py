@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings, validated
+from bertsmith.config import Count, Overrides, Settings, Share, validated
 from bertsmith.tasks.enrichment.branches import BranchSettings
 from bertsmith.tasks.enrichment.tags import ChannelReading
 from bertsmith.tasks.length import LengthSettings
@@ -17,25 +17,11 @@ from bertsmith.tasks.model.columns import AuxiliarySettings
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.tasks.task import Pair, TaskSettings
-from bertsmith.training.checkpoints.checkpoint import SaveSettings
-from bertsmith.training.execution.execution import RunSettings
-from bertsmith.training.loop.averaging import AveragingSettings
-from bertsmith.training.loop.best import BestSettings
-from bertsmith.training.optimizers.optimizers import AdamWSettings, AdamWShape, Positive
+from bertsmith.training.recipe import DropoutSettings, TrainingRecipe
 from bertsmith.training.recipe_files import RecipeShelf
-
-Share = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
 
 FINETUNE_RECIPES = RecipeShelf("finetune")
 DEFAULT = "default"
-
-
-class AboutFinetune(Settings):
-    """What a recipe is, for people."""
-
-    summary: str = ""
-    source: str = ""
 
 
 class TextVectorSettings(Settings):
@@ -55,12 +41,10 @@ class TextVectorSettings(Settings):
         return "last" if self.layers == "auto" else self.layers
 
 
-class EncoderSettings(Settings):
+class EncoderSettings(DropoutSettings):
     """What training does to the encoder."""
 
     frozen: bool | None = None  # only the head learns; None: as encoders of words always are
-    dropout: Share | None = None  # None: the model's own; 0.1 if it has none
-    attention_dropout: Share | None = None  # None: 0 on CPUs, where it is slow; else the model's
     pair: Pair = "cross-encoder"  # bi-encoder: a number for two texts from the cosine of vectors
     special_tokens: Annotated[tuple[str, ...], Field(strict=False)] = ()
     task: Annotated[int, Field(ge=0)] | None = None  # of a task embedding; None: the model's own
@@ -77,16 +61,6 @@ class RegularizationSettings(Settings):
 
     token_dropout: Share = 0.0  # of the tokens of a training text are masked; see `TokenDropout`
     r_drop: Annotated[float, Field(ge=0)] = 0.0  # weight of the divergence of two passes
-
-
-class FinetuneOptimizer(AdamWShape):
-    """AdamW, whose rate may be left to the model."""
-
-    lr: Positive | None = None  # None: what suits the model, see `usual_rates`
-
-    def at(self, rate: float) -> AdamWSettings:
-        """The same with this rate."""
-        return AdamWSettings.model_validate({**self.model_dump(), "lr": rate})
 
 
 class KnowledgeSettings(BranchSettings):
@@ -114,10 +88,9 @@ class PlanSettings(Settings):
     evaluations: Count | Annotated[float, Field(gt=0)] = 1  # in each epoch; 0.5: every second one
 
 
-class FinetuneRecipe(Settings):
+class FinetuneRecipe(TrainingRecipe):
     """Everything that decides what is learned, and how."""
 
-    about: AboutFinetune = AboutFinetune()
     task: TaskSettings = TaskSettings()
     length: LengthSettings = LengthSettings()
     vector: TextVectorSettings = TextVectorSettings()
@@ -128,12 +101,7 @@ class FinetuneRecipe(Settings):
     channel: ChannelSettings | None = None
     encoder: EncoderSettings = EncoderSettings()
     regularization: RegularizationSettings = RegularizationSettings()
-    optimizer: FinetuneOptimizer = FinetuneOptimizer()
     plan: PlanSettings = PlanSettings()
-    averaging: AveragingSettings = AveragingSettings(tail=0.0)
-    best: BestSettings = BestSettings()
-    save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
-    run: RunSettings = RunSettings()
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -160,7 +128,7 @@ class FinetuneRecipe(Settings):
 
 
 def load_finetune_recipe(
-    named: str | Path | None, overrides: Sequence[str] = (), *, task: str | None = None
+    named: str | Path | None, overrides: Overrides = (), *, task: str | None = None
 ) -> FinetuneRecipe:
     """A recipe with settings given as "section.key=value" laid over it.
 

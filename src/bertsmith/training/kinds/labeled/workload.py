@@ -19,7 +19,7 @@ from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.kinds.labeled.recipe import PlanSettings
 from bertsmith.training.loop.epochs import Draw, Epochs, Numbers
 from bertsmith.training.loop.workload import Losses, Workload
 
