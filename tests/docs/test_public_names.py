@@ -9,7 +9,9 @@ import re
 import sys
 from pathlib import Path
 
+import pydantic
 import pytest
+from torch import nn
 
 import bertsmith
 import bertsmith.errors
@@ -32,6 +34,7 @@ REFERENCES = {
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DIRECTIVE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
+TEXTS = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|^from .*$", re.MULTILINE)  # names are elsewhere
 DOTTED = re.compile(r"\bbertsmith\.(?:parts\.)?[A-Za-z_]\w*")
 
 
@@ -58,7 +61,7 @@ def test_pages_use_public_names_only() -> None:
     known = {*PUBLIC["bertsmith"], "parts", "errors", "__version__"}
     for page in PAGES:
         for code in BLOCK.findall(page.read_text(encoding="utf-8")):
-            for used in DOTTED.findall(re.sub(r"'[^'\n]*'|\"[^\"\n]*\"|^from .*$", "", code, flags=re.M)):
+            for used in DOTTED.findall(TEXTS.sub("", code)):
                 _, first, *rest = used.split(".")
                 assert first in known, f"{page.name}: {used}"
                 assert first != "parts" or rest[0] in PUBLIC["bertsmith.parts"], used
@@ -75,12 +78,19 @@ def test_every_public_name_is_in_the_reference_once(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["bertsmith", "bertsmith.parts"])
-def test_every_public_name_explains_itself(module: str) -> None:
-    for name in PUBLIC[module] - {"__version__"}:
-        one = getattr(sys.modules[module], name)
-        if inspect.isclass(one) or inspect.isfunction(one):
-            assert (one.__doc__ or "").strip(), f"{module}.{name} has no docstring"
-            assert not (one.__doc__ or "").startswith(f"{name}("), f"{module}.{name}: generated"
+def test_every_public_name_and_its_members_are_documented(module: str) -> None:
+    for name in sorted(PUBLIC[module] - {"__version__"}):
+        value = getattr(sys.modules[module], name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert inspect.getdoc(value), name
+            assert not (value.__doc__ or "").startswith(f"{name}("), f"{name}: made by dataclass"
+        if not inspect.isclass(value) or issubclass(value, Exception):
+            continue
+        inherited = {*dir(pydantic.BaseModel), *dir(nn.Module)}
+        for member, one in inspect.getmembers(value):
+            own = inspect.isfunction(one) or inspect.ismethod(one) or isinstance(one, property)
+            if own and not member.startswith("_") and member not in inherited:
+                assert inspect.getdoc(one), f"{module}: {name}.{member}"
 
 
 def test_parts_and_everyday_names_do_not_overlap() -> None:
