@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.hardware.openmp import limit_spinning
 
 if TYPE_CHECKING:
-    from bertsmith.api.ablate import ablate as ablate
     from bertsmith.api.correction import correct as correct
     from bertsmith.api.estimators import TextClassifier as TextClassifier
     from bertsmith.api.estimators import TextRegressor as TextRegressor
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from bertsmith.api.map import map_texts as map_texts
     from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
-    from bertsmith.api.road import road as road
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from bertsmith.api.sentences import train_sentences as train_sentences
     from bertsmith.api.similar import SimilarText as SimilarText
     from bertsmith.api.similar import similar_sentences as similar_sentences
+    from bertsmith.api.studies import ablate as ablate
+    from bertsmith.api.studies import road as road
     from bertsmith.api.vectors import flow_vectors as flow_vectors
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
@@ -80,7 +80,6 @@ limit_spinning()  # here, because whatever loads torch for us imports this packa
 _MODULES = {
     "bertsmith.api.correction": ("correct",),
     "bertsmith.api.evaluate": ("evaluate",),
-    "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.finetune_request": ("FinetunedModel",),
     "bertsmith.api.language_models": (
@@ -93,7 +92,7 @@ _MODULES = {
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
-    "bertsmith.api.road": ("road",),
+    "bertsmith.api.studies": ("ablate", "road"),
     "bertsmith.api.search": (
         "IndexOptions",
         "build_index",

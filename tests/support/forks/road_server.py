@@ -19,11 +19,10 @@ import torch
 from forked_jobs import Report, answer, forked
 from tiny_road import tiny_request
 
-from bertsmith.api import road
 from bertsmith.studies.road import material, study
+from bertsmith.studies.study import run_study, write_study
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.repeat.trials import StudyProgress, held, run_trials
+from bertsmith.training.repeat.trials import StudyProgress
 
 
 def main() -> None:
@@ -50,10 +49,9 @@ def _road(order: dict[str, Any], report: Report) -> None:
             _die()
 
     study.measured = measure
-    found = road.read_road(tiny_request(Path(order["material"]), Path(order["folder"])))
-    with held(found.folder, Ranks()):
-        done = run_trials(found.trials(Execution()), found.folder, watch=watch, keep_going=True)
-    road.write_road(found, done)
+    found = study.read_road(tiny_request(Path(order["material"]), Path(order["folder"])))
+    done = run_study(found, found.plan(Execution()), watch=watch)
+    write_study(found, found.result(done))
     report["code"] = 0
 
 

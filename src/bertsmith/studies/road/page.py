@@ -9,7 +9,6 @@ from bertsmith.report.elements.page import (
     element,
     facts,
     heading,
-    page,
     paragraph,
     table,
     texts_table,
@@ -22,8 +21,8 @@ LEFT = ("rank", "perplexity_piece", "perplexity_word", "bits_per_character")
 APART = ("directions", "pseudo_perplexity")
 
 
-def road_page(result: RoadTable, *, title: str) -> str:
-    """The whole page."""
+def road_sections(result: RoadTable) -> list[Markup]:
+    """The sections of the page."""
     ranking = result.ranking()
     lead = "No left-to-right model was scored."
     if ranking:
@@ -33,7 +32,7 @@ def road_page(result: RoadTable, *, title: str) -> str:
             f"{best.value(RANKED):.3f} bits per character."
         )
     words = [column for column in COLUMNS if column not in (*LEFT, *APART)]
-    sections = [
+    return [
         paragraph(lead, "lead"),
         picture(ranking),
         heading("Left to right, on the same pieces"),
@@ -49,11 +48,10 @@ def road_page(result: RoadTable, *, title: str) -> str:
         ),
         facts([(row.title, row.about) for row in result.rows]),
         heading("What was compared, and what may not be"),
-        *(paragraph(note) for note in result.notes()),
+        *(paragraph(note) for note in result.cautions()),
         heading("Why there is a dash"),
         texts_table(["dash", "reason"], result.dashes()),
     ]
-    return page(title, sections)
 
 
 def _has(row: RoadRow, columns: tuple[str, ...]) -> bool:

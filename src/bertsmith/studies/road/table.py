@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertsmith.files.strict_json import json_values
+from bertsmith.studies.study import StudyResult, StudyTable
 
 COLUMNS: dict[str, str] = {
     "rank": "rank",
@@ -26,8 +27,9 @@ COLUMNS: dict[str, str] = {
     "probe": "probe",
     "senses": "senses",
 }
-FIGURES = ("seconds", "parameters", "bytes")
 RANKED = "bits_per_character"
+PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
+WITH_PROBE = 1  # the part that has the column of the probe
 NOTES = (
     "Only the perplexities of left-to-right models are ranked: they predict the same pieces of the "
     "same lines, line ends included. Perplexity per word is all nats over all words.",
@@ -70,8 +72,8 @@ class RoadRow:
         return str(self.cells.get(column, {}).get("reason", "it was not measured"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoadTable:
+@dataclass(frozen=True, kw_only=True)
+class RoadTable(StudyResult):
     """All rows; `facts` are sentences about this road, `bag_of_words` the probe's comparison."""
 
     rows: tuple[RoadRow, ...]
@@ -137,7 +139,22 @@ class RoadTable:
                 found.setdefault(("; ".join(heads), why), []).append(row.title)
         return [(f"{heads} of {', '.join(titles)}", why) for (heads, why), titles in found.items()]
 
+    def tables(self) -> list[StudyTable]:
+        """The columns in parts, each with the names of the models."""
+        heads, bag = self.heads(), self.bag_texts()
+        rows = [self.texts(row) for row in self.rows]
+        tables = []
+        for number, (first, last) in enumerate(PARTS):
+            some = [*rows, bag] if bag and number == WITH_PROBE else rows
+            body = [[row[0], *row[first:last]] for row in some]
+            tables.append(StudyTable(heads=[heads[0], *heads[first:last]], rows=body))
+        return tables
+
     def notes(self) -> list[str]:
+        """Facts about this road, what may not be compared, and the reason of each dash."""
+        return [*self.cautions(), *(f"- {where}: {why}" for where, why in self.dashes())]
+
+    def cautions(self) -> list[str]:
         """Facts about this road, then what may not be compared."""
         return [*self.facts, *NOTES]
 
@@ -156,7 +173,7 @@ class RoadTable:
             }
             for row in self.rows
         ]
-        record = {"rows": rows, "bag_of_words": self.bag_of_words, "notes": self.notes()}
+        record = {"rows": rows, "bag_of_words": self.bag_of_words, "notes": self.cautions()}
         return dict(json_values(record))
 
 
