@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from bertsmith.classic.word2vec.settings import Word2VecSettings as Word2VecSettings
     from bertsmith.classic.word_vectors.word_vectors import WordVectors as WordVectors
     from bertsmith.errors import BertsmithError as BertsmithError
+    from bertsmith.runtime.corrector import Corrector as Corrector
     from bertsmith.runtime.embedder import Embedder as Embedder
     from bertsmith.runtime.embedder import EncodingAccount as EncodingAccount
     from bertsmith.runtime.generation.filling import FilledText as FilledText
@@ -124,6 +125,7 @@ _MODULES = {
     "bertsmith.classic.word2vec.settings": ("Word2VecSettings",),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.api.estimators": ("TextClassifier", "TextRegressor", "TextTagger"),
+    "bertsmith.runtime.corrector": ("Corrector",),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
     "bertsmith.runtime.generation.filling": ("FilledText", "FillingOptions"),
     "bertsmith.runtime.generation.options": ("Answer", "Generated", "GenerationOptions"),
@@ -140,6 +142,7 @@ __all__ = [
     "Answer",
     "BertsmithError",
     "Client",
+    "Corrector",
     "Embedder",
     "EncodingAccount",
     "FilledText",

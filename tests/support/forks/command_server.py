@@ -25,15 +25,14 @@ import bertsmith
 from bertsmith.cli.app import main as run_command
 from bertsmith.corpus import build, worker
 from bertsmith.files import streams
-from bertsmith.runtime import embedder, predict_files
-from bertsmith.runtime.generation import generate_files
+from bertsmith.runtime import answer_files, embedder
 
 # Small inputs have many places to resume from, and work stays in the one process that is killed.
 build.SECONDS_BETWEEN_SAVES = 0.0
 build.BLOCK = streams.CHUNK = 2_000
 build.build_corpus.__kwdefaults__["block_bytes"] = 2_000
 worker.ProcessPoolExecutor = HerePool  # type: ignore[assignment, misc]
-predict_files.CHUNK = generate_files.CHUNK = 16
+answer_files.CHUNK = 16
 embedder.CHUNK = 16
 
 

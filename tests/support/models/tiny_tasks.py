@@ -11,11 +11,15 @@ from tiny_models import shrunk
 from bertsmith.labeled.example import Example, Target
 from bertsmith.models.build import build
 from bertsmith.models.variant import Head
+from bertsmith.nn.pooling import LayerMix
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.from_settings import published_head, task_model
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.model.task_model import TaskModel, published_head
+from bertsmith.tasks.model.heads import RowsHead, VectorHead
+from bertsmith.tasks.model.rows import RowReading
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import Task
 from bertsmith.text.tokenizer import Tokenizer
@@ -62,7 +66,7 @@ def tiny_task_model(
     random = torch.Generator().manual_seed(3)
     spec = replace(spec, dropout=0.0, attention_dropout=0.0, pooler=kind == "sequence")
     model = build("bert", spec, heads=heads, generator=random)
-    return TaskModel(
+    return task_model(
         model,
         task,
         vector=vector,
@@ -71,6 +75,22 @@ def tiny_task_model(
         meta_sizes=meta_sizes or {},
         random=random,
     )
+
+
+def reading_of(model: TaskModel) -> RowReading:
+    """What stands between the encoder and a head of settings."""
+    head = model.head
+    if isinstance(head, VectorHead):
+        return head.passages.reading
+    assert isinstance(head, RowsHead)
+    return head.reading
+
+
+def mix_of(model: TaskModel) -> LayerMix:
+    """The learned mix of all layers."""
+    mix = reading_of(model).mix
+    assert mix is not None
+    return mix
 
 
 def overfit(model: TaskModel, features: Sequence[Feature], *, steps: int = 60) -> float:

@@ -28,6 +28,9 @@ from bertsmith.tasks.model.columns import (
     auxiliary_from_json,
     with_auxiliary,
 )
+from bertsmith.tasks.model.from_settings import task_model
+from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.heads import TextsHead
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.finetune.finetune import finetune
@@ -103,10 +106,7 @@ def test_the_task_says_the_same_with_and_without_them(pooling: str) -> None:
     model = tiny_task_model(task, vector=VectorSettings(pooling=pooling)).eval()
     plain = model(batch)
     columns = auxiliary_from(examples, BOTH, TASK)
-    from bertsmith.tasks.model.head import HeadSettings
-    from bertsmith.tasks.model.task_model import TaskModel
-
-    both = TaskModel(
+    both = task_model(
         model.model,
         task,
         vector=VectorSettings(pooling=pooling),
@@ -115,8 +115,8 @@ def test_the_task_says_the_same_with_and_without_them(pooling: str) -> None:
         meta_sizes={},
         auxiliary=columns,
     ).eval()
-    if model.own is not None and both.own is not None:
-        both.own.load_state_dict(model.own.state_dict())
+    if isinstance(model.head, TextsHead) and isinstance(both.head, TextsHead):
+        both.head.own.load_state_dict(model.head.own.state_dict())
     logits, more = both.with_auxiliary(batch)
     assert torch.equal(logits, plain)
     assert [tuple(one.shape) for one in more] == [(8, 2), (8, 1)]

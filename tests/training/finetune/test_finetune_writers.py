@@ -39,7 +39,7 @@ def test_they_learn_to_classify_and_predict_what_they_learned(variant: str, tmp_
     source = _folder(tmp_path / "m", variant)
     done = finetune(tiny_job(source, tmp_path / "out"))
     assert done.model is not None
-    assert done.model.settings.pooling == CASES[variant]
+    assert done.model.head.to_json()["vector"]["pooling"] == CASES[variant]
     texts = [row.texts[0] for row in rows(30, seed=5)]
     predictions = bertsmith.load(tmp_path / "out").predict(texts)
     expected = [row.target.name for row in rows(30, seed=5)]
