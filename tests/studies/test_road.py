@@ -19,13 +19,19 @@ from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.cli.app import main
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.report.elements.page import page
-from bertsmith.studies.road.documents import read_documents
 from bertsmith.studies.road.kinds import ROAD_KINDS
-from bertsmith.studies.road.page import road_sections
+from bertsmith.studies.road.material import read_documents
+from bertsmith.studies.road.measures import WordTests
 from bertsmith.studies.road.readers import PieceReader, WordPieces
 from bertsmith.studies.road.study import RoadClock, read_road
-from bertsmith.studies.road.table import COLUMNS, RoadRow, RoadTable, complete, without_times
-from bertsmith.studies.road.word_tests import WordTests
+from bertsmith.studies.road.table import (
+    COLUMNS,
+    RoadRow,
+    RoadTable,
+    complete,
+    road_sections,
+    without_times,
+)
 
 
 @pytest.fixture(scope="module")

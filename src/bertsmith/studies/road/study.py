@@ -20,16 +20,15 @@ from bertsmith.studies.road.kinds import ROAD_KINDS, RoadKind, RoadTraining
 from bertsmith.studies.road.material import RoadMaterial, prepare_material
 from bertsmith.studies.road.measures import (
     RoadTests,
+    WordTests,
     context_sentences,
     find_sense_tests,
     measured,
     vector_sets,
 )
-from bertsmith.studies.road.page import road_sections
 from bertsmith.studies.road.probe import read_probe
 from bertsmith.studies.road.request import RoadRequest
-from bertsmith.studies.road.table import RoadRow, RoadTable, complete
-from bertsmith.studies.road.word_tests import WordTests
+from bertsmith.studies.road.table import RoadRow, RoadTable, complete, road_sections
 from bertsmith.studies.study import Study, StudyPlan
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS
 from bertsmith.training.execution.execution import Execution, RunSettings
