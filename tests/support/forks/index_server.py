@@ -16,7 +16,7 @@ from forked_jobs import serve_killable
 from toy_index import build, texts
 
 from bertsmith.search import index
-from bertsmith.search.folder import candidates, recall, writer
+from bertsmith.search.folder import candidates, writer
 
 ROWS = texts(1_500)
 
@@ -30,5 +30,5 @@ def run(job: dict[str, Any], points: Points) -> int:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     writer.MOST_ROWS, index.BLOCK = 600, 256
-    candidates.EXACT_BELOW = recall.EXACT_BELOW = 1_000
+    candidates.EXACT_BELOW = 1_000
     serve_killable(run)

@@ -89,14 +89,14 @@ def learn(
         size=size,
         lowercase=lowercase,
         min_count=min_count,
-        progress=_Progress(),
+        progress=_LearningProgress(),
     )
     tokenizer.save(out)
     fewer = f", fewer than the {size:,} requested" if tokenizer.vocab_size < size else ""
     note(f"wrote {tokenizer.vocab_size:,} tokens{fewer} to {out}")
 
 
-class _Progress:
+class _LearningProgress:
     """Shows a stage of learning at most once per second, on standard error."""
 
     def __init__(self) -> None:
