@@ -6,8 +6,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from fork_client import ForkServer
 from postgres_server import PostgresServer, binaries
-from rank_client import RankServer
+
+pytest_plugins = ["suite_order"]
 
 # Started with nohup or in the background, this process ignores signals, and so would each program
 # that a test starts and interrupts.
@@ -30,8 +32,8 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[RankServer]:
-    """Groups of ranks, forked from one process that has imported all they need."""
-    server = RankServer()
+def forks() -> Iterator[ForkServer]:
+    """Forks jobs from one process that has imported all they need, one for all tests."""
+    server = ForkServer()
     yield server
     server.close()

@@ -20,7 +20,7 @@ import bertsmith
 from bertsmith.api.estimators import TextClassifier, TextRegressor, TextTagger, rows_of
 from bertsmith.errors import ArgumentError, BertsmithError, ConfigError
 from bertsmith.training.execution.execution import RunSettings
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import clone, is_classifier, is_regressor  # noqa: E402

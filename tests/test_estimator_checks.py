@@ -29,7 +29,7 @@ from bertsmith.api.estimators import TextClassifier, TextRegressor
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.training.execution.execution import RunSettings
-from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.kinds.labeled.recipe import PlanSettings
 
 pytest.importorskip("sklearn", minversion="1.6")
 from sklearn.utils.estimator_checks import (

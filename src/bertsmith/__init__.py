@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bertsmith.api.estimators import TextTagger as TextTagger
     from bertsmith.api.evaluate import evaluate as evaluate
     from bertsmith.api.finetune import finetune as finetune
-    from bertsmith.api.finetune_request import FinetunedModel as FinetunedModel
     from bertsmith.api.language_models import LmRequest as LmRequest
     from bertsmith.api.language_models import MixtureScore as MixtureScore
     from bertsmith.api.language_models import (
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from bertsmith.api.map import MapOptions as MapOptions
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
-    from bertsmith.api.pretrain import PretrainedModel as PretrainedModel
     from bertsmith.api.pretrain import pretrain as pretrain
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
@@ -34,13 +32,13 @@ if TYPE_CHECKING:
     from bertsmith.api.search import search_index as search_index
     from bertsmith.api.search import similar_pairs as similar_pairs
     from bertsmith.api.sentences import SentenceEvaluation as SentenceEvaluation
-    from bertsmith.api.sentences import TrainedSentences as TrainedSentences
     from bertsmith.api.sentences import evaluate_sentences as evaluate_sentences
     from bertsmith.api.sentences import train_sentences as train_sentences
     from bertsmith.api.similar import SimilarText as SimilarText
     from bertsmith.api.similar import similar_sentences as similar_sentences
     from bertsmith.api.studies import ablate as ablate
     from bertsmith.api.studies import road as road
+    from bertsmith.api.train import TrainedModel as TrainedModel
     from bertsmith.api.vectors import flow_vectors as flow_vectors
     from bertsmith.api.vectors import static_vectors as static_vectors
     from bertsmith.api.vectors import tune_vectors as tune_vectors
@@ -71,6 +69,8 @@ if TYPE_CHECKING:
     from bertsmith.search.index import Index as Index
     from bertsmith.search.store import Hit as Hit
     from bertsmith.serve.client import Client as Client
+    from bertsmith.tasks.spelling.edits import CorrectedText as CorrectedText
+    from bertsmith.tasks.spelling.edits import Edit as Edit
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
@@ -82,7 +82,6 @@ _MODULES = {
     "bertsmith.api.correction": ("correct",),
     "bertsmith.api.evaluate": ("evaluate",),
     "bertsmith.api.finetune": ("finetune",),
-    "bertsmith.api.finetune_request": ("FinetunedModel",),
     "bertsmith.api.language_models": (
         "LmRequest",
         "MixtureScore",
@@ -92,7 +91,7 @@ _MODULES = {
         "train_language_model",
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
-    "bertsmith.api.pretrain": ("PretrainedModel", "pretrain"),
+    "bertsmith.api.pretrain": ("pretrain",),
     "bertsmith.api.studies": ("ablate", "road"),
     "bertsmith.api.search": (
         "IndexOptions",
@@ -103,10 +102,10 @@ _MODULES = {
     ),
     "bertsmith.api.sentences": (
         "SentenceEvaluation",
-        "TrainedSentences",
         "evaluate_sentences",
         "train_sentences",
     ),
+    "bertsmith.api.train": ("TrainedModel",),
     "bertsmith.api.similar": ("SimilarText", "similar_sentences"),
     "bertsmith.api.vectors": (
         "flow_vectors",
@@ -134,6 +133,7 @@ _MODULES = {
     "bertsmith.search.index": ("Index",),
     "bertsmith.search.store": ("Hit",),
     "bertsmith.serve.client": ("Client",),
+    "bertsmith.tasks.spelling.edits": ("CorrectedText", "Edit"),
     "bertsmith.text.tokenizer": ("Tokenizer",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
@@ -142,12 +142,13 @@ __all__ = [
     "Answer",
     "BertsmithError",
     "Client",
+    "CorrectedText",
     "Corrector",
+    "Edit",
     "Embedder",
     "EncodingAccount",
     "FilledText",
     "FillingOptions",
-    "FinetunedModel",
     "Generated",
     "GenerationOptions",
     "Hit",
@@ -158,7 +159,6 @@ __all__ = [
     "LoadedModel",
     "MapOptions",
     "MixtureScore",
-    "PretrainedModel",
     "SentenceEvaluation",
     "SimilarText",
     "TextClassifier",
@@ -166,7 +166,7 @@ __all__ = [
     "TextRegressor",
     "TextTagger",
     "Tokenizer",
-    "TrainedSentences",
+    "TrainedModel",
     "Word2VecSettings",
     "WordEmbedder",
     "WordLayers",

@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
 from bertsmith.errors import ConfigError, unknown
 
 Tree = dict[str, Any]
 S = TypeVar("S", bound="Settings")
+
+Count = Annotated[int, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]  # of something that must not be used up
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
 LARGEST_FILE = 1_000_000  # bytes; a recipe is a page of text
 EXTENDS = "extends"

@@ -93,7 +93,7 @@ COMMANDS: dict[str, Arguments] = {
         *("--epochs", "1"),
     ],
     "vocab learn": lambda home, out: [
-        *("vocab", "learn", home / TEXTS, "--out", out / EVIL, "--size", "300"),
+        *("vocab", "learn", home / TEXTS, "--out", out / EVIL, "--vocab-size", "300"),
     ],
     "corpus build": lambda home, out: [
         *("corpus", "build", home / TEXTS, "--model", home / "untrained", "--out", out / EVIL),

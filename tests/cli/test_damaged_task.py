@@ -15,7 +15,7 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import BertsmithError, FolderError
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.kinds.labeled.learner import finetune
 
 ODD: list[Any] = [
     *(None, True, -1, 10**30, 1.5, "x", [], ["a"], ["0", "0"], [1, 2], [["a"]], {}, {"a": 1}),

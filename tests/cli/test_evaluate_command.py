@@ -97,7 +97,7 @@ def test_published_answers_are_scored_by_the_rules_of_squad(
     # One right, one half right (two of three words), one missing, one wrong; one of nobody.
     said = {"q1": "Ada", "q2": "in 1843 in", "q4": "Bob", "q9": "x"}
     answers.write_text(json.dumps(said))
-    assert run("evaluate", "--answers", answers, questions) == 0
+    assert run("evaluate", "--predictions", answers, questions) == 0
     shown = capsys.readouterr()
     assert "exact  0.2500" in shown.out
     assert f"f1     {(1 + 0.8) / 4:.4f}" in shown.out
@@ -116,9 +116,9 @@ def test_files_that_hold_no_answers_are_refused(
         ('{"q1": 3}', "field 'q1'"),
     ):
         answers.write_text(text)
-        assert run("evaluate", "--answers", answers, questions) == 2
+        assert run("evaluate", "--predictions", answers, questions) == 2
         assert said in capsys.readouterr().err
-    assert run("evaluate", "--answers", tmp_path / "none.json", questions) == 2
+    assert run("evaluate", "--predictions", tmp_path / "none.json", questions) == 2
     assert "cannot read" in capsys.readouterr().err
-    assert run("evaluate", "--answers", answers, questions, questions) == 2
+    assert run("evaluate", "--predictions", answers, questions, questions) == 2
     assert "give one file of questions" in capsys.readouterr().err

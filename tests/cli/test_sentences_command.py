@@ -71,7 +71,7 @@ def test_a_margin_names_the_triplet_objective(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = rows_file(tmp_path / "triplets.tsv", "triplets")
-    common = ["--model", model, "--steps", "2", "--precision", "fp32", "--kind", "triplets"]
+    common = ["--model", model, "--steps", "2", "--precision", "fp32", "--row-kind", "triplets"]
     out = ["--out", str(tmp_path / "out")]
     assert run("sentences", "train", data, *common, *out, "--margin", "0.5") == 0
     assert "objective: triplet (distance euclidean, margin 0.5)" in capsys.readouterr().err
@@ -86,7 +86,7 @@ def test_a_margin_names_the_triplet_objective(
     ("kind", "options", "message"),
     [
         ("pairs", ["--objective", "cosine"], "needs a score per pair"),
-        ("pairs", ["--kind", "scores"], "no column holds a score"),
+        ("pairs", ["--row-kind", "scores"], "no column holds a score"),
         ("scores", ["--set", "data.range=[0, 2]"], "is not between 0 and 2"),
         ("labels", ["--positive", "maybe"], "is called 'maybe'"),
         ("scores", ["--dims", "64,32"], "the width of the vectors"),
@@ -115,7 +115,7 @@ def test_evaluation_of_every_kind(
     files = {kind: rows_file(tmp_path / f"{kind}.tsv", kind, 30) for kind in kinds}
     mains = {"scores": "spearman", "labels": "ap", "pairs": "ndcg@10", "triplets": "accuracy"}
     for kind, path in files.items():
-        assert run("sentences", "evaluate", model, path, "--kind", kind, "--json") == 0
+        assert run("sentences", "evaluate", model, path, "--row-kind", kind, "--json") == 0
         (one,) = json.loads(capsys.readouterr().out)["files"]
         assert next(iter(one["figures"])) == mains[kind]
         interval = one["interval"]
@@ -158,10 +158,10 @@ def test_one_class_and_constant_scores_cannot_be_evaluated(
 ) -> None:
     path = tmp_path / "one.tsv"
     path.write_text("".join(f"{text}\t{text} tree\tyes\n" for text in sentences(10)))
-    assert run("sentences", "evaluate", model, path, "--kind", "labels", "--label", "3") != 0
+    assert run("sentences", "evaluate", model, path, "--row-kind", "labels", "--label", "3") != 0
     assert "every pair has the label 'yes'" in capsys.readouterr().err
     path.write_text("".join(f"{text}\t{text} tree\t2.5\n" for text in sentences(10)))
-    assert run("sentences", "evaluate", model, path, "--kind", "scores") != 0
+    assert run("sentences", "evaluate", model, path, "--row-kind", "scores") != 0
     assert "all scores are the same" in capsys.readouterr().err
 
 

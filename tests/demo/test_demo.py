@@ -76,7 +76,7 @@ sys.addaudithook(hook)
 from bertsmith.cli.app import main
 model = "all-MiniLM-L6-v2"
 commands = [["info", model], ["tokenize", model, "a"], ["embed", model, "a.txt", "--out", "v.npy"],
-            ["vocab", "learn", "a.txt", "--size", "50", "--out", "vocab"]]
+            ["vocab", "learn", "a.txt", "--vocab-size", "50", "--out", "vocab"]]
 for command in commands:
     try:
         main(command)

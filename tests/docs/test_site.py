@@ -56,7 +56,7 @@ def test_every_public_name_is_documented(name) -> None:
 
 def test_the_settings_page_names_every_setting() -> None:
     from bertsmith.sentences.train.recipe import SentenceRecipe
-    from bertsmith.training.finetune.recipe import FinetuneRecipe
+    from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
     from bertsmith.training.pretrain.recipe import PretrainRecipe
 
     page = script("settings_page").settings_page()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, finetune_seeds, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.metrics import TAGS
@@ -21,9 +21,8 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import PredictedAnswer
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import PlanSettings, TaskSettings
-from bertsmith.training.repeat.finetune_runs import finetune_seeds
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import PlanSettings, TaskSettings
 
 TASKS = ["classify", "multilabel", "regress", "tag", "answer", "choose"]
 QUICK = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})

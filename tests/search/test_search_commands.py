@@ -132,7 +132,7 @@ def test_a_question_bank(
     (tmp_path / "faq.tsv").write_text(
         "How can I reset my password?\tUse the link.\nWhere is my parcel?\tSee the map.\n"
     )
-    command = ("index", "build", tmp_path / "faq.tsv", "--answers", "2", "--model", MODEL)
+    command = ("index", "build", tmp_path / "faq.tsv", "--answer-column", "2", "--model", MODEL)
     assert run(*command, "--store" if kind == "database" else "--out", bank) == 0
     assert "every question gets an answer" in capsys.readouterr().err
     assert run("search", bank, "I forgot my password") == 0
@@ -167,7 +167,7 @@ def test_a_question_bank(
         (("index", "delete", "INDEX"), "give the ids of rows"),
         (("index", "tune", "INDEX", "INDEX/../rows.tsv"), "a pair is question, question and 1"),
         (
-            (*BUILD, "INDEX/../rows.tsv", "--answers", "reply", "--out", "INDEX/../bank"),
+            (*BUILD, "INDEX/../rows.tsv", "--answer-column", "reply", "--out", "INDEX/../bank"),
             "has no column 'reply' with answers",
         ),
     ],

@@ -16,7 +16,7 @@ from bertsmith.folders.write import save_model
 from bertsmith.studies.vectors import frozen_recipe, vector_trials, with_vector
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune
 from bertsmith.training.repeat.trials import TrialResult, run_trials
 
 HEADS = changed(frozen_recipe(RECIPE, epochs=15), {"plan.batch": 16})

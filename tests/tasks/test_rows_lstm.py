@@ -11,13 +11,14 @@ import bertsmith
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.tasks.model.head import HeadSettings, RowsLSTM, draw_weights
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import FinetuneOptimizer, TextVectorSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import TextVectorSettings
+from bertsmith.training.recipe import RatedOptimizer
 
 WITH_LSTM = RECIPE.model_copy(
     update={
         "head": HeadSettings(lstm=16, dropout=0.0),
-        "optimizer": FinetuneOptimizer(lr=3e-3, head_lr=2e-2),
+        "optimizer": RatedOptimizer(lr=3e-3, head_lr=2e-2),
     }
 )
 
@@ -51,15 +52,15 @@ def test_its_weights_come_from_the_generator() -> None:
 def test_a_folder_with_an_lstm_predicts_what_it_learned(task: str, tmp_path: Path) -> None:
     source = tiny_folder(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out", task=task, recipe=WITH_LSTM))
-    assert done.model is not None
+    assert done.finished is not None
     assert done.dev_figures is not None
-    assert reading_of(done.model).lstm is not None
+    assert reading_of(done.finished.model).lstm is not None
     assert next(iter(done.dev_figures.values())) > 0.9
     again = bertsmith.load(tmp_path / "out")
     texts = [row.texts[0] for row in rows(20, task, seed=9)]
     first, second = again.predict(texts), again.predict(texts)
     assert [one.value for one in first] == [one.value for one in second]
-    weights = {n: t for n, t in done.model.stored().items() if n.startswith("lstm.")}
+    weights = {n: t for n, t in done.finished.model.stored().items() if n.startswith("lstm.")}
     assert len(weights) == 8
 
 
@@ -68,12 +69,12 @@ def test_a_left_to_right_model_keeps_its_direction_and_is_read_at_its_last_token
 ) -> None:
     source = tiny_writer(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out"))
-    assert done.model is not None
-    assert done.model.head.to_json()["vector"]["pooling"] == "last"
+    assert done.finished is not None
+    assert done.finished.model.head.to_json()["vector"]["pooling"] == "last"
     assert load_model(tmp_path / "out").model.spec.sees == "before"
     with_lstm = finetune(tiny_job(source, tmp_path / "lstm", recipe=WITH_LSTM))
-    assert with_lstm.model is not None
-    assert with_lstm.model.head.to_json()["vector"]["pooling"] == "mean"
+    assert with_lstm.finished is not None
+    assert with_lstm.finished.model.head.to_json()["vector"]["pooling"] == "mean"
     assert load_model(tmp_path / "lstm").model.spec.sees == "before"
 
 

@@ -23,8 +23,8 @@ from bertsmith.labeled.example import Example, Label, ScoreTarget, Tagged, Targe
 from bertsmith.runtime.predictor import Predictor, Row
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.training.finetune.in_memory import files_of, fit_rows, load_files
-from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.kinds.labeled.in_memory import files_of, fit_rows, load_files
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, load_finetune_recipe
 
 Texts = Iterable[Any]
 """Texts, or rows of several fields: lists, arrays, columns or frames of pandas."""

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bertsmith.api.finetune import finetune_job, read_rows
-from bertsmith.api.finetune_request import FinetuneRequest
 from bertsmith.api.observer import Observer, executing
 from bertsmith.config import override
 from bertsmith.errors import ConfigError, check_type
@@ -27,7 +25,9 @@ from bertsmith.studies.road.table import RoadTable
 from bertsmith.studies.study import Result, Study, run_study, write_study
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.execution.execution import Execution, RunSettings
-from bertsmith.training.finetune.finetune import FinetuneJob
+from bertsmith.training.kind import Reading, TrainingRequest
+from bertsmith.training.kinds.labeled.kind import job_on, labeled_recipe, read_splits
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
 from bertsmith.training.loop.schedule import seconds
 
 RUNS = "runs"  # the folder of unfinished runs
@@ -111,25 +111,30 @@ def finished_study(study: Study[Result], run: RunSettings) -> Result:
 
 
 def small_job(
-    request: FinetuneRequest, rows: tuple[int, int], execution: Execution, observer: Observer
+    request: TrainingRequest, rows: tuple[int, int], execution: Execution, observer: Observer
 ) -> tuple[FinetuneJob, Splits]:
     """A fine-tuning on so many training and dev rows, stratified by label; and all rows."""
-    recipe = request.read_recipe(request.spec.task)  # mistakes show before the data is read
-    splits = read_rows(request, recipe, execution, observer)
-    job = finetune_job(request, splits)
+    recipe = labeled_recipe(request)  # mistakes show before the data is read
+    splits = read_splits(
+        Reading(request=request, recipe=recipe, execution=execution, audience=observer)
+    )
+    job = job_on(request, splits)
     seed = job.recipe.run.seed
     small = replace(
         job,
-        train=some_rows(splits.train, rows[0], seed=seed),
-        dev=some_rows(splits.dev, rows[1], seed=seed),
+        rows=replace(
+            job.rows,
+            train=some_rows(splits.train, rows[0], seed=seed),
+            dev=some_rows(splits.dev, rows[1], seed=seed),
+            known=task_kind(job.task).known(splits.train),
+            language=splits.specs["train"].stated("language"),
+        ),
         out=request.out / RUNS,
-        known=task_kind(job.task).known(splits.train),
-        language=splits.specs["train"].stated("language"),
     )
     return small, splits
 
 
-def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:
+def measure_lengths(request: TrainingRequest) -> tuple[LengthTable, int]:
     """The lengths of all rows, labeled or not, and the maximum length of the recipe."""
     files = split_files(request.data)[0] if request.data.is_dir() else {}
     task = request.spec.task
@@ -138,6 +143,6 @@ def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:
         spec = guess_spec(path, given=request.spec)
         rows[name] = list(read_examples(path, spec, on_error=request.on_error))
         task = task or spec.task
-    length = request.read_recipe(task).length
+    length = labeled_recipe(request, task).length
     table = length_table(rows, load_tokenizer(request.model), windows=length.stride is not None)
     return table, length.max_length

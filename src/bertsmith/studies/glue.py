@@ -28,15 +28,16 @@ from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import first_then_others
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.kinds.labeled.trials import finetuned
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.repeat.trials import (
     Trial,
     TrialResult,
     Trials,
-    finetuned,
     recipe_facts,
 )
 from bertsmith.wording import duration
@@ -94,11 +95,13 @@ def _job(run: DataSetRun, splits: Splits) -> FinetuneJob:
         recipe=run.recipe,
         task=task,
         model=run.model,
-        train=some_rows(splits.train, run.rows, seed=seed),
-        dev=some_rows(splits.dev, run.rows, seed=seed),
+        rows=LabeledRows(
+            train=some_rows(splits.train, run.rows, seed=seed),
+            dev=some_rows(splits.dev, run.rows, seed=seed),
+            known=() if run.rows is None else task_kind(task).known(splits.train),
+            spec=splits.specs["train"],
+        ),
         out=run.out,
-        known=() if run.rows is None else task_kind(task).known(splits.train),
-        spec=splits.specs["train"],
     )
 
 
@@ -109,8 +112,8 @@ def _more(
     test = [] if any(row.target is None for row in splits.test) else splits.test
     record: dict[str, Any] = {
         "task": job.task,
-        "rows": {"train": len(job.train), "dev": len(job.dev), "test": len(test)},
-        "majority": baselines(job.task, job.train, job.dev)["majority"],
+        "rows": {"train": len(job.rows.train), "dev": len(job.rows.dev), "test": len(test)},
+        "majority": baselines(job.task, job.rows.train, job.rows.dev)["majority"],
         "published": dict(run.one.published),
         "published_rows": run.one.rows,
         "notes": list(splits.notes),
@@ -167,7 +170,7 @@ class GlueScores(StudyResult):
             f"not usable for training: {name}: {why}" for name, why in self.sets.unusable.items()
         ]
         if left := self._not_run():
-            lines.append(f"available, but not run (name them with --only): {', '.join(left)}")
+            lines.append(f"available, but not run (name them with --data-set): {', '.join(left)}")
         return lines
 
     def to_json(self) -> dict[str, Any]:

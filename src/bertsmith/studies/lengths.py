@@ -25,8 +25,9 @@ from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.task import Task
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob, job_task
-from bertsmith.training.repeat.trials import Trial, TrialResult, Trials, finetune_trial
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, job_task
+from bertsmith.training.kinds.labeled.trials import finetune_trial
+from bertsmith.training.repeat.trials import Trial, TrialResult, Trials
 from bertsmith.wording import counted, duration
 
 MUCH_LONGER = 2  # times the max length: then windows over all of it are worth a try
@@ -168,9 +169,9 @@ class LengthComparison(StudyResult):
         lines = self.table.lines(limit)
         if self.best is None:
             return [*lines, f"no row is longer than {limit} tokens: nothing to compare"]
-        head = f"max length {limit}, {counted(len(self.job.train), 'training row')}, "
+        head = f"max length {limit}, {counted(len(self.job.rows.train), 'training row')}, "
         head += f"{counted(self.job.recipe.plan.epochs, 'epoch')}; "
-        return [*lines, "", head + f"metrics of {counted(len(self.job.dev), 'dev row')}:"]
+        return [*lines, "", head + f"metrics of {counted(len(self.job.rows.dev), 'dev row')}:"]
 
     def tables(self) -> list[StudyTable]:
         """A row per run: its metrics, and its difference to the best."""
@@ -202,7 +203,7 @@ class LengthComparison(StudyResult):
         if self.best is not None:
             compared = {
                 "max_length": recipe.length.max_length,
-                "rows": {"train": len(self.job.train), "dev": len(self.job.dev)},
+                "rows": {"train": len(self.job.rows.train), "dev": len(self.job.rows.dev)},
                 "epochs": recipe.plan.epochs,
                 "seed": recipe.run.seed,
                 "runs": [one.to_json() for one in self.runs],
@@ -230,7 +231,7 @@ class LengthStudy(Study[LengthComparison]):
     def plan(self, execution: Execution) -> StudyPlan:
         """The runs; windows take longer."""
         job, length = self.job, self.job.recipe.length
-        fields = len(job.train[0].texts)
+        fields = len(job.rows.train[0].texts)
         choices = length_choices(
             length, self.table, task=job.task, fields=fields, windows=self.windows
         )
@@ -248,7 +249,7 @@ class LengthStudy(Study[LengthComparison]):
         best = None
         if done.rows:
             figure = self.job.recipe.best.figure
-            best = verdict(job_task(self.job), self.job.dev, done.rows, figure=figure)
+            best = verdict(job_task(self.job), self.job.rows.dev, done.rows, figure=figure)
         return LengthComparison(
             data=self.data, job=self.job, table=self.table, runs=done.rows, best=best
         )

@@ -23,13 +23,14 @@ from bertsmith.studies.study import (
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.text_vector import VectorSettings, choice_name, vector_choices
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import (
     FinetuneRecipe,
     RegularizationSettings,
     TextVectorSettings,
 )
-from bertsmith.training.repeat.trials import Trial, TrialResult, Trials, finetune_trial
+from bertsmith.training.kinds.labeled.trials import finetune_trial
+from bertsmith.training.repeat.trials import Trial, TrialResult, Trials
 from bertsmith.wording import counted, duration
 
 Encoder = Literal["frozen", "trained"]
@@ -108,8 +109,8 @@ class VectorRanking(StudyResult):
 
     def head(self) -> list[str]:
         """What the metrics are of."""
-        train = counted(len(self.job.train), "training row")
-        return [f"{train}; metrics of {counted(len(self.job.dev), 'dev row')}, best first:"]
+        train = counted(len(self.job.rows.train), "training row")
+        return [f"{train}; metrics of {counted(len(self.job.rows.dev), 'dev row')}, best first:"]
 
     def tables(self) -> list[StudyTable]:
         """A row per vector and encoder."""
@@ -127,7 +128,7 @@ class VectorRanking(StudyResult):
         for one in self.runs:
             encoder, pooling, layers = _choice_of(one.name)
             runs.append({"encoder": encoder, "pooling": pooling, "layers": layers, **one.to_json()})
-        rows = {"train": len(self.job.train), "dev": len(self.job.dev)}
+        rows = {"train": len(self.job.rows.train), "dev": len(self.job.rows.dev)}
         record = {"task": self.job.task, "figure": self.figure, "rows": rows, "runs": runs}
         return {"data": str(self.data), "model": self.model, **record}
 

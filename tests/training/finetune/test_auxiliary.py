@@ -33,7 +33,7 @@ from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import TextsHead
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.tag.tag import Tag
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.kinds.labeled.learner import finetune
 
 TASK = Classify(labels=("no", "yes"))
 BOTH = {
@@ -144,10 +144,12 @@ def test_a_column_is_learned_reported_by_name_and_stored(
     begun, ended = (np.mean([one[column] for one in part]) for part in (steps[:2], steps[-2:]))
     assert ended < 0.5 * begun
     predictor = load_predictor(what.out)
-    said = predictor.predict([row.texts for row in what.dev])  # no column is needed
-    assert [one.value for one in said] == [one.value for one in done.dev_predictions]
-    guessed = predictor.auxiliary([row.texts for row in what.dev])
-    known = [(row, one) for row, one in zip(what.dev, guessed, strict=True) if row.extra[column]]
+    said = predictor.predict([row.texts for row in what.rows.dev])  # no column is needed
+    assert [one.value for one in said] == [one.value for one in done.finished.predictions]
+    guessed = predictor.auxiliary([row.texts for row in what.rows.dev])
+    known = [
+        (row, one) for row, one in zip(what.rows.dev, guessed, strict=True) if row.extra[column]
+    ]
     if column == "color":
         assert np.mean([row.extra["color"] == one["color"] for row, one in known]) > 0.85
     else:

@@ -22,13 +22,13 @@ from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.regularizers import RDrop
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
     FinetuneRecipe,
     RegularizationSettings,
 )
-from bertsmith.training.finetune.record import regularization
+from bertsmith.training.kinds.labeled.record import regularization
 
 MEAN = VectorSettings(pooling="mean")
 

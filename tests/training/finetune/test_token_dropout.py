@@ -21,10 +21,10 @@ from bertsmith.tasks.regularizers import TokenDropout
 from bertsmith.tasks.task import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
-from bertsmith.training.finetune.record import regularization
-from bertsmith.training.finetune.workload import FinetuneWorkload, Regularizers
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, PlanSettings
+from bertsmith.training.kinds.labeled.record import regularization
+from bertsmith.training.kinds.labeled.workload import FinetuneWorkload, Regularizers
 
 TOKENIZER = word_tokenizer()
 MASK = SPECIAL.index("[MASK]")

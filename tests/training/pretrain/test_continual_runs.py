@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from continual_text import CHINESE, ENGLISH, continual_corpus, short_ernie
-from rank_client import RankServer
+from fork_client import ForkServer
 from safetensors.numpy import load_file
 from stop_after import StopAfter
 from torch.nn import functional as F
@@ -194,15 +194,14 @@ def test_a_killed_run_resumes_to_the_same_bits(
 
 
 def test_two_processes_give_the_figures_of_one(
-    forks: RankServer, corpus: Corpus, finished: Job, tmp_path: Path
+    forks: ForkServer, corpus: Corpus, finished: Job, tmp_path: Path
 ) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(to_toml(finished.recipe), encoding="utf-8")
     out = tmp_path / "two"
     command = ("pretrain", recipe, "--corpus", corpus.path, "--out", out)
-    forks.finish(
-        tmp_path, command=[*map(str, command), "--devices", "2", "--threads", "1", "--quiet"]
-    )
+    arguments = [*map(str, command), "--devices", "2", "--threads", "1", "--quiet"]
+    forks.finish_ranks("rank command", folder=tmp_path, arguments=arguments)
     one, two = (
         json.loads((place / "result.json").read_text())["stages"] for place in (finished.out, out)
     )

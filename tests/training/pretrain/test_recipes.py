@@ -52,7 +52,7 @@ def test_the_shipped_recipes_are_those_promised() -> None:
 def test_a_recipe_survives_the_way_to_a_file_and_back(name, tmp_path) -> None:
     recipe = load_recipe(name)
     assert recipe.about.summary
-    assert recipe.about.paper
+    assert recipe.about.source
     path = tmp_path / "mine.toml"
     path.write_text(to_toml(recipe), encoding="utf-8")
     assert load_recipe(path) == recipe
@@ -212,7 +212,7 @@ def test_the_command_lists_and_prints(capsys) -> None:
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES
     from bertsmith.seq2seq.recipe import WRITE_RECIPES
     from bertsmith.studies.ablation.variations import ABLATIONS
-    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
+    from bertsmith.training.kinds.labeled.recipe import FINETUNE_RECIPES
 
     recipes()
     lines = capsys.readouterr().out.splitlines()

@@ -25,7 +25,7 @@ from bertsmith.classic.neural.softmax import (
     SoftmaxSettings,
     build_softmax,
 )
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings, Share
 from bertsmith.random_keys import key_of
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings
@@ -33,8 +33,6 @@ from bertsmith.training.loop.best import BestSettings
 from bertsmith.training.loop.schedule import LinearSettings, Seconds
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
 
-Count = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 Floats = NDArray[np.float64]
 
 

@@ -206,9 +206,10 @@ def keep_thresholds(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint
 class HuffmanTree:
     """The tree of hierarchical softmax: the path of each word, short for frequent ones.
 
-    `nodes` and `codes` of word w are from `starts[w]` to `starts[w + 1]`. `starts` (V + 1,); `nodes` are numbers of inner nodes, 0 to V - 2, from the root, which is
-    V - 2; `codes` are 0 or 1. p(w | h) is the product over the nodes u of the path of w of
-    sigmoid((1 - 2 code) h.u), so that the probabilities of all words add up to 1.
+    `nodes` and `codes` of word w are from `starts[w]` to `starts[w + 1]`; `starts` (V + 1,). Nodes
+    are numbers of inner nodes, 0 to V - 2, from the root, which is V - 2; codes are 0 or 1.
+    p(w | h) is the product over the nodes u of the path of w of sigmoid((1 - 2 code) h.u), so that
+    the probabilities of all words add up to 1.
     """
 
     starts: NDArray[np.int64]

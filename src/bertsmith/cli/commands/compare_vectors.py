@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from bertsmith.cli.shared.studies import StudyProcess
     from bertsmith.studies.vectors import VectorStudy
 
-Only = Annotated[
+Encoder = Annotated[
     Literal["frozen", "trained"] | None,
-    Setting("frozen: train heads on a frozen encoder; trained: fine-tune the encoder, too.", MODEL),
+    Setting(
+        "Only one of: frozen, heads on a frozen encoder; trained, the encoder is fine-tuned, too.",
+        MODEL,
+    ),
 ]
 Pooling = Annotated[
     list[str] | None,
@@ -43,7 +46,7 @@ FrozenRate = Annotated[
 class Choosing(StudyOptions):
     """Which text vectors are compared, and how."""
 
-    only: Only = None
+    encoder: Encoder = None
     pooling: Pooling = None
     layers: Layers = None
     frozen_epochs: FrozenEpochs = 10.0
@@ -68,19 +71,20 @@ def compare_vectors(
 
         bertsmith compare-vectors sst2/ --model all-MiniLM-L6-v2
 
-        bertsmith compare-vectors reviews.csv --model bert-base-uncased --only frozen --pooling mean
+        bertsmith compare-vectors reviews.csv --model my-bert --encoder frozen --pooling mean
     """
     from bertsmith.api.studies import small_job
     from bertsmith.cli.shared.studies import StudyCommand
     from bertsmith.studies.study import weights_mark
     from bertsmith.studies.vectors import VectorChoices, VectorStudy
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(model)
     out = choosing.out or Path(f"{data.resolve().name.partition('.')[0]}-vectors")
     request = replace(choosing.request(data, model, reading), out=out)
-    rows = (choosing.rows, choosing.dev_rows)
+    rows = (choosing.train_rows, choosing.dev_rows)
     choices = VectorChoices(
-        only=choosing.only,
+        only=choosing.encoder,
         pooling=choosing.pooling or (),
         layers=choosing.layers or (),
         frozen_epochs=choosing.frozen_epochs,
@@ -93,7 +97,7 @@ def compare_vectors(
         return VectorStudy(data=data, folder=out, job=job, choices=choices, mark=mark)
 
     StudyCommand(
-        run=request.read_recipe(request.spec.task).run,
+        run=labeled_recipe(request).run,
         out=out,
         as_json=as_json,
         quiet=quiet,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import printable, rich_console, write_json, write_lines
+from bertsmith.cli.shared.options import Json
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.setting import COMPUTE, OUTPUT, Setting
+from bertsmith.setting import COMPUTE, Setting
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +44,7 @@ def doctor(
             help="Model folder or name: also report what other programs would read differently.",
         ),
     ] = None,
-    json: Annotated[bool, Setting("Print JSON.", OUTPUT)] = False,
+    as_json: Json = False,
     fresh: Annotated[bool, Setting("Ignore the cache and measure again.", COMPUTE)] = False,
     quick: Annotated[bool, Setting("Skip probes that compile code.", COMPUTE)] = False,
     limit: Annotated[
@@ -75,7 +76,7 @@ def doctor(
             fresh=fresh, quick=quick, budget=limit, progress=progress, probes=all_probes()
         )
     inference, training = choose_path(report, engine_paths()), choose_path(report, TRAINING)
-    if json:
+    if as_json:
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
         if about is not None:

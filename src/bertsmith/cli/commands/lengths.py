@@ -15,9 +15,9 @@ from bertsmith.cli.shared.studies import StudyOptions
 from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune_request import FinetuneRequest
     from bertsmith.cli.shared.studies import StudyProcess
     from bertsmith.studies.lengths import LengthStudy
+    from bertsmith.training.kind import TrainingRequest
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="File, or folder with train, dev and test files.")
@@ -42,7 +42,7 @@ WithWindows = Annotated[
 class Comparing(StudyOptions):
     """How the ways of truncation are compared."""
 
-    rows: TrainRows = 600
+    train_rows: TrainRows = 600
     dev_rows: DevRows = 400
     compare: Compare = False
     windows: WithWindows = None
@@ -75,7 +75,7 @@ def lengths(
         _print_lengths(request, as_json=as_json)
 
 
-def _compare(request: FinetuneRequest, comparing: Comparing, *, as_json: bool, quiet: bool) -> None:
+def _compare(request: TrainingRequest, comparing: Comparing, *, as_json: bool, quiet: bool) -> None:
     """Train with each way of truncation."""
     from bertsmith.api.studies import small_job
     from bertsmith.cli.shared.studies import StudyCommand
@@ -83,9 +83,10 @@ def _compare(request: FinetuneRequest, comparing: Comparing, *, as_json: bool, q
     from bertsmith.folders.read import load_tokenizer
     from bertsmith.studies.lengths import LengthStudy
     from bertsmith.studies.study import weights_mark
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(request.model)
-    rows = (comparing.rows, comparing.dev_rows)
+    rows = (comparing.train_rows, comparing.dev_rows)
 
     def make(process: StudyProcess) -> LengthStudy:
         own = replace(request, out=process.folder)
@@ -100,7 +101,7 @@ def _compare(request: FinetuneRequest, comparing: Comparing, *, as_json: bool, q
         )
 
     StudyCommand(
-        run=request.read_recipe(request.spec.task).run,
+        run=labeled_recipe(request).run,
         out=comparing.out,
         as_json=as_json,
         quiet=quiet,
@@ -108,7 +109,7 @@ def _compare(request: FinetuneRequest, comparing: Comparing, *, as_json: bool, q
     ).print(make)
 
 
-def _print_lengths(request: FinetuneRequest, *, as_json: bool) -> None:
+def _print_lengths(request: TrainingRequest, *, as_json: bool) -> None:
     """The table of all rows, labeled or not."""
     from bertsmith.api.studies import measure_lengths
     from bertsmith.cli.shared.console import write_json, write_lines

@@ -11,10 +11,12 @@ import typer
 from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.cli.shared.options import (
     Accept,
+    Budget,
     Quiet,
     RunFolder,
     Seed,
     Set,
+    Steps,
     Threads,
     TrainingPrecision,
     overrides,
@@ -25,7 +27,7 @@ from bertsmith.hardware.environment import MOST_THREADS
 from bertsmith.setting import COMPUTE, DATA, MODEL, TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.pretrain import PretrainedModel
+    from bertsmith.api.train import TrainedModel
     from bertsmith.training.pretrain.pretrain import Job
 
 Recipe = Annotated[
@@ -47,11 +49,6 @@ Init = Annotated[
         MODEL,
         metavar="MODEL",
     ),
-]
-Steps = Annotated[int | None, Setting("Number of training steps.", TRAINING, min=1)]
-Budget = Annotated[
-    str | None,
-    Setting("Training time instead of steps: 20m, 1h30m; the schedule is fitted to it.", TRAINING),
 ]
 Devices = Annotated[
     int | None,
@@ -144,7 +141,7 @@ def pretrain(
         raise typer.Exit(result.outcome.exit_code)
 
 
-def _trained(job: Job, *, quiet: bool) -> PretrainedModel:
+def _trained(job: Job, *, quiet: bool) -> TrainedModel:
     from bertsmith.api.pretrain import run_pretrain
     from bertsmith.cli.shared.training_process import training_process
     from bertsmith.cli.views.observer import ConsoleObserver

@@ -20,7 +20,7 @@ from bertsmith.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from bertsmith.training.finetune.recipe import FinetuneRecipe
+    from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,6 @@ class RecipeOptions:
 
     def read(self, default: str) -> FinetuneRecipe:
         """The recipe, or another by default, with these settings."""
-        from bertsmith.training.finetune.recipe import load_finetune_recipe
+        from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 
         return load_finetune_recipe(self.recipe or default, self.overrides())

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 from bertsmith.text.whole_words.characters import LENGTH
 
-Count = Annotated[int, Field(gt=0)]
 Filter = tuple[Count, Count]
 Filters = Annotated[
     tuple[Annotated[Filter, Field(strict=False)], ...], Field(strict=False, min_length=1)

@@ -27,7 +27,7 @@ from bertsmith.studies.ablation.table import AblationTable
 from bertsmith.studies.ablation.variations import GridRow, equal_tokens, find_grid, variations
 from bertsmith.studies.study import Study, StudyPlan
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 from bertsmith.training.repeat.trials import Trials
 
 ROWS = (2_000, 1_000)

@@ -15,14 +15,14 @@ from bertsmith.config import Settings, changed, differences, read_toml, validate
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 from bertsmith.training.pretrain.recipe import (
     PRETRAIN_RECIPES,
-    About,
     PretrainRecipe,
     load_recipe,
 )
 from bertsmith.training.pretrain.workload import PretrainWorkload
+from bertsmith.training.recipe import About
 from bertsmith.training.recipe_files import RecipeShelf
 from bertsmith.wording import counted
 

@@ -210,7 +210,7 @@ def senses(reader: ContextReader, tests: RoadTests) -> Cells:
 def probe(reader: ContextReader, tests: RoadTests) -> Cells:
     """Accuracy of a logistic regression on mean vectors of texts."""
     if tests.probe is None:
-        return {"probe": {"reason": "no --labels were given"}}
+        return {"probe": {"reason": "no --probe was given"}}
 
     def mean(texts: Sequence[tuple[str, ...]]) -> NDArray[np.float64]:
         rows = []
@@ -283,7 +283,7 @@ class WordTests:
 
     def _similarity(self, vectors: WordVectors, words: tuple[str, ...]) -> Cell:
         if not self.similarity:
-            return {"reason": "no --similarity was given"}
+            return {"reason": "no --word-pairs were given"}
         found = [evaluate_similarity(_among(vectors, words), one) for one in self.similarity]
         values = [one.spearman for one in found if not math.isnan(one.spearman)]
         if not values:

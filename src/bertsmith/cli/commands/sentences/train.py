@@ -12,6 +12,7 @@ from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.options import (
     Accept,
     BatchSize,
+    Budget,
     DataArgument,
     DevFile,
     Epochs,
@@ -24,6 +25,7 @@ from bertsmith.cli.shared.options import (
     Seed,
     Seeds,
     Set,
+    Steps,
     TestFile,
     Threads,
     TrainingDevice,
@@ -61,10 +63,10 @@ DistanceOption = Annotated[
 ]
 Temperature = Annotated[
     float | None,
-    Setting("Of contrastive, simcse and cosent; 0.05 if unset.", TRAINING),
+    Setting(
+        "Temperature of the softmax: of contrastive, simcse and cosent; 0.05 if unset.", TRAINING
+    ),
 ]
-Steps = Annotated[int | None, Setting("Number of training steps.", TRAINING, min=1)]
-Budget = Annotated[str | None, Setting("Training time: 20m, 1h30m.", TRAINING, metavar="TIME")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,7 @@ def train(
         recipe=plan.recipe,
         overrides=plan.settings(rows.positive),
         objective=plan.objective,
-        kind=rows.kind,
+        kind=rows.row_kind,
         spec=rows.spec(),
         by_lines=rows.by_lines,
         on_error=rows.on_error,

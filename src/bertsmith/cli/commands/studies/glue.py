@@ -22,7 +22,7 @@ What = Annotated[
     list[str],
     typer.Argument(metavar="MODEL DATA", help="Model folder or name, and a folder of data sets."),
 ]
-Only = Annotated[
+DataSets = Annotated[
     list[str] | None,
     Setting("Data set: cola, sst2, tnews, squad, ...; repeatable.", DATA, metavar="SET"),
 ]
@@ -35,8 +35,8 @@ RowCount = Annotated[
 class Which(RecipeOptions):
     """Which data sets, how much of them, and how they are trained on."""
 
-    only: Only = None
-    rows: RowCount = None
+    data_set: DataSets = None
+    max_rows: RowCount = None
     out: StudyFolder = None
 
 
@@ -46,13 +46,13 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
 
     DATA holds folders (or files) named as published: CoLA, SST-2, tnews_public, ...; each is
     trained with its recipe. Other data sets with a recipe (squad, conll2003, ...) run if named with
-    --only. The same command resumes; finished data sets are not repeated.
+    --data-set. The same command resumes; finished data sets are not repeated.
 
     Examples:
 
         bertsmith glue my-bert glue_data/
 
-        bertsmith glue my-bert glue_data/ --only cola --only sst2 --rows 2000
+        bertsmith glue my-bert glue_data/ --data-set cola --data-set sst2 --max-rows 2000
     """
     from bertsmith.cli.shared.studies import StudyCommand
     from bertsmith.studies.glue import first_line, read_glue
@@ -63,7 +63,7 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
         )
     model, data = what[0], Path(what[1])
     out = which.out or Path(f"{Path(model).resolve().name}-glue")
-    study = read_glue(model, data, out, which.read, only=which.only or (), rows=which.rows)
+    study = read_glue(model, data, out, which.read, only=which.data_set or (), rows=which.max_rows)
 
     def make(process: StudyProcess) -> GlueStudy:
         process.observer.note(f"models and finished runs are stored in {out}")
