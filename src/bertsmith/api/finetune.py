@@ -11,7 +11,7 @@ from bertsmith.api.correction import correct_recipe, run_correction
 from bertsmith.api.observer import Observer
 from bertsmith.api.train import TrainedModel, train
 from bertsmith.api.writing import run_writing, write_recipe
-from bertsmith.config import override
+from bertsmith.config import overrides_of
 from bertsmith.correction.recipe import CORRECT
 from bertsmith.errors import check_type
 from bertsmith.labeled.example import PAIR_TASKS
@@ -55,7 +55,7 @@ def finetune(
         model=model,
         out=Path(out),
         recipe=recipe,
-        overrides=[override(name, value) for name, value in (settings or {}).items()],
+        overrides=overrides_of(settings),
         spec=spec or DataSpec(),
         seeds=seeds,
         device=device,

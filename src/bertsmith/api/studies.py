@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.api.observer import Observer, executing
-from bertsmith.config import override
+from bertsmith.config import overrides_of
 from bertsmith.errors import ConfigError, check_type
 from bertsmith.evaluation.length_table import LengthTable, length_table
 from bertsmith.files.paths import GivenPath, GivenPaths, path_of, paths_of
@@ -57,7 +57,7 @@ def ablate(
         corpus=Path(corpus),
         out=Path(out),
         vary=vary,
-        settings=[override(name, value) for name, value in (settings or {}).items()],
+        settings=overrides_of(settings),
         seeds=seeds,
         probes=[Path(probe) for probe in probes],
         probing=probing,

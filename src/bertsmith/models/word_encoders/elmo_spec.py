@@ -71,7 +71,7 @@ def _published(hidden: int, projection: int, highways: int) -> ElmoSpec:
     )
 
 
-SIZES: dict[str, ElmoSpec] = {
+ELMO_SIZES: dict[str, ElmoSpec] = {
     "small": ElmoSpec(),
     "published-small": _published(1024, 128, 1),
     "published-medium": _published(2048, 256, 1),

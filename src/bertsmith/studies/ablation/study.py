@@ -9,6 +9,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from bertsmith.config import Overrides
 from bertsmith.errors import ConfigError, InputFileError, unknown
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.labeled.spec import DataSpec
@@ -51,7 +52,7 @@ class AblationRequest:
     out: Path
     vary: Sequence[str] = ()
     only: Sequence[str] = ()
-    settings: Sequence[str] = ()
+    settings: Overrides = ()
     seeds: int = 3
     probes: Sequence[Path] = ()
     probing: Literal["frozen", "tuned", "both"] = "tuned"

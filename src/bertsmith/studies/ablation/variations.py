@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bertsmith.config import Settings, changed, differences, read_toml, validated
+from bertsmith.config import Overrides, Settings, changed, differences, read_toml, validated
 from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
@@ -150,7 +150,7 @@ def full_settings(setting: str) -> tuple[str, ...]:
 
 
 def variations(
-    recipe: str | Path, settings: Sequence[str], rows: Sequence[GridRow]
+    recipe: str | Path, settings: Overrides, rows: Sequence[GridRow]
 ) -> tuple[Variation, ...]:
     """The base, then every row; refuses rows that repeat another one or change nothing."""
     base = Variation(name=BASE, given=(), recipe=load_recipe(recipe, settings))
