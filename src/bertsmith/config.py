@@ -21,6 +21,9 @@ Tree = dict[str, Any]
 S = TypeVar("S", bound="Settings")
 
 Count = Annotated[int, Field(gt=0)]
+# In the files of a model: beyond them no machine holds it, and sizes are multiplied without care.
+Width = Annotated[int, Field(gt=0, le=1 << 20)]  # columns
+Depth = Annotated[int, Field(gt=0, le=1_000)]  # layers
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]  # of something that must not be used up
 Fraction = Annotated[float, Field(ge=0, le=1)]

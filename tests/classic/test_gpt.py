@@ -26,6 +26,8 @@ from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.read import load_model
 from bertsmith.nn.inputs import Inputs
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 def lines_of(stream: TinyWords) -> list[np.ndarray]:
     return np.split(stream.ids, stream.starts[1:-1])

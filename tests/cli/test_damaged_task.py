@@ -17,6 +17,8 @@ from bertsmith.errors import BertsmithError, FolderError
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.training.kinds.labeled.learner import finetune
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 ODD: list[Any] = [
     *(None, True, -1, 10**30, 1.5, "x", [], ["a"], ["0", "0"], [1, 2], [["a"]], {}, {"a": 1}),
     *({"a": {"b": "c"}}, {"a": {"b": 7}}, {"a": ["x"]}, {"a": {"labels": ["b", "b"]}}),

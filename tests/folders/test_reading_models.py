@@ -20,6 +20,8 @@ from bertsmith.models.config.labels import Labels
 from bertsmith.models.variant import Head
 from bertsmith.models.variants import VARIANTS
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 State = dict[str, Tensor]
 
 
@@ -298,6 +300,7 @@ def test_weights_do_not_change_when_the_file_does(tmp_path: Path) -> None:
 
 def test_settings_are_read_without_torch_and_weights_without_the_compiler(tmp_path: Path) -> None:
     path = folder_with(tmp_path / "m", dict)
+    (path / "hashes.json").unlink()  # another process reads the edited folder
     code = (
         "import sys\n"
         "from bertsmith.folders.read import read_folder, load_model\n"

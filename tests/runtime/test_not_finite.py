@@ -17,6 +17,8 @@ import bertsmith
 from bertsmith.errors import FolderError, TensorMismatchError
 from bertsmith.runtime.embedder import EncodingAccount
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:

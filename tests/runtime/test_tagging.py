@@ -15,6 +15,8 @@ from bertsmith.runtime.tagging import folder_tagger
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import ChannelSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.files.folder_hashes import check_hashes, verified, without_weights
 from bertsmith.folders.dialects.dialect import Dialect, Opener, dialect_of
 from bertsmith.folders.dialects.transformers import (
     DIALECTS,
@@ -168,6 +169,7 @@ def load_tokenizer(name: str | Path | OpenFolder) -> Tokenizer:
     """The tokenizer of a model by path or name, without its weights."""
     opened = name if isinstance(name, OpenFolder) else OpenFolder.at(name)
     folder = opened.root
+    check_hashes(folder, without_weights)
     if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
         return read_tokenizer(folder)
     kind = folder_kind(opened)
@@ -209,16 +211,17 @@ def assemble(
     dtype = torch.float32 if dtype is None else dtype
     longest = folder.longest()  # reads the tokenizer: a broken one shows before the weights are
     opener = folder.dialect.opener
-    with folder.dialect.weights(folder.parts.transformer) as weights:
-        model = fill_model(folder.reading, weights, device=device, dtype=dtype)
-    settings = folder.sentence or SentenceSettings()
-    width = model.spec.hidden * len(settings.pooling)
-    settings = replace(
-        settings,
-        max_length=longest,
-        dense=read_dense(folder.parts, opener, width=width, device=device, dtype=dtype),
-        layer_mix=_read_mix(folder, opener),
-    )
+    with verified(folder.opened.root):
+        with folder.dialect.weights(folder.parts.transformer) as weights:
+            model = fill_model(folder.reading, weights, device=device, dtype=dtype)
+        settings = folder.sentence or SentenceSettings()
+        width = model.spec.hidden * len(settings.pooling)
+        settings = replace(
+            settings,
+            max_length=longest,
+            dense=read_dense(folder.parts, opener, width=width, device=device, dtype=dtype),
+            layer_mix=_read_mix(folder, opener),
+        )
     return LoadedFolder(folder, model, settings)
 
 
