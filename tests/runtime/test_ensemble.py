@@ -13,10 +13,9 @@ from tiny_finetuning import SHORT, finetune_seeds, rows, tiny_folder, tiny_job
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.metrics import TAGS
 from bertsmith.nn.crf import Crf
-from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
+from bertsmith.runtime.ensemble import Ensemble, joint_logits, joint_task, load_ensemble, runs_below
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, Predictor
-from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import PredictedAnswer
 from bertsmith.tasks.regress import Regress

@@ -29,8 +29,8 @@ from bertsmith.tasks.model.columns import (
     with_auxiliary,
 )
 from bertsmith.tasks.model.from_settings import task_model
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import TextsHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.kinds.labeled.learner import finetune

@@ -27,7 +27,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.kinds.labeled.learner import FinetunedTask, finetune

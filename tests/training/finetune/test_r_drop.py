@@ -18,7 +18,7 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.kinds import TASKS, task_from_data
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.regularizers import RDrop
