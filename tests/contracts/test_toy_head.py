@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import EncoderSettings
 from safetensors.torch import load_file
 from tiny_finetuning import RECIPE, rows, tiny_job
 from tiny_models import shrunk

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bertsmith.corpus.toy_shards import open_corpus
 from command_line import environment, run
 
 from bertsmith.api.observer import executing
 from bertsmith.api.studies import ablate
 from bertsmith.config import to_toml
+from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.objectives.causal import CausalSettings
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS, masked_loss
