@@ -148,7 +148,7 @@ def fairness(seconds: float) -> dict[str, Any]:
 
 def trickle(seconds: float) -> dict[str, Any]:
     """200 connections that send a byte per second; how long they live, what others notice."""
-    head = b"POST /embed HTTP/1.1\r\nhost: a\r\n"
+    head = b"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     starts = [b"", head, head + b"content-length: 1000\r\n\r\n{"]
     with started(ours()) as side, contextlib.ExitStack() as stack:
         asker = Asker(side.url)
@@ -248,7 +248,9 @@ def terminate(seconds: float) -> dict[str, Any]:
                     except OSError:
                         return
                     try:
-                        connection.request("POST", "/embed", json.dumps({"inputs": [SHORT] * 8}))
+                        body = json.dumps({"inputs": [SHORT] * 8})
+                        kind = {"content-type": "application/json"}
+                        connection.request("POST", "/embed", body, kind)
                         statuses.append(connection.getresponse().status)
                         go.set()
                     except (OSError, http.client.HTTPException):

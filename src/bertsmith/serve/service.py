@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bertsmith import __version__
 from bertsmith.errors import ConfigError
+from bertsmith.serve.access_log import AccessLog
 from bertsmith.serve.dialects import bert_service, infinity, openai, own, tei
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.http.keys import Keys
+from bertsmith.serve.http.visitors import Visitors
 from bertsmith.serve.limits import Limits
 from bertsmith.serve.metrics import CONTENT_TYPE, Metrics
 from bertsmith.serve.openapi import describe
 from bertsmith.serve.page import page
 from bertsmith.serve.routes import Route, table
 from bertsmith.serve.served_model import Caller, ServedModel
+from bertsmith.serve.shares import Shares
 from bertsmith.serve.worker_process import WorkerSettings
 
 ROUTES: dict[str, dict[str, Route]] = table(
@@ -29,11 +32,6 @@ ROUTES: dict[str, dict[str, Route]] = table(
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 READY_TEXT = "ready?"
 READY_SECONDS = 5.0
-AccessLog = Callable[[Mapping[str, Any]], None]
-
-
-def _silent(record: Mapping[str, Any]) -> None:
-    """No access log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,8 @@ class ServiceSettings:
     """What is served, and how.
 
     `models` maps names to folders; the first one answers where a request names none. `strict`
-    refuses texts that are too long instead of truncating them.
+    refuses texts that are too long instead of truncating them. `visitors` None: those of a service
+    on the loopback.
     """
 
     models: Mapping[str, Path]
@@ -52,20 +51,24 @@ class ServiceSettings:
     strict: bool = False
     limits: Limits = field(default_factory=Limits)
     keys: Keys = field(default_factory=lambda: Keys(()))
+    visitors: Visitors | None = None
 
 
 class Service:
     """The running service."""
 
-    def __init__(self, settings: ServiceSettings, *, access_log: AccessLog = _silent) -> None:
+    def __init__(self, settings: ServiceSettings, *, access_log: AccessLog | None = None) -> None:
         if not settings.models:
             raise ConfigError("name at least one model folder to serve")
         self.limits = settings.limits
         self.keys = settings.keys
+        self.visitors = settings.visitors or Visitors.at("127.0.0.1", has_keys=bool(self.keys))
+        self.bodies = Shares(self.limits.total_bytes)
         self.strict = settings.strict
         self.metrics = Metrics()
-        self.access_log = access_log
+        self.access_log = access_log or AccessLog(None)
         self.started = int(time.time())
+        self.loaded = False
         self.draining = False
         self.worked = False  # since memory was given back
         self.accepted = 0  # requests that are answered also while draining
@@ -88,6 +91,7 @@ class Service:
         except BaseException:
             await self.stop(patience=1.0)
             raise
+        self.loaded = True
 
     async def stop(self, patience: float) -> None:
         """Answer what was accepted, then end the workers."""
@@ -185,6 +189,7 @@ class Service:
 
     def metrics_text(self) -> tuple[bytes, bytes]:
         """All metrics, and their content type."""
+        self.metrics.lost_lines(self.access_log.lost)
         for name, model in self.models.items():
             self.metrics.state(name, len(model.queue), model.supervisor.restarts)
         return self.metrics.text(), CONTENT_TYPE
