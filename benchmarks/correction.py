@@ -36,7 +36,7 @@ from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import paired_bootstrap
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.packing import pack
-from bertsmith.runtime.corrector import load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.bigrams import BigramCorrector
 from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
@@ -191,7 +191,7 @@ def trained(options: argparse.Namespace, bert: Path, name: str, *settings: str) 
         *("--text", "wrong", "--text", "right", "--out", out, "--threads", options.threads),
         *("--set", f"plan.steps={options.steps}", "--lr", RATE, *further, "--quiet"),
     )
-    return load_corrector(out)
+    return Corrector.load(out)
 
 
 def baselines(

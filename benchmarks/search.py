@@ -305,7 +305,7 @@ def measure_pairs(data: Path, folder: Path) -> None:
     spent = {}
     for name, rest in (
         ("embed", ["embed", MODEL, str(file), "--out", str(folder / "v.npy"), "--quiet"]),
-        ("pairs", ["pairs", str(file), "--model", MODEL, "-k", "1", "--quiet", "--json"]),
+        ("pairs", ["index", "pairs", str(file), "--model", MODEL, "-k", "1", "--quiet", "--json"]),
     ):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         out = subprocess.run([*command, *rest], check=True, capture_output=True, text=True).stdout

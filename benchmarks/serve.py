@@ -1,7 +1,7 @@
 """Our service against offline encoding and against FastAPI with sentence-transformers.
 
 Both servers run with the same threads and get the same texts of mixed lengths from one generator,
-`bertsmith bench serve`'s, in turn. Generator and server share the cores: the generator's CPU time
+`bertsmith serve bench`'s, in turn. Generator and server share the cores: the generator's CPU time
 is taken off, so that a rate is texts per second of the machine that was left.
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from postgres_server import PostgresServer, binaries
+from rank_client import RankServer
 
 # Started with nohup or in the background, this process ignores signals, and so would each program
 # that a test starts and interrupts.
@@ -26,3 +27,11 @@ def postgres() -> Iterator[PostgresServer]:
     server = PostgresServer()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[RankServer]:
+    """Groups of ranks, forked from one process that has imported all they need."""
+    server = RankServer()
+    yield server
+    server.close()

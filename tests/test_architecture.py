@@ -14,9 +14,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "bertsmith"
 FILES = sorted(SOURCE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PYTHON_FILES = [
     *FILES,
-    *sorted((ROOT / "tests").rglob("*.py")),
+    *TESTS,
     *sorted(ROOT.glob("benchmarks/*.py")),
 ]
 
@@ -56,6 +57,7 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
 MOST_FILES = 22  # in a folder, beside __init__.py
+MOST_TEST_FILES = 20
 TABLES = {"models/variants", "labeled/formats", "hardware/probes"}  # one file per entry
 # Files that may do what nobody else may, with the reason.
 PICKLE_READER = {"folders/pickle_child.py"}
@@ -181,9 +183,14 @@ def test_folders_are_small() -> None:
 
 
 def test_test_files_have_names_of_their_own() -> None:
-    """pytest imports them by their names alone."""
-    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    """pytest imports them by their names alone, and so are the files that support them."""
+    names = Counter(path.name for path in TESTS if path.name != "conftest.py")
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_folders_of_tests_are_small() -> None:
+    sizes = Counter(path.parent for path in TESTS)
+    assert [folder for folder, count in sizes.items() if count > MOST_TEST_FILES] == []
 
 
 def test_files_are_short_and_named_by_what_they_hold() -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
-    from bertsmith.api.search import search as search
+    from bertsmith.api.search import search_index as search_index
     from bertsmith.api.search import similar_pairs as similar_pairs
     from bertsmith.api.sentences import SentenceEvaluation as SentenceEvaluation
     from bertsmith.api.sentences import TrainedSentences as TrainedSentences
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from bertsmith.classic.word2vec.settings import Word2VecSettings as Word2VecSettings
     from bertsmith.classic.word_vectors.word_vectors import WordVectors as WordVectors
     from bertsmith.errors import BertsmithError as BertsmithError
+    from bertsmith.runtime.corrector import Corrector as Corrector
     from bertsmith.runtime.embedder import Embedder as Embedder
     from bertsmith.runtime.embedder import EncodingAccount as EncodingAccount
     from bertsmith.runtime.generation.filling import FilledText as FilledText
@@ -98,7 +99,7 @@ _MODULES = {
         "IndexOptions",
         "build_index",
         "nearest",
-        "search",
+        "search_index",
         "similar_pairs",
     ),
     "bertsmith.api.sentences": (
@@ -125,6 +126,7 @@ _MODULES = {
     "bertsmith.classic.word2vec.settings": ("Word2VecSettings",),
     "bertsmith.errors": ("BertsmithError",),
     "bertsmith.api.estimators": ("TextClassifier", "TextRegressor", "TextTagger"),
+    "bertsmith.runtime.corrector": ("Corrector",),
     "bertsmith.runtime.embedder": ("Embedder", "EncodingAccount"),
     "bertsmith.runtime.generation.filling": ("FilledText", "FillingOptions"),
     "bertsmith.runtime.generation.options": ("Answer", "Generated", "GenerationOptions"),
@@ -141,6 +143,7 @@ __all__ = [
     "Answer",
     "BertsmithError",
     "Client",
+    "Corrector",
     "Embedder",
     "EncodingAccount",
     "FilledText",
@@ -191,7 +194,7 @@ __all__ = [
     "road",
     "score_language_model",
     "score_mixture",
-    "search",
+    "search_index",
     "similar_pairs",
     "similar_sentences",
     "static_vectors",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from line_server import LineServer
@@ -13,6 +12,6 @@ from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
 @pytest.fixture(scope="session")
 def neural_trainings() -> Iterator[LineServer]:
     """A process that trains neural language models and can be killed at any step."""
-    server = LineServer(Path(__file__).with_name("neural_server.py"))
+    server = LineServer("neural_server.py")
     yield server
     server.close()

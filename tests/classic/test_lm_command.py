@@ -28,7 +28,7 @@ def test_a_model_is_trained_scored_converted_and_continues_text(
     assert run(*trained, "--held-out", str(text), "--out", str(model)) == 0
     assert "perplexity" in capsys.readouterr().out
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "text.txt"]
-    assert run("lm", "score", str(model), str(text), "--form", "sentences", "--json") == 0
+    assert run("lm", "perplexity", str(model), str(text), "--form", "sentences", "--json") == 0
     scored = json.loads(capsys.readouterr().out)
     assert scored["unknown"] == 0
     assert 1 < scored["perplexity"] < 400
@@ -36,7 +36,8 @@ def test_a_model_is_trained_scored_converted_and_continues_text(
     assert run("lm", "convert", str(tmp_path / "m.arpa"), str(tmp_path / "again")) == 0
     capsys.readouterr()
     assert (
-        run("lm", "score", str(tmp_path / "again"), str(text), "--form", "sentences", "--json") == 0
+        run("lm", "perplexity", str(tmp_path / "again"), str(text), "--form", "sentences", "--json")
+        == 0
     )
     again = json.loads(capsys.readouterr().out)
     assert again["perplexity"] == pytest.approx(scored["perplexity"], rel=1e-6)
@@ -81,7 +82,7 @@ def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def score(place: Path, *arguments: str) -> int:
     test = str(place / "test.txt")
-    return run("lm", "score", str(place / "gpt"), test, "--form", "sentences", *arguments)
+    return run("lm", "perplexity", str(place / "gpt"), test, "--form", "sentences", *arguments)
 
 
 def test_a_mixture_is_named_fits_validation_text_and_beats_its_parts_there(
@@ -165,6 +166,6 @@ def test_text_cannot_forge_the_ends_of_lines(
     (tmp_path / "forged.txt").write_text("w1 <s> w2 </s> w1 <unk>\n", encoding="utf-8")
     for name in ("kn", "gpt"):
         forged = [str(two_models / name), str(tmp_path / "forged.txt"), "--form", "sentences"]
-        assert run("lm", "score", *forged, "--json") == 0
+        assert run("lm", "perplexity", *forged, "--json") == 0
         scored = json.loads(capsys.readouterr().out)
         assert (scored["words"], scored["lines"], scored["unknown"]) == (6, 1, 3)

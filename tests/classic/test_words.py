@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertsmith.classic.stream import stream as building
-from bertsmith.classic.stream.account import account_lines
 from bertsmith.classic.stream.splitting import SplitRule, WordSplitter
 from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, InputFileError, WriteError
+from bertsmith.files import resumable_file
 from bertsmith.text.segment import segmenter
 
 SENTENCES = WordReading(split="spaces", form="sentences")
@@ -50,7 +49,7 @@ def test_a_text_cannot_forge_reserved_words(tmp_path: Path) -> None:
     assert stream.words == ("<unk>", "a")
     assert stream.ids.tolist() == [0, 1, 0, 0, 1]
     assert stream.encode(["<s>", "</s>", "<unk>", "a", "new"]).tolist() == [0, 0, 0, 1, 0]
-    assert any("</s> stands 1 times" in line for line in account_lines(stream))
+    assert any("</s> stands 1 times" in line for line in stream.account_lines())
 
 
 def test_rare_words_become_unknown_and_are_accounted_for(tmp_path: Path) -> None:
@@ -58,7 +57,7 @@ def test_rare_words_become_unknown_and_are_accounted_for(tmp_path: Path) -> None
     assert stream.words == ("<unk>", "a", "b")
     assert stream.counts.tolist() == [3, 4, 2]
     assert stream.account["left_out"] == {"c": 1, "d": 1}
-    assert any("2 words rarer than 2" in line for line in account_lines(stream))
+    assert any("2 words rarer than 2" in line for line in stream.account_lines())
     most = build_words([written(tmp_path)], tmp_path / "most", reading=SENTENCES, most=1)
     assert most.words == ("<unk>", "a")
 
@@ -110,7 +109,7 @@ def test_an_interrupted_build_resumes_to_the_same_bytes(
 ) -> None:
     lines = [f"w{i % 7} w{i % 11} w{i % 31}" + ("\n" if i % 5 == 0 else "") for i in range(400)]
     path = written(tmp_path, "\n".join(lines) + "\n")
-    monkeypatch.setattr(building, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable_file, "SECONDS_BETWEEN_SAVES", 0.0)
     # a stream cuts blocks at chunks of its reader, so the text comes as several files
     others = [written(tmp_path, f"x{i} y w{i}\nw1 x{i}\n", f"other{i}.txt") for i in range(5)]
     files = [path, *others]

@@ -101,7 +101,7 @@ COMMANDS: dict[str, Arguments] = {
     "mask preview": lambda home, out: [
         *("mask", "preview", home / f"no{EVIL}", home / TEXTS),
     ],
-    "score": lambda home, out: ["score", home / MODEL, f"a text{EVIL}"],
+    "score": lambda home, out: ["lm", "score", home / MODEL, f"a text{EVIL}"],
     "fill": lambda home, out: ["fill", home / MODEL, f"a [MASK]{EVIL}"],
     "recipes": lambda home, out: ["recipes", "show", f"no{EVIL}"],
     "no command": lambda home, out: [f"no{EVIL}"],

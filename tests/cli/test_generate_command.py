@@ -17,7 +17,8 @@ import bertsmith
 from bertsmith.folders.generation import GenerationDefaults, Writes, generation_extras
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.runtime.generation import generate_files
+from bertsmith.runtime import answer_files
+from bertsmith.runtime.row_files import RowLines
 
 Captured = pytest.CaptureFixture[str]
 LONGEST = 24  # positions of the tiny models
@@ -106,20 +107,20 @@ def test_a_stopped_file_is_resumed(
 ) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(f"{'abc'[n % 3]} {'defg'[n % 4]}\n" for n in range(30)))
-    monkeypatch.setattr(generate_files, "CHUNK", 8)
+    monkeypatch.setattr(answer_files, "CHUNK", 8)
     arguments = ("generate", causal, texts, "--max-new", "4", "--beams", "2")
     assert run(*arguments, "--out", tmp_path / "whole.jsonl") == 0
-    real, calls = generate_files.GeneratedLines.lines, []
+    real, calls = RowLines.lines, []
 
-    def stops(self: generate_files.GeneratedLines, rows: Any) -> str:
+    def stops(self: RowLines[Any], rows: Any) -> str:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return real(self, rows)
 
-    monkeypatch.setattr(generate_files.GeneratedLines, "lines", stops)
+    monkeypatch.setattr(RowLines, "lines", stops)
     assert run(*arguments, "--out", tmp_path / "parts.jsonl") == 130
-    monkeypatch.setattr(generate_files.GeneratedLines, "lines", real)
+    monkeypatch.setattr(RowLines, "lines", real)
     capsys.readouterr()
     assert run(*arguments, "--out", tmp_path / "parts.jsonl") == 0
     assert "resumed after 16 rows" in capsys.readouterr().err

@@ -43,7 +43,16 @@ def commands(home: Path, out: Path) -> dict[str, tuple[str | Path, ...]]:
         "finetune": ("finetune", *data),
         "seeds": ("finetune", *data, "--seeds", "2"),
         "lengths": ("lengths", *data, "--compare", "--max-length", "6"),
-        "vectors": ("vectors", *data, "--only", "frozen", "--pooling", "mean", "--layers", "last"),
+        "vectors": (
+            "compare-vectors",
+            *data,
+            "--only",
+            "frozen",
+            "--pooling",
+            "mean",
+            "--layers",
+            "last",
+        ),
         "glue": ("glue", home / "model", home / "sets", "--out", out, *FAST),
         "pretrain": ("pretrain", "bert", "--corpus", corpus, "--out", out, *tiny),
         "corpus": (

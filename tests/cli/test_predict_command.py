@@ -19,9 +19,10 @@ from tiny_finetuning import rows
 
 from bertsmith.labeled.read.reader import SourceRows, read_examples
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.runtime import predict_files as module
+from bertsmith.runtime import answer_files
+from bertsmith.runtime.answers import PredictedRow, RowPredictions
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.tasks.kinds import task_kind
+from bertsmith.runtime.row_files import RowLines
 from bertsmith.tasks.prediction import Prediction
 
 
@@ -178,22 +179,22 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tiny: Path, tmp_path:
 def test_what_another_file_left_unfinished_is_not_mixed_in(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK", 8)
+    monkeypatch.setattr(answer_files, "CHUNK", 8)
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in some_texts(40)))
-    real, calls = module.PredictionLines.lines, []
+    real, calls = RowLines.lines, []
 
-    def stops(self: module.PredictionLines, some: object) -> str:
+    def stops(self: RowLines[PredictedRow], some: object) -> str:
         calls.append(some)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return real(self, some)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module.PredictionLines, "lines", stops)
+    monkeypatch.setattr(RowLines, "lines", stops)
     assert run("predict", tiny, source, "--out", out, "--quiet") == 130
     journal = json.loads((tmp_path / ".out.jsonl.partial" / "journal.json").read_bytes())
     assert journal["state"]["rows"] == 16
-    monkeypatch.setattr(module.PredictionLines, "lines", real)
+    monkeypatch.setattr(RowLines, "lines", real)
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in some_texts(40, seed=9)))
     assert run("predict", tiny, source, "--out", out, "--quiet") == 0
     assert [row["text"] for row in objects(out)] == some_texts(40, seed=9)
@@ -207,16 +208,16 @@ DANGEROUS = st.text(st.sampled_from("=+-@\t\r\n'\",;x ä\u2028"), max_size=6)
 )
 @given(cells=st.lists(DANGEROUS, min_size=1, max_size=5))
 def test_a_csv_result_is_safe_for_spreadsheets_and_reads_back_equal(
-    tmp_path: Path, cells: list[str]
+    tiny: Path, tmp_path: Path, cells: list[str]
 ) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     source.write_text(
         "".join(json.dumps({"text": "bird", "remark": cell}) + "\n" for cell in cells)
     )
-    lines = module.PredictionLines("csv", task_kind("classify"), ("text", "remark"))
+    lines = RowLines("csv", RowPredictions(load_predictor(tiny)), ("text", "remark"))
     rows = SourceRows(source, DataSpec(format="jsonl", text=("text",), label=(), why={"x": "y"}))
-    said = Prediction(value="=yes", confidence=0.5)
-    text = lines.header() + lines.lines((example, kept, said) for example, kept in rows)
+    predicted = PredictedRow(Prediction(value="=yes", confidence=0.5))
+    text = lines.header() + lines.lines((example, kept, predicted) for example, kept in rows)
     out.write_bytes(text.encode())
     with out.open(encoding="utf-8", newline="") as file:
         for row in csv.reader(file):

@@ -12,7 +12,7 @@ from tiny_finetuning import rows, tiny_folder
 
 from bertsmith.errors import FolderError
 from bertsmith.folders.convert import convert
-from bertsmith.runtime.predict_files import trained_spec
+from bertsmith.runtime.row_files import trained_spec
 
 COLUMNS = ["alpha", "beta", "gamma", "delta"]
 

@@ -11,17 +11,18 @@ import sys
 import time
 from pathlib import Path
 
+import corpus_child
 import pytest
 from corpus_making import as_sentences, bert, fingerprint, make, some_documents
+from import_path import import_path
 
-from bertsmith.corpus import build
 from bertsmith.corpus.build import build_corpus
 from bertsmith.corpus.shards import verify
 from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import ConfigError, InputFileError, LockedError, WriteError
+from bertsmith.files import resumable_file
 from bertsmith.files.folder_lock import FolderLock
 
-HERE = Path(__file__).parent
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
 CHARACTERS = CorpusSettings(segmenter="character")
 
@@ -41,11 +42,9 @@ def whole(texts, tmp_path_factory) -> dict[str, str]:
 
 
 def child(*arguments: object, **more: str) -> subprocess.Popen[bytes]:
-    source = str(HERE.parents[1] / "src")
-    path = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, str(HERE / "corpus_child.py"), *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": path} | more,
+        [sys.executable, corpus_child.__file__, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": import_path()} | more,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -232,7 +231,7 @@ def test_a_full_disk_keeps_what_is_safe_and_says_so(texts, whole, tmp_path, monk
     import corpus_child
 
     monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
-    monkeypatch.setattr(build, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable_file, "SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     real, calls = os.fsync, [0]
 

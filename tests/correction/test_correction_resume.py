@@ -9,8 +9,6 @@ import pytest
 import torch
 from tiny_correction import corrector_source, toy_pairs, write_pairs
 
-from bertsmith.correction import correct_files
-from bertsmith.correction.correct_files import OWN_CORRECTED, correct_file
 from bertsmith.correction.recipe import load_correct_recipe
 from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.folders.read import load_model
@@ -19,8 +17,12 @@ from bertsmith.labeled.errors.rows import read_corrections
 from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.nn import Inputs, Layout
-from bertsmith.runtime.corrector import load_corrector
+from bertsmith.runtime import answer_files
+from bertsmith.runtime.answer_files import answer_file
+from bertsmith.runtime.answers import RowCorrections
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.runtime.row_files import check_rows
+from bertsmith.tasks.spelling.settings import CorrectionOptions
 from bertsmith.training.loop.progress import Progress
 
 SETTINGS = (
@@ -63,7 +65,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(job: CorrectJob) -
     seen: list[int] = []
     train_corrector(cut, watch=lambda look: seen.append(look.step))
     assert seen == [5, 6], "resumes from the checkpoint of step 4"
-    assert load_corrector(cut.out).threshold == load_corrector(job.out).threshold
+    assert Corrector.load(cut.out).threshold == Corrector.load(job.out).threshold
     for path in sorted(job.out.glob("*.safetensors")):
         assert path.read_bytes() == (cut.out / path.name).read_bytes()
 
@@ -73,20 +75,20 @@ def test_an_interrupted_file_of_corrections_has_the_same_bytes(
 ) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(f"{wrong}\n" for wrong, _ in toy_pairs(23)), encoding="utf-8")
-    source = check_rows(texts, DataSpec(format="lines"), OWN_CORRECTED)
-    corrector = load_corrector(job.out)
-    monkeypatch.setattr(correct_files, "CHUNK", 5)
+    answerer = RowCorrections(Corrector.load(job.out), CorrectionOptions(threshold=0.0))
+    source = check_rows(texts, DataSpec(format="lines"), answerer)
+    monkeypatch.setattr(answer_files, "CHUNK", 5)
 
     def die(rows: int, total: int) -> None:
         if rows >= 10:
             raise Killed
 
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    correct_file(corrector, source, whole, model="m", threshold=0.0)
+    answer_file(answerer, source, whole, model="m")
     with pytest.raises(Killed):
-        correct_file(corrector, source, cut, model="m", threshold=0.0, watch=die)
+        answer_file(answerer, source, cut, model="m", watch=die)
     assert not cut.exists()
-    done = correct_file(corrector, source, cut, model="m", threshold=0.0)
+    done = answer_file(answerer, source, cut, model="m")
     assert done.resumed == 10
     assert done.rows == 23
     assert cut.read_bytes() == whole.read_bytes()

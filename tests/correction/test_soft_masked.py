@@ -15,7 +15,7 @@ from tiny_correction import chinese_tokenizer, corrector_source, toy_pairs, writ
 import bertsmith
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.read import load_model
-from bertsmith.runtime.corrector import Corrector, load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.edits import tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionBatch
 from bertsmith.tasks.spelling.model import SoftMasked
@@ -178,7 +178,7 @@ def test_a_toy_language_is_learned_saved_evaluated_and_corrected(
     assert "masked_lm" in transformed.heads
     assert run("correct", source, "天乙") == 2
     assert "--task correct" in capsys.readouterr().err
-    assert load_corrector(out).threshold == record["threshold"]
+    assert Corrector.load(out).threshold == record["threshold"]
 
 
 def test_the_threshold_is_tuned_for_f1_or_for_false_alarms() -> None:

@@ -1,16 +1,11 @@
-"""The toy run lives beside the tests of the loop; one process forks it for all tests here."""
+"""One process forks the toy run for all tests here."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
-
 from toy_client import ToyServer
 from toy_training import final_state
 

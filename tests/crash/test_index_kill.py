@@ -21,7 +21,7 @@ LONG = bool(os.environ.get("BERTSMITH_LONG"))
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LineServer]:
-    server = LineServer(Path(__file__).parent / "index_server.py")
+    server = LineServer("index_server.py")
     yield server
     server.close()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +32,7 @@ class Servers:
     """Two processes that run commands, with different hash seeds."""
 
     def __init__(self) -> None:
-        script = Path(__file__).with_name("command_server.py")
-        path = os.pathsep.join(sys.path)
-        self._both = [LineServer(script, PYTHONHASHSEED=n, PYTHONPATH=path) for n in ("1", "2")]
+        self._both = [LineServer("command_server.py", PYTHONHASHSEED=n) for n in ("1", "2")]
 
     def run(self, which: int, arguments: tuple[object, ...], kill_at: int = 0) -> dict[str, Any]:
         return self._both[which].ask(arguments=[str(one) for one in arguments], kill_at=kill_at)

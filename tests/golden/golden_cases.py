@@ -185,9 +185,9 @@ CASES: dict[str, Case] = {
     "lm/elmo": language_model("elmo", settings=SMALL_ELMO),
     "lm/gpt": language_model("gpt", settings=SMALL_GPT),
     "lm/gpt-pieces": language_model("gpt", "--pieces {case:vocab/english}", settings=SMALL_GPT),
-    "lm/score": printed("lm score {case:lm/lstm} {file:held-out.txt} --json " + LINES),
+    "lm/score": printed("lm perplexity {case:lm/lstm} {file:held-out.txt} --json " + LINES),
     "lm/mixed": printed(
-        "lm score {case:lm/lstm} {file:held-out.txt} --mix {case:lm/ngram} --json " + LINES
+        "lm perplexity {case:lm/lstm} {file:held-out.txt} --mix {case:lm/ngram} --json " + LINES
     ),
     "lm/generate": printed("lm generate {case:lm/ngram} --lines 5 --most 12 --seed 3"),
     "lm/generate-gpt": printed("lm generate {case:lm/gpt} --lines 2 --most 8 --top-k 9 --seed 3"),
@@ -223,7 +223,7 @@ CASES: dict[str, Case] = {
         "similar {case:finetune/similar} --among {file:plain.txt} --json", "the river and a garden"
     ),
     "fill": printed("fill {case:pretrain/bert} --json", "the river [MASK] of the garden [MASK] ."),
-    "score": printed("score {case:pretrain/bert} {file:prompts.txt} --tokens --json"),
+    "score": printed("lm score {case:pretrain/bert} {file:prompts.txt} --tokens --json"),
     "correct": written("correct {case:finetune/correct} {file:wrong.tsv} --text wrong"),
     "predict/classify": written("predict {case:finetune/classify} {rows:labels}/dev.tsv " + COMMON),
     "predict/tag": written("predict {case:finetune/tag-crf} {rows:tags}/dev.conll " + COMMON),

@@ -1,7 +1,7 @@
 """No command ends with a bug on input or surroundings that are wrong: codes, time, messages.
 
-Each case is a working command with one thing wrong (see tests/support/fuzz_cases.py). By default a
-sample runs; `BERTSMITH_LONG=1` runs all 2,000.
+Each case is a working command with one thing wrong (tests/support/cases/fuzz_cases.py). By default
+a sample runs; `BERTSMITH_LONG=1` runs all 2,000.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -23,7 +22,7 @@ from fuzz_material import Material, make_material, working_commands
 from fuzz_verdict import fault_of
 from line_server import LineServer
 
-from bertsmith.cli.app import COMMANDS
+from bertsmith.cli.command_table import COMMANDS, command_of
 
 pytestmark = pytest.mark.reliability
 LONG = os.environ.get("BERTSMITH_LONG") == "1"
@@ -36,11 +35,7 @@ class Commands:
     """Runs commands in forks of one process."""
 
     def __init__(self, home: Path) -> None:
-        self._server = LineServer(
-            Path(__file__).with_name("fuzz_server.py"),
-            PYTHONPATH=os.pathsep.join(sys.path),
-            XDG_CACHE_HOME=str(home),
-        )
+        self._server = LineServer("fuzz_server.py", XDG_CACHE_HOME=str(home))
 
     def run(self, arguments: list[str], cwd: Path, around: Surroundings = PLAIN) -> dict[str, Any]:
         return self._server.ask(
@@ -64,7 +59,9 @@ def material(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Ma
 
 
 def test_every_command_is_fuzzed(tmp_path: Path, material: Material) -> None:
-    assert {command[0] for _, command in working_commands(material, tmp_path)} == set(COMMANDS)
+    assert {command_of(command)[0] for _, command in working_commands(material, tmp_path)} == set(
+        COMMANDS
+    )
 
 
 def test_one_thing_wrong_gives_a_documented_code_and_names_it(

@@ -102,11 +102,11 @@ def test_pairs_come_from_a_folder_and_faults_name_file_and_line(tmp_path) -> Non
 
 def test_the_command_scores_a_file_a_text_and_pairs(folder, tmp_path, capsys) -> None:
     (tmp_path / "texts.txt").write_text("the man\nhome\n")
-    score = load_command("score")
+    score = load_command("lm")
 
     def run(*arguments: str) -> None:
         with pytest.raises(SystemExit, match="0"):
-            score([str(folder), *arguments])
+            score(["score", str(folder), *arguments])
 
     run(str(tmp_path / "texts.txt"), "--json")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

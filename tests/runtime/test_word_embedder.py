@@ -150,7 +150,7 @@ def test_hdf5_of_the_wrong_shape_is_refused_by_the_name_of_its_tensor(tmp_path: 
     [
         ("fill", "a [MASK]"),
         ("generate", "a text"),
-        ("score", "TEXTS"),
+        ("lm score", "TEXTS"),
         ("tokenize", "a text"),
         ("info",),
         ("predict", "a text"),
@@ -163,7 +163,7 @@ def test_what_an_encoder_of_words_cannot_do_is_refused_by_name(
     (tmp_path / "TEXTS").write_text("a text\n", encoding="utf-8")
     name, *rest = command
     rest = [str(tmp_path / "TEXTS") if one == "TEXTS" else one for one in rest]
-    assert run(name, folder, *rest) != 0
+    assert run(*name.split(), folder, *rest) != 0
     said = capsys.readouterr().err
     assert "encoder of words" in said or "was not fine-tuned" in said
 

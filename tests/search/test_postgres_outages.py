@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from import_path import import_path
 from numpy.typing import NDArray
 from postgres_server import PostgresServer
 from toy_index import ToyEncoder, plan, source_of, texts
@@ -179,9 +180,10 @@ def test_a_build_that_is_killed_resumes(postgres: PostgresServer) -> None:
     address = postgres.address("killed")
     script = Path(__file__).with_name("killed_writer.py")
     arguments = (address, str(len(ROWS)), str(BLOCK), "6")  # the first one begins the work
-    path = os.pathsep.join([*sys.path, str(script.parent)])
     done = subprocess.run(
-        [sys.executable, script, *arguments], env=os.environ | {"PYTHONPATH": path}, check=False
+        [sys.executable, script, *arguments],
+        env=os.environ | {"PYTHONPATH": import_path()},
+        check=False,
     )
     assert done.returncode == -signal.SIGKILL
     again = Interrupted({})

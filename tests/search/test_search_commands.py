@@ -90,7 +90,7 @@ def test_adding_deleting_checking(
     assert "no row with the id 5" in capsys.readouterr().err
     assert run("index", "check", index) == 0
     assert "4 rows of 384 dimensions (float16), 3 deleted" in capsys.readouterr().out
-    assert [hits[0].id for hits in bertsmith.search(index, ["rain", "sort"], 1)] == [6, 2]
+    assert [hits[0].id for hits in bertsmith.search_index(index, ["rain", "sort"], 1)] == [6, 2]
 
 
 def test_the_same_commands_on_a_database(
@@ -211,7 +211,9 @@ def test_another_precision_or_prompt_is_refused(index: Path) -> None:
 
 
 def test_similar_pairs(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("pairs", built.parent / "rows.tsv", "--model", MODEL, "-k", "1", "--json") == 0
+    assert (
+        run("index", "pairs", built.parent / "rows.tsv", "--model", MODEL, "-k", "1", "--json") == 0
+    )
     (pair,) = json.loads(capsys.readouterr().out)
     assert pair["rows"] == [1, 2]
     texts = [text for text, _ in ROWS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from line_server import LineServer
@@ -13,7 +12,7 @@ from tiny_sentences import tiny_sentence_folder
 
 @pytest.fixture(scope="session")
 def trainings() -> Iterator[LineServer]:
-    server = LineServer(Path(__file__).with_name("sentence_server.py"))
+    server = LineServer("sentence_server.py")
     yield server
     server.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from line_server import LineServer
@@ -13,7 +12,7 @@ from tiny_writing import tiny_writing_folder
 
 @pytest.fixture(scope="session")
 def trainings() -> Iterator[LineServer]:
-    server = LineServer(Path(__file__).with_name("writing_server.py"))
+    server = LineServer("writing_server.py")
     yield server
     server.close()
 

@@ -115,7 +115,7 @@ def test_a_folder_that_writes_is_trained_on(
 def test_similar_is_written_and_found(
     simbert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ("similar", simbert, "w1 w2 w3")
+    command = ("sentences", "similar", simbert, "w1 w2 w3")
     assert run(*command, "--write", "4", "--candidates", "20", "--top-k", "9", "--json") == 0
     found = json.loads(capsys.readouterr().out)["similar"]
     texts = [one["text"] for one in found]
@@ -156,7 +156,7 @@ def test_drawn_texts_differ_and_repeat_by_seed(simbert: Path) -> None:
 def test_options_of_the_other_half_are_refused(
     options: tuple[str, ...], message: str, simbert: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("similar", simbert, "w1", *options) == 2
+    assert run("sentences", "similar", simbert, "w1", *options) == 2
     assert message in capsys.readouterr().err
 
 

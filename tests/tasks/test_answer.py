@@ -56,7 +56,7 @@ def test_a_batch_is_learned_by_heart_and_answered(head: HeadSettings, impossible
     assert task.no_answer is impossible
     features = task.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(task, head=head)
-    assert (model.published == "span") is head.is_plain
+    assert (model.head.published == "span") is head.is_plain
     steps_to_learn(model, features)
     found = compute_logits(model, features, device=CPU, micro_tokens=30)
     assert found.loss is not None

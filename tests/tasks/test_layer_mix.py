@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
+from tiny_tasks import mix_of
 
 import bertsmith
 from bertsmith.nn.encoder import Want
@@ -13,6 +14,7 @@ from bertsmith.nn.pooling import LayerMix
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.heads import RowsHead
 from bertsmith.training.finetune.finetune import finetune
 from bertsmith.training.finetune.recipe import (
     EncoderSettings,
@@ -41,8 +43,7 @@ def test_a_folder_with_a_mix_predicts_what_it_learned(
     source = tiny_folder(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out", task=task, recipe=mixed(lstm=lstm)))
     assert done.model is not None
-    assert done.model.mix is not None
-    assert done.model.mix.weights.abs().max() > 0
+    assert mix_of(done.model).weights.abs().max() > 0
     assert done.dev_figures is not None
     assert next(iter(done.dev_figures.values())) > 0.9
     texts = [row.texts[0] for row in rows(20, task, seed=9)]
@@ -61,12 +62,11 @@ def test_the_mix_is_gamma_times_the_mean_of_the_layers_by_softmax(tmp_path: Path
     with torch.no_grad():
         layers = model.transformer(batch.inputs, want=Want(layers=True)).layers
         assert layers is not None
-        assert model.mix is not None
-        assert model.own is not None
-        shares = model.mix.weights.softmax(0)
+        assert isinstance(model.head, RowsHead)
+        shares = mix_of(model).weights.softmax(0)
         hidden = sum(share * layer for share, layer in zip(shares, layers, strict=True))
-        read = model.mix.gamma * hidden[batch.at]
-        logits = model.own(read, batch.meta.new_zeros(len(read), 0))
+        read = mix_of(model).gamma * hidden[batch.at]
+        logits = model.head.own(read, batch.meta.new_zeros(len(read), 0))
         torch.testing.assert_close(model(batch), logits, rtol=0, atol=1e-5)
 
 
@@ -85,17 +85,17 @@ def test_a_frozen_mix_reads_columns_of_mean_0_and_deviation_1(tmp_path: Path) ->
     finetune(job)
     predictor = load_predictor(tmp_path / "out")
     model = predictor.model
-    assert model.mix is not None
+    mix = mix_of(model)
     batch = task_batch(predictor.reading.features(model.task, job.train))
     with torch.no_grad():
         layers = model.layers(batch).double()
-        torch.testing.assert_close(model.mix.centers.double(), layers.mean(1), rtol=0, atol=1e-4)
+        torch.testing.assert_close(mix.centers.double(), layers.mean(1), rtol=0, atol=1e-4)
         wanted = layers.std(1, correction=0)
-        torch.testing.assert_close(model.mix.scales.double(), wanted, rtol=1e-3, atol=1e-4)
-        shares = model.mix.weights.softmax(0).double()
+        torch.testing.assert_close(mix.scales.double(), wanted, rtol=1e-3, atol=1e-4)
+        shares = mix.weights.softmax(0).double()
         standard = (layers - layers.mean(1, keepdim=True)) / wanted[:, None]
-        mix = model.mix.gamma.double() * torch.tensordot(shares, standard, dims=1)
-        torch.testing.assert_close(model.mix(layers.float()).double(), mix, rtol=0, atol=1e-3)
+        mixed_rows = mix.gamma.double() * torch.tensordot(shares, standard, dims=1)
+        torch.testing.assert_close(mix(layers.float()).double(), mixed_rows, rtol=0, atol=1e-3)
 
 
 def test_a_column_that_never_changes_is_not_blown_up() -> None:

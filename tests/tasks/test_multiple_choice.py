@@ -53,7 +53,7 @@ def test_a_batch_is_learned_by_heart_and_chosen(vector: VectorSettings, head: He
     rows = choices()
     features = TASK.features(rows, word_tokenizer(), LENGTHS)
     model = tiny_task_model(TASK, vector=vector, head=head)
-    assert (model.published == "sequence") is vector.is_published
+    assert (model.head.published == "sequence") is vector.is_published
     steps_to_learn(model, features)
     found = compute_logits(model, features, device=CPU, micro_tokens=40)
     said = TASK.decode(found.logits, features, rows)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job, tiny_writer
+from tiny_tasks import reading_of
 
 import bertsmith
 from bertsmith.errors import ConfigError
@@ -52,13 +53,13 @@ def test_a_folder_with_an_lstm_predicts_what_it_learned(task: str, tmp_path: Pat
     done = finetune(tiny_job(source, tmp_path / "out", task=task, recipe=WITH_LSTM))
     assert done.model is not None
     assert done.dev_figures is not None
-    assert done.model.lstm is not None
+    assert reading_of(done.model).lstm is not None
     assert next(iter(done.dev_figures.values())) > 0.9
     again = bertsmith.load(tmp_path / "out")
     texts = [row.texts[0] for row in rows(20, task, seed=9)]
     first, second = again.predict(texts), again.predict(texts)
     assert [one.value for one in first] == [one.value for one in second]
-    weights = {n: t for n, t in done.model.state_dict().items() if n.startswith("lstm.")}
+    weights = {n: t for n, t in done.model.stored().items() if n.startswith("lstm.")}
     assert len(weights) == 8
 
 
@@ -68,11 +69,11 @@ def test_a_left_to_right_model_keeps_its_direction_and_is_read_at_its_last_token
     source = tiny_writer(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out"))
     assert done.model is not None
-    assert done.model.settings.pooling == "last"
+    assert done.model.head.to_json()["vector"]["pooling"] == "last"
     assert load_model(tmp_path / "out").model.spec.sees == "before"
     with_lstm = finetune(tiny_job(source, tmp_path / "lstm", recipe=WITH_LSTM))
     assert with_lstm.model is not None
-    assert with_lstm.model.settings.pooling == "mean"
+    assert with_lstm.model.head.to_json()["vector"]["pooling"] == "mean"
     assert load_model(tmp_path / "lstm").model.spec.sees == "before"
 
 

@@ -20,8 +20,10 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings
+from bertsmith.tasks.model.from_settings import published_head
 from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.tasks.model.task_model import TaskModel, published_head
+from bertsmith.tasks.model.heads import RowsHead
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import PredictedSpan, Prediction
 from bertsmith.tasks.tag.tag import Tag, tag_from
@@ -125,8 +127,10 @@ def test_the_scores_of_a_crf_are_trained_stored_and_read_in_decoding() -> None:
         second.logits, features, examples
     )
     twin = copy.deepcopy(model)
-    assert twin.task.crf is twin.crf
-    assert twin.crf is not model.crf
+    assert isinstance(model.head, RowsHead)
+    assert isinstance(twin.head, RowsHead)
+    assert twin.task.crf is twin.head.crf
+    assert twin.head.crf is not model.head.crf
 
 
 def test_learned_scores_change_the_tags() -> None:
@@ -277,6 +281,6 @@ def test_json_brings_the_task_back() -> None:
 
 def test_without_a_crf_the_head_is_the_published_one() -> None:
     model: TaskModel = tiny_task_model(Tag(labels=BIO), words=SIZE)
-    assert model.published == "token"
-    assert model.crf is None
+    assert model.head.published == "token"
+    assert "crf" not in dict(model.head.named_children())
     assert not [name for name in model.state_dict() if not name.startswith("model.")]

@@ -19,6 +19,7 @@ from bertsmith.tasks.inference import compute_logits, example_batches
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings, class_loss, labels_loss
 from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.heads import TextsHead
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.multilabel import multilabel_from
 from bertsmith.tasks.regress import regress_from
@@ -144,7 +145,7 @@ def test_windows_of_a_long_text_are_pooled_as_one(pool: Literal["mean", "max"]) 
     assert [feature.example for feature in features] == [0, 0, 0, 0, 1]
     assert all(feature.encoding.total_cut == 0 for feature in features)
     model = tiny_task_model(task, vector=VectorSettings(pooling="mean"), lengths=lengths)
-    assert model.own is not None
+    assert isinstance(model.head, TextsHead)
     batch = task_batch(features)
     assert (batch.examples, batch.owners.tolist(), batch.targets.tolist()) == (
         2,
@@ -154,7 +155,7 @@ def test_windows_of_a_long_text_are_pooled_as_one(pool: Literal["mean", "max"]) 
     model.eval()
     each = torch.cat([model.passages(task_batch([one])) for one in features[:4]])
     joined = each.mean(dim=0) if pool == "mean" else each.amax(dim=0)
-    said = model.own(joined[None], batch.meta[:1])[0]
+    said = model.head.own(joined[None], batch.meta[:1])[0]
     torch.testing.assert_close(model(batch)[0], said, atol=1e-5, rtol=0)
 
 

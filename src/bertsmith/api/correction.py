@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
 from bertsmith.correction.record import evaluated, write_correction_record, write_corrections
 from bertsmith.correction.train import CorrectJob, train_corrector
-from bertsmith.errors import ConfigError, InputFileError, check_type
+from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.errors.rows import correction_rows, read_corrections
@@ -19,7 +20,7 @@ from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.corrections import write_correction_report
-from bertsmith.runtime.corrector import load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.training.execution.stop import StopRequest
 
@@ -89,7 +90,7 @@ def evaluate_corrector(
 
     `out` is a folder for corrected.jsonl.
     """
-    corrector = load_corrector(folder, device=device)
+    corrector = Corrector.load(folder, device=device)
     rows = correction_rows(data, spec, on_error)
     for remark in rows.notes:
         (observer or Observer()).note(remark)
@@ -107,12 +108,15 @@ def evaluate_corrector(
 
 
 def correct(
-    model: str | Path,
-    texts: list[str],
+    model: str | Path | Corrector,
+    texts: Iterable[str],
     *,
     threshold: float | None = None,
     device: str = "cpu",
 ) -> list[CorrectedText]:
-    """Each text with the edits of a corrector that `finetune --task correct` has trained."""
-    check_type("texts", texts, list)
-    return load_corrector(model, device=device).correct(texts, threshold=threshold)
+    """Each text with the edits of a corrector that `finetune --task correct` has trained.
+
+    A folder is loaded at every call; a `Corrector` stays in memory.
+    """
+    corrector = model if isinstance(model, Corrector) else Corrector.load(model, device=device)
+    return corrector.correct(texts, threshold=threshold)

@@ -20,9 +20,10 @@ from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec, column_of
+from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.runtime.predict_files import trained_spec, write_labeled
 from bertsmith.runtime.predictor import Predictor
+from bertsmith.runtime.row_files import trained_spec
 from bertsmith.seq2seq.record import WritingFolder
 from bertsmith.tasks.prediction import Prediction
 

@@ -194,7 +194,7 @@ def tune_question_bank(
         return opened.tune(read)
 
 
-def search(
+def search_index(
     index: Index | str | Path,
     queries: str | Sequence[str],
     k: int = 10,

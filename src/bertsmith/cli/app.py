@@ -1,4 +1,4 @@
-"""The `bertsmith` command: a table of commands, each imported only when it is asked for."""
+"""The `bertsmith` command: imports the one command of the table that is asked for, and runs it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import io
 import signal
 import sys
 import traceback
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from bertsmith.cli.command_table import COMMANDS, HEADINGS, command_lines, command_of
 from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.cli.shared.last_resort import complete_streams, explained, silence_stdout
 
@@ -20,131 +20,11 @@ if TYPE_CHECKING:
     import typer
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a command lives and what it does in one line."""
-
-    home: str
-    summary: str
-    variables: str | None = None  # every option --NAME is also the variable of this prefix and NAME
-
-
-COMMANDS = {
-    "embed": Entry(
-        "bertsmith.cli.commands.embed:embed", "Encode a file of texts as a matrix of vectors."
-    ),
-    "index": Entry(
-        "bertsmith.cli.commands.search.index:app", "Build an index of texts for search."
-    ),
-    "search": Entry(
-        "bertsmith.cli.commands.search.search:search", "Search an index by meaning and by words."
-    ),
-    "pairs": Entry(
-        "bertsmith.cli.commands.search.pairs:pairs", "Find the most similar pairs of texts."
-    ),
-    "map": Entry(
-        "bertsmith.cli.commands.search.map:map_command", "Show texts or words as a map on a page."
-    ),
-    "tokenize": Entry(
-        "bertsmith.cli.commands.tokenize:tokenize", "Show the tokens, ids and offsets of a text."
-    ),
-    "vocab": Entry("bertsmith.cli.commands.vocab:app", "Learn a vocabulary from your own files."),
-    "corpus": Entry(
-        "bertsmith.cli.commands.corpus:app", "Build a pre-training corpus from files of text."
-    ),
-    "mask": Entry("bertsmith.cli.commands.mask:app", "Preview a masking scheme on your own text."),
-    "recipes": Entry(
-        "bertsmith.cli.commands.recipes:recipes", "List and print the shipped recipes."
-    ),
-    "pretrain": Entry("bertsmith.cli.commands.pretrain:pretrain", "Pre-train a model on a corpus."),
-    "finetune": Entry(
-        "bertsmith.cli.commands.finetune:finetune", "Fine-tune a model on your own labeled rows."
-    ),
-    "evaluate": Entry(
-        "bertsmith.cli.commands.evaluate:evaluate", "Evaluate a fine-tuned model on labeled rows."
-    ),
-    "predict": Entry(
-        "bertsmith.cli.commands.predict:predict",
-        "Predict a text or a file with a fine-tuned model.",
-    ),
-    "similar": Entry(
-        "bertsmith.cli.commands.generation.similar:similar",
-        "Write or find sentences that say the same.",
-    ),
-    "correct": Entry(
-        "bertsmith.cli.commands.correct:correct", "Correct spelling mistakes in Chinese text."
-    ),
-    "compare": Entry(
-        "bertsmith.cli.commands.compare:compare",
-        "Test whether one fine-tuned model is better than another.",
-    ),
-    "lengths": Entry(
-        "bertsmith.cli.commands.lengths:lengths",
-        "Show text lengths; compare ways of truncation.",
-    ),
-    "vectors": Entry(
-        "bertsmith.cli.commands.vectors:vectors",
-        "Compare poolings and layers on labeled rows.",
-    ),
-    "sentences": Entry(
-        "bertsmith.cli.commands.sentences.app:app",
-        "Train, correct, choose and evaluate sentence vectors.",
-    ),
-    "glue": Entry(
-        "bertsmith.cli.commands.studies.glue:glue", "Fine-tune on every data set of GLUE and CLUE."
-    ),
-    "ablate": Entry(
-        "bertsmith.cli.commands.studies.ablate:ablate",
-        "Measure what settings of a pre-training recipe are worth.",
-    ),
-    "road": Entry(
-        "bertsmith.cli.commands.studies.road:road",
-        "Compare models from n-gram to BERT on the same documents.",
-    ),
-    "generate": Entry(
-        "bertsmith.cli.commands.generation.generate:generate",
-        "Write text: continue a prompt, or answer a source.",
-    ),
-    "fill": Entry("bertsmith.cli.commands.fill:fill", "Fill the [MASK] tokens of a text."),
-    "score": Entry(
-        "bertsmith.cli.commands.score:score", "Score texts by pseudo-log-likelihood; BLiMP."
-    ),
-    "lm": Entry(
-        "bertsmith.cli.commands.lm.app:app",
-        "Language models of words: n-gram, NNLM, LSTM, GRU, GPT.",
-    ),
-    "words": Entry(
-        "bertsmith.cli.commands.words.app:app",
-        "Word vectors: train word2vec, look up, evaluate, convert.",
-    ),
-    "info": Entry("bertsmith.cli.commands.info:info", "Describe a model folder."),
-    "convert": Entry(
-        "bertsmith.cli.commands.convert:convert",
-        "Convert a model folder of any age to safetensors.",
-    ),
-    "doctor": Entry(
-        "bertsmith.cli.commands.doctor:doctor", "Test which fast paths work on this machine."
-    ),
-    "serve": Entry(
-        "bertsmith.cli.commands.service.serve:serve",
-        "Serve models over HTTP, with a page to try them.",
-        variables="BERTSMITH_SERVE",
-    ),
-    "bench": Entry(
-        "bertsmith.cli.commands.service.bench:app", "Measure a running service under load."
-    ),
-    "demo": Entry(
-        "bertsmith.cli.commands.demo:demo",
-        "Search, map, fine-tune and pre-train on Python's documentation.",
-    ),
-}
-
 USAGE = """\
 Usage: bertsmith [--debug] COMMAND [ARGUMENTS]
 
 A BERT toolkit: encode texts, fine-tune, evaluate, predict, pre-train.
 
-Commands:
 {commands}
 
 Options:
@@ -199,7 +79,7 @@ def _run(rest: list[str], *, debug: bool) -> int:
 
         write_lines([f"bertsmith {__version__}"])
         return 0
-    name, *after = rest
+    name, after = command_of(rest)
     if name not in COMMANDS:
         write_remarks([_not_a_command(name)])
         return 2
@@ -279,14 +159,16 @@ def _group() -> None:
 
 def usage() -> str:
     """The top-level help, from the table alone: no command is imported for it."""
-    width = max(map(len, COMMANDS)) + 2
-    lines = (f"  {name:<{width}}{entry.summary}" for name, entry in COMMANDS.items())
-    return USAGE.format(commands="\n".join(lines))
+    return USAGE.format(commands="\n".join(command_lines()))
 
 
 def _not_a_command(name: str) -> str:
     kind = "option" if name.startswith("-") else "command"
-    known = ["--debug", "--version", "--help"] if kind == "option" else list(COMMANDS)
+    known = (
+        ["--debug", "--version", "--help"]
+        if kind == "option"
+        else [one for under in HEADINGS.values() for one in under]
+    )
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     return f"error: no {kind} is called {name!r}; {hint}"

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertsmith.corpus.journal import ARRAYS, GrowingCorpus
+from bertsmith.corpus.journal import ARRAYS, STARTS, GrowingCorpus
 from bertsmith.corpus.reading import BLOCK, CorpusReader
 from bertsmith.corpus.report import CorpusReport, make_manifest, report_from, source_entry
 from bertsmith.corpus.shards import MANIFEST, TOKENIZER, open_corpus, vocabulary_of
@@ -28,17 +28,15 @@ from bertsmith.corpus.sources import (
 )
 from bertsmith.corpus.worker import EncodeSettings, encoded_blocks
 from bertsmith.errors import HardwareError, InputFileError, WriteError
-from bertsmith.files.atomic_file import sync
 from bertsmith.files.digest import file_digest, json_digest
-from bertsmith.files.folder_lock import FolderLock
-from bertsmith.files.resumable_file import JOURNAL
+from bertsmith.files.growing_folder import GrowingFolder
 from bertsmith.files.strict_json import write_json
 from bertsmith.hardware.environment import thread_count
 from bertsmith.text.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
-SECONDS_BETWEEN_SAVES = 2.0
+CORPUS = "corpus"  # in the hidden folder: what becomes the corpus
 Progress = Callable[[int, float], None]
 Notice = Callable[[str], None]
 
@@ -58,26 +56,15 @@ def build_corpus(
 
     `progress` hears documents and the share of the input; `notice` what was decided.
     """
-    out = out.absolute()
+    folder = GrowingFolder(out, manifest=MANIFEST, holds="corpus", instead="--out")
     sources = find_sources(paths, settings)
     for line in describe_sources(sources):
         notice(line)
-    if out.name in ("", "..") or (out.exists() and not (out / MANIFEST).is_file()):
-        raise WriteError(f"{out} exists and is no corpus; give another name")
-    work = out.parent / f".{out.name}.building"
-    with FolderLock(work, work="build", instead="--out") as lock:
-        try:
-            build = _Build(sources, tokenizer, work, settings, notice)
-            if out.exists():
-                report = build.compare(out)
-            else:
-                report = build.run(out, workers or thread_count(), progress, block_bytes)
-        except BaseException:
-            if not (work / JOURNAL).exists():  # nothing that a later call could resume from
-                lock.remove_folder()
-            raise
-        lock.remove_folder()
-    return report
+    with folder:
+        build = _Build(sources, tokenizer, folder, settings, notice)
+        if folder.finished:
+            return build.compare()
+        return build.run(workers or thread_count(), progress, block_bytes)
 
 
 class _Build:
@@ -87,18 +74,16 @@ class _Build:
         self,
         sources: list[CorpusSource],
         tokenizer: Tokenizer,
-        work: Path,
+        target: GrowingFolder,
         settings: CorpusSettings,
         notice: Notice,
     ) -> None:
         self._sources = sources
         self._tokenizer = tokenizer
-        self._folder = work / "corpus"
-        self._journal = work / JOURNAL
+        self._target = target
+        self._folder = target.path / CORPUS
         self._on_error = settings.on_error
         self._notice = notice
-        _prepare(self._folder)
-        tokenizer.save(self._folder / TOKENIZER)
         self._vocabulary = vocabulary_of(tokenizer)
         self._encode = EncodeSettings(
             tokenizer=self._folder / TOKENIZER,
@@ -107,25 +92,25 @@ class _Build:
             wide=tokenizer.vocab_size > 1 << 16,
         )
 
-    def run(self, out: Path, workers: int, progress: Progress, block_bytes: int) -> CorpusReport:
+    def run(self, workers: int, progress: Progress, block_bytes: int) -> CorpusReport:
         """Encode everything that is not yet written, then put the corpus in place."""
         start = time.perf_counter()
-        grown = GrowingCorpus(self._folder, self._journal, self._key(block_bytes))
+        _prepare(self._folder)
+        self._tokenizer.save(self._folder / TOKENIZER)
+        grown = GrowingCorpus(self._target.grow(self._key(block_bytes), STARTS, CORPUS))
         reading = self._unwritten(grown, block_bytes)
         resumed, known_bytes = grown.tally.blocks, grown.tally.text_bytes
         pieces = encoded_blocks(reading, self._encode, workers)
         mark = grown.mark
-        saved = time.monotonic()
         try:
             for piece, encoded in pieces:
                 grown.append(encoded, piece.text_bytes)
                 mark = piece.mark
                 progress(grown.tally.documents, piece.share)
-                if time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
+                if grown.due:
                     grown.save(mark)
-                    saved = time.monotonic()
             grown.save(mark)
-            report = self._finish(grown, reading.digests, out)
+            report = self._finish(grown, reading.digests)
         except (InputFileError, HardwareError, KeyboardInterrupt, SystemExit):
             grown.save(mark)  # the same command resumes from here
             raise
@@ -139,8 +124,9 @@ class _Build:
             resumed_blocks=resumed,
         )
 
-    def compare(self, out: Path) -> CorpusReport:
-        """The report of a corpus that stands at `out`, if it was made from the same."""
+    def compare(self) -> CorpusReport:
+        """The report of a corpus that stands there already, if it was made from the same."""
+        out = self._target.target
         corpus = open_corpus(out)
         reading = CorpusReader(self._sources, BLOCK, self._on_error)
         for _ in reading:
@@ -187,7 +173,7 @@ class _Build:
         grown.restart()
         return CorpusReader(self._sources, block_bytes, self._on_error)
 
-    def _finish(self, grown: GrowingCorpus, digests: list[str], out: Path) -> CorpusReport:
+    def _finish(self, grown: GrowingCorpus, digests: list[str]) -> CorpusReport:
         """Close the arrays, write the manifest last, and rename the folder into place."""
         if grown.tally.tokens == 0:
             names = ", ".join(source.path.name for source in self._sources[:5])
@@ -206,12 +192,7 @@ class _Build:
             files=files,
         )
         write_json(self._folder / MANIFEST, manifest)
-        try:
-            sync(self._folder)
-            self._folder.rename(out)
-            sync(out.parent)
-        except OSError as error:
-            raise WriteError(f"{out} was not written: {error.strerror or error}") from error
+        self._target.place(self._folder)
         return report_from(manifest, grown.tally.examples)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,9 +43,9 @@ class CorpusTally:
 class GrowingCorpus:
     """The array files of a corpus in the making, appended block by block."""
 
-    def __init__(self, folder: Path, journal: Path, key: str) -> None:
-        """Resume from what an earlier build of the same `key` left, or begin anew."""
-        self._files = GrowingFiles(folder, journal, key, STARTS)
+    def __init__(self, files: GrowingFiles) -> None:
+        """Resume from what an earlier build left in the files, or begin anew."""
+        self._files = files
         self.close = self._files.close
         try:
             state = self._files.state
@@ -84,6 +83,11 @@ class GrowingCorpus:
         room = max(0, MOST_EXAMPLES - len(tally.examples))
         tally.examples += block.examples[:room]
         self._count_unknown(block.unknown)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to save."""
+        return self._files.due
 
     def save(self, mark: str) -> None:
         """Bring everything to the disk and note in the journal that it is good.

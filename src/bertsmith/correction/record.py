@@ -20,7 +20,7 @@ from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import bootstrap
-from bertsmith.runtime.corrector import Corrector, load_corrector
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.bigrams import BigramCorrector
 from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.settings import ThresholdSettings
@@ -37,7 +37,7 @@ def write_correction_record(
 
     The folder is read from the disk, so the figures are those its user gets.
     """
-    corrector = load_corrector(job.out, device=device)
+    corrector = Corrector.load(job.out, device=device)
     baseline = Baseline.of(job)
     sides: dict[str, Any] = {"dev": None, "test": None}
     for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, Self
@@ -22,6 +23,7 @@ from bertsmith.files.folder_lock import FolderLock
 
 CONTENT = "content"
 JOURNAL = "journal.json"
+SECONDS_BETWEEN_SAVES = 2.0
 
 
 class GrowingFiles:
@@ -39,6 +41,7 @@ class GrowingFiles:
         self._key = key
         self._starts = dict(starts)
         self._streams: dict[str, BinaryIO] = {}
+        self._saved = time.monotonic()
         self._clear()
         if not self._resume():
             self.restart()
@@ -65,6 +68,11 @@ class GrowingFiles:
         self._sizes[name] += len(block)
         self._hashes[name].update(block)
 
+    @property
+    def due(self) -> bool:
+        """Whether the last `save` is so long ago that it is time for another."""
+        return time.monotonic() - self._saved > SECONDS_BETWEEN_SAVES
+
     def save(self, state: Mapping[str, Any]) -> None:
         """Bring all to the disk, with `state`; once this returns, no kill takes it away."""
         self.sync()
@@ -77,6 +85,7 @@ class GrowingFiles:
         }
         write_staged(self._journal, json.dumps(journal, ensure_ascii=False).encode())
         self._safe = sum(self._sizes.values())
+        self._saved = time.monotonic()
 
     def sync(self) -> None:
         """Bring the bytes to the disk, without a note in the journal."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bertsmith.files.digest import stream_digest
 from bertsmith.files.safe_folder import Folder
-from bertsmith.folders.extras import HEAD, KNOWLEDGE
+from bertsmith.folders.extras import DETECTOR, HEAD, KNOWLEDGE
+from bertsmith.folders.generation import GENERATION_CONFIG
 from bertsmith.folders.opened import CONFIG, OWN
 from bertsmith.folders.read import TOKENIZER_FILES
 from bertsmith.folders.resolve import resolve
@@ -35,9 +36,10 @@ def sentence_key(name: str | Path) -> str:
 
 
 def model_key(name: str | Path) -> str:
-    """The sha256 over everything in a fine-tuned folder that decides a prediction."""
+    """The sha256 over everything in a fine-tuned folder that decides an answer to a row."""
     root = Folder.at(resolve(name))
-    return _digest(root, [root], _DECIDING | {OWN, HEAD, KNOWLEDGE})
+    deciding = {OWN, HEAD, KNOWLEDGE, DETECTOR, GENERATION_CONFIG}
+    return _digest(root, [root], _DECIDING | deciding)
 
 
 def _digest(root: Folder, places: Iterable[Folder], deciding: set[str]) -> str:

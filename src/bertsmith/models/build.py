@@ -121,7 +121,7 @@ class Model(TextModel):
         if self.reads(kind) == "pooled":
             rows = self.encoder.pool(rows)
         head = self.heads[kind]
-        if self.variant.heads[kind].reads_tokens:
+        if self.reads_tokens(kind):
             return head(rows, self.encoder.embeddings.tokens.weight)  # type: ignore[no-any-return]
         return head(rows)  # type: ignore[no-any-return]
 
@@ -129,19 +129,27 @@ class Model(TextModel):
         """What a head reads: any "rows", or one row per text (see `HeadSpec`)."""
         return self.variant.heads[kind].reads
 
+    def reads_tokens(self, kind: str) -> bool:
+        """Whether a head multiplies by the token embedding."""
+        return self.variant.heads[kind].reads_tokens
+
+    def text_places(self, kind: str, layout: Layout) -> Tensor:
+        """Where the row of each text is that a head on whole texts reads: (B,)."""
+        starts = torch.tensor(layout.starts, dtype=torch.long, device=layout.positions.device)
+        if self.reads(kind) in ("first", "pooled"):
+            return starts
+        return starts + torch.tensor(layout.lengths, device=starts.device) - 1
+
     def text_rows(self, kind: str, inputs: Inputs, hidden: Tensor | None = None) -> Tensor:
         """The row of each text that a head on whole texts reads: T rows of inputs -> (B, D).
 
         `hidden` (T, D) are the encoder's rows, where they are known already.
         """
-        reads, layout = self.reads(kind), inputs.layout
-        starts = torch.tensor(layout.starts, dtype=torch.long, device=inputs.ids.device)
-        if reads in ("first", "pooled"):
-            rows = starts
-        else:
-            rows = starts + torch.tensor(layout.lengths, device=starts.device) - 1
-        if reads == "decoded" and self.spec.decoder is not None:
+        layout = inputs.layout
+        rows = self.text_places(kind, layout)
+        if self.reads(kind) == "decoded" and self.spec.decoder is not None:
             memory = self(inputs).hidden if hidden is None else hidden
+            starts = torch.tensor(layout.starts, dtype=torch.long, device=rows.device)
             shifted = inputs.ids.roll(1).index_fill(0, starts, self.spec.decoder.start)
             target = Inputs(shifted, Layout(layout.lengths, layout.positions))
             return self.decode(target, memory, layout, rows=rows)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from bertsmith.config import validated
-from bertsmith.errors import FolderError, check_type
+from bertsmith.errors import FolderError, TextError, check_type
 from bertsmith.folders.extras import (
     Extras,
     correction_extras,
@@ -38,7 +38,10 @@ BUDGET = 2_048  # tokens of a batch
 
 
 class Corrector:
-    """A trained corrector; changes from `threshold` on are made."""
+    """A trained corrector in memory, for any number of texts; changes from `threshold` on are made.
+
+    `Corrector.load` opens the folder of one.
+    """
 
     def __init__(
         self,
@@ -60,10 +63,31 @@ class Corrector:
         self._ids = torch.tensor(ids, device=self.device)
         self._names = [tokens.characters[number] for number in ids]
 
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "cpu") -> Self:
+        """The corrector of a folder that `finetune --task correct` has written."""
+        where = torch_device(device)
+        opened = OpenFolder.at(path)
+        need(opened, "correct")
+        loaded = load_model(opened, device=str(where))
+        module, tokens, threshold = _parts(loaded.model, loaded.tokenizer, loaded.folder)
+        return cls(module, tokens, threshold=threshold, device=where)
+
+    @classmethod
+    def of(cls, host: Host, folder: ModelFolder) -> Self:
+        """The corrector of a model in memory; the detector is read from its folder."""
+        module, tokens, threshold = _parts(host.model, host.tokenizer, folder)
+        return cls(module, tokens, threshold=threshold, device=host.device, turn=host.torch_turn)
+
     def correct(
         self, texts: Iterable[str], *, threshold: float | None = None
     ) -> list[CorrectedText]:
         """Each text with its edits."""
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise TextError(
+                f"correct takes a list of texts, not {type(texts).__name__}; for one text, give "
+                "[text]"
+            )
         every = list(texts)
         for text in every:
             check_type("text", text, str)
@@ -111,23 +135,6 @@ def corrector_extras(module: SoftMasked, *, threshold: float, max_length: int) -
         "detector": module.settings.model_dump(mode="json"),
     }
     return correction_extras(section, tensors)
-
-
-def load_corrector(path: str | Path, *, device: str = "cpu") -> Corrector:
-    """The corrector of a folder that `finetune --task correct` has written."""
-    where = torch_device(device)
-    opened = OpenFolder.at(path)
-    need(opened, "correct")
-    loaded = load_model(opened, device=str(where))
-    module, tokens, threshold = _parts(loaded.model, loaded.tokenizer, loaded.folder)
-    return Corrector(module, tokens, threshold=threshold, device=where)
-
-
-def corrector_of(host: Host, folder: ModelFolder) -> Corrector:
-    """The corrector of a model in memory; the detector is read from the folder."""
-    module, tokens, threshold = _parts(host.model, host.tokenizer, folder)
-    turn = host.torch_turn
-    return Corrector(module, tokens, threshold=threshold, device=host.device, turn=turn)
 
 
 def _parts(

@@ -30,6 +30,7 @@ from bertsmith.tasks.enrichment.tags import Channel
 from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes
+from bertsmith.tasks.model.from_settings import task_model
 from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.published import published_task
 from bertsmith.tasks.model.task_model import TaskModel
@@ -170,7 +171,7 @@ def _published_predictor(host: Host, folder: ModelFolder) -> ModelPredictor:
             "`bertsmith finetune DATA --model M --out DIR` makes a folder that has"
         )
     lengths = LengthSettings(max_length=folder.longest() or LengthSettings().max_length)
-    model = TaskModel(
+    model = task_model(
         host.model,
         task,
         vector=VectorSettings(),
@@ -190,7 +191,7 @@ def _task_model(
         raise FolderError(f"{path}: the task section of bertsmith.json is damaged: {fault}") from (
             fault
         )
-    return TaskModel(
+    return task_model(
         model,
         task,
         vector=_settings(VectorSettings, section, "vector", path),
@@ -207,8 +208,8 @@ def _settings(kind: Any, section: dict[str, Any], key: str, path: Path) -> Any:
 
 @torch.no_grad()
 def _fill(model: TaskModel, head: dict[str, torch.Tensor], where: str) -> None:
-    """The weights of an own head; every tensor must be there and fit."""
-    own = {n: t for n, t in model.state_dict().items() if not n.startswith("model.")}
+    """The weights of head and wrapper; every tensor must be there and fit."""
+    own = model.stored()
     odd = sorted(set(own) ^ set(head)) + sorted(
         name for name in set(own) & set(head) if own[name].shape != head[name].shape
     )

@@ -127,10 +127,10 @@ class LoadedModel(Embedder):
     @property
     def corrector(self) -> Corrector:
         """The corrector of a folder that was trained to correct, made at its first use."""
-        from bertsmith.runtime.corrector import corrector_of
+        from bertsmith.runtime.corrector import Corrector
 
         with self._lock:
-            self._corrector = self._corrector or corrector_of(*self._hosted("correct"))
+            self._corrector = self._corrector or Corrector.of(*self._hosted("correct"))
             return self._corrector
 
     def generator(self, by: By | None = None) -> TextGenerator:

@@ -92,12 +92,14 @@ class Predictor(ABC):
         """A prediction for each text, tuple of fields, or example."""
         return [prediction for _, prediction in self.stream(_examples(rows), unknown=unknown)]
 
-    def predict_with_logits(self, rows: Iterable[Row]) -> list[tuple[Prediction, Logits]]:
+    def predict_with_logits(
+        self, rows: Iterable[Row], *, unknown: UnknownTokens | None = None
+    ) -> list[tuple[Prediction, Logits]]:
         """A prediction and the logits (C,) of each row, by a task on whole texts."""
         if self.task.reads != "text":
             raise ConfigError(f"{self.task.name} has logits per token, not per text")
         examples = [self._checked(example) for example in _examples(rows)]
-        features, answered = self.answered(examples)
+        features, answered = self.answered(examples, unknown)
         predictions = self.task.decode(answered.logits, features, examples)
         return list(zip(predictions, answered.logits, strict=True))
 

@@ -199,6 +199,16 @@ class Client:
         hits: list[dict[str, Any]] = self._one("search", "/search", body)["hits"]
         return hits
 
+    def correct(
+        self, texts: Sequence[str], *, threshold: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Spelling corrected: per text {corrected, edits}; the model's own threshold if unset."""
+        info = self._info("correct")
+        options = {} if threshold is None else {"threshold": threshold}
+        return self._in_parts(
+            "/correct", info, _checked(texts), lambda part: {"inputs": part, **options}
+        )
+
     def fill(self, text: str, *, top: int = 5) -> dict[str, Any]:
         """The likeliest tokens for each [MASK]: {text, guesses}."""
         return self._one("fill", "/fill", {"text": text, "top": top})

@@ -8,9 +8,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
@@ -21,6 +22,7 @@ from bertsmith.labeled.example import Example, Label, shown_target
 from bertsmith.metrics.arrays import Bools, Floats, Ints
 from bertsmith.metrics.baselines import Baseline
 from bertsmith.metrics.metric import Metric
+from bertsmith.models.text_model import TextModel
 from bertsmith.nn.crf import Crf
 from bertsmith.nn.loss import LossSum
 from bertsmith.tasks.batch import TaskBatch
@@ -29,6 +31,9 @@ from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.text.encoding import FieldEncoder
+
+if TYPE_CHECKING:
+    from bertsmith.tasks.model.task_head import InputWrapper, TaskHead  # which know of batches
 
 Logits = NDArray[np.float32]
 Loss = Callable[[Tensor, TaskBatch], LossSum]
@@ -258,7 +263,7 @@ def same_text_count(given: int, trained: int) -> None:
 class PublishedHead:
     """The matching head of the model's own family, and its entries in config.json."""
 
-    kind: str = "sequence"
+    kind: str | None = "sequence"  # None: none is needed, the task brings its own
     problem: str | None = None
     labeled: bool = True  # whether id2label has names
 
@@ -289,6 +294,13 @@ class TaskKind:
     """The task of a model that another library fine-tuned, from the names of its outputs."""
     reads: Literal["text", "rows"] = "text"
     head: PublishedHead = PublishedHead()
+    open_head: Callable[[TextModel, Task, torch.Generator | None], TaskHead] | None = None
+    """A head that the task brings, on a model with the heads that `head` names; its weights drawn.
+
+    None: the published one, or one that the settings of a recipe describe.
+    """
+    wrapper: Callable[[TextModel, Task, torch.Generator | None], InputWrapper] | None = None
+    """What changes the inputs of the encoder, such as a soft prompt."""
     pools_passages: bool = True
     """Whether the passages of an example become one vector."""
     windows: Literal["optional", "always", "never"] = "optional"

@@ -114,6 +114,34 @@ class WordStream:
             counts=np.bincount(ids, minlength=self.vocab_size).astype(np.int64),
         )
 
+    def account_lines(self) -> list[str]:
+        """How much there is, and everything that was left out or changed."""
+        known = self.account
+        total = max(1, len(self.ids))
+        lines = [
+            f"{len(self.ids):,} words in {self.lines:,} lines and "
+            f"{len(self.documents) - 1:,} documents; {self.vocab_size - 1:,} different ones"
+        ]
+        if known.get("distinct_left_out"):
+            count = known["words_left_out"] - sum(known["reserved"].values())
+            reason = f"rarer than {known['min_count']}"
+            if known["most"] is not None:
+                reason += f" or beyond the {known['most']:,} most frequent"
+            lines.append(
+                f"{known['distinct_left_out']:,} words {reason} became <unk>: {count:,} of the "
+                f"text ({count / total:.2%}), most often {', '.join(known['left_out'])}"
+            )
+        for word, count in known.get("reserved", {}).items():
+            lines.append(f"{word} stands {count:,} times in the text: it is an unknown word there")
+        for key, what in (
+            ("lines_without_words", "lines without a word were left out"),
+            ("skipped_lines", "unreadable lines were skipped"),
+            ("surrogates", "characters that are no Unicode text were replaced"),
+        ):
+            if known.get(key):
+                lines.append(f"{known[key]:,} {what}")
+        return lines + [f"  {example}" for example in known.get("examples", [])]
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return word_numbers(self.words)

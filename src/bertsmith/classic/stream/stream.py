@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -42,8 +41,8 @@ from bertsmith.corpus.sources import (
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync
 from bertsmith.files.digest import json_digest
-from bertsmith.files.folder_lock import FolderLock
-from bertsmith.files.resumable_file import JOURNAL, GrowingFiles
+from bertsmith.files.growing_folder import GrowingFolder
+from bertsmith.files.resumable_file import GrowingFiles
 from bertsmith.files.strict_json import write_json
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.whole_words.rule import Split
@@ -52,7 +51,6 @@ __all__ = ["WordReading", "WordStream", "build_words"]
 
 log = logging.getLogger(__name__)
 
-SECONDS_BETWEEN_SAVES = 2.0
 NEW = "new.txt"  # words in the order of their first occurrence
 EXAMPLES_LEFT_OUT = 10
 _STEP = 1 << 22
@@ -108,7 +106,7 @@ def build_words(
     """
     if min_count < 1 or (most is not None and most < 1):
         raise ConfigError(f"min_count is {min_count} and most is {most}; both must be at least 1")
-    out = Path(out).absolute()
+    folder = GrowingFolder(out, manifest=MANIFEST, holds="folder of words", instead="folder")
     sources = find_sources(files, reading)
     for line in describe_sources(sources):
         log.info("%s", line)
@@ -116,35 +114,28 @@ def build_words(
     if tokenizer is None and reading.split != "spaces":
         named = choose_segmenter(reading.segmenter, sources, log.info)
     rule = SplitRule(split=reading.split, lower=lower, segmenter=named, tokenizer=tokenizer)
-    if out.name in ("", "..") or (out.exists() and not (out / MANIFEST).is_file()):
-        raise WriteError(f"{out} exists and is no folder of words; give another name")
-    build = _Building(sources, rule, reading, min_count, most)
-    if out.exists():
-        return build.existing(out)
-    work = out.parent / f".{out.name}.building"
-    with FolderLock(work, work="build", instead="folder") as lock:
-        try:
-            build.run(work, out, progress)
-        except BaseException:
-            if not (work / JOURNAL).exists():
-                lock.remove_folder()
-            raise
-        lock.remove_folder()
-    return WordStream.open(out)
+    with folder:
+        build = _Building(folder, sources, rule, reading, min_count, most)
+        if folder.finished:
+            return build.existing()
+        build.run(progress)
+    return WordStream.open(folder.target)
 
 
 @dataclass(frozen=True, slots=True)
 class _Building:
     """One build, from settled sources to the renamed folder."""
 
+    target: GrowingFolder
     sources: list[CorpusSource]
     rule: SplitRule
     reading: WordReading
     min_count: int
     most: int | None
 
-    def existing(self, out: Path) -> WordStream:
-        """The stream at `out`, if it was made from the same."""
+    def existing(self) -> WordStream:
+        """The stream that stands there already, if it was made from the same."""
+        out = self.target.target
         stream = WordStream.open(out)
         if stream.account.get("made_from") != self.key():
             raise WriteError(
@@ -165,14 +156,14 @@ class _Building:
         rest = [self.reading.on_error, self.reading.block_bytes, self.min_count, self.most]
         return json_digest([files, spec, self.rule.describe(), pieces, rest])
 
-    def run(self, work: Path, out: Path, progress: Progress) -> None:
+    def run(self, progress: Progress) -> None:
         """Split everything that is not yet written, then put the folder in place."""
-        grown = GrowingFiles(work, work / JOURNAL, self.key(), _STARTS)
+        work = self.target.path
+        grown = self.target.grow(self.key(), _STARTS)
         tally = WordTally(**grown.state) if grown.state else WordTally()
         known = _read_new(work / NEW) if tally.words else []
         splitter = WordSplitter(self.rule, known)
         blocks = CorpusReader(self.sources, self.reading.block_bytes, self.reading.on_error)
-        saved = time.monotonic()
         try:
             for number, one in enumerate(blocks):
                 if number < tally.blocks:
@@ -180,9 +171,8 @@ class _Building:
                 documents = documents_of(one.block, self.reading.on_error)
                 _append(grown, tally, documents, splitter)
                 progress(tally.words, one.share)
-                if time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
+                if grown.due:
                     grown.save(asdict(tally))
-                    saved = time.monotonic()
         except InputFileError:  # between two blocks; others may come inside one
             if tally.words:
                 grown.save(asdict(tally))
@@ -196,10 +186,11 @@ class _Building:
         if tally.last_start != tally.lines:
             grown.append(DOCUMENTS, np.array([tally.lines], dtype="<i8").tobytes())
         grown.finish()
-        self._finish(work, out, tally, _read_new(work / NEW))
+        self._finish(tally, _read_new(work / NEW))
 
-    def _finish(self, work: Path, out: Path, tally: WordTally, names: list[str]) -> None:
+    def _finish(self, tally: WordTally, names: list[str]) -> None:
         """Number the words by falling count, write the folder and rename it."""
+        work = self.target.path
         folder = work / "words"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -230,8 +221,7 @@ class _Building:
         write_json(folder / MANIFEST, manifest)
         for path in sorted(folder.rglob("*")):
             sync(path)
-        folder.rename(out)
-        sync(out.parent)
+        self.target.place(folder)
 
 
 _ARRAYS = (IDS, LINES, DOCUMENTS, COUNTS)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.shared.console import note, write_json, write_json_lines, write_lines
+from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows, is_data_file
 from bertsmith.cli.shared.inference import PredictionOptions, load_fine_tuned
-from bertsmith.cli.shared.options import Json, Quiet
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.setting import DATA, OUTPUT, Setting
+from bertsmith.cli.shared.row_files import (
+    AnswerOutput,
+    AnswerWords,
+    Counts,
+    RowInput,
+    answer_rows,
+    check_out,
+    folder_and_input,
+    rows_of,
+)
+from bertsmith.errors import ConfigError
+from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.labeled.read.reader import OnError
-    from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.predictor import Predictor
-    from bertsmith.runtime.row_files import RowSource
 
 What = Annotated[
     list[str],
@@ -34,14 +41,6 @@ Pair = Annotated[
         metavar="TEXT",
     ),
 ]
-Out = Annotated[
-    Path | None,
-    Setting(
-        "Predictions of a file as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
-        OUTPUT,
-        metavar="FILE",
-    ),
-]
 SHOWN_LABELS = 5
 
 
@@ -50,11 +49,9 @@ def predict(
     what: What,
     computing: PredictionOptions,
     reading: DataOptions,
+    output: AnswerOutput,
     pair: Pair = None,
     rows: FirstRows = None,
-    out: Out = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Predict a text, or every row of a file, with a fine-tuned model.
 
@@ -71,111 +68,58 @@ def predict(
 
         cat texts.txt | bertsmith predict my-model -
     """
-    from bertsmith.labeled.texts import spooled_input
-
-    folder, given = _folder_and_input(what)
-    predictor = load_fine_tuned(folder, computing, quiet=quiet, knowledge=computing.knowledge)
-    path = Path(given)
-    if given == "-":
-        lines = reading if reading.format else replace(reading, format="lines")
-        with spooled_input() as spooled:
-            _file(predictor, folder, spooled, lines.spec(rows), lines.on_error, out, quiet=quiet)
-    elif not pair and is_data_file(given):
-        _file(predictor, folder, path, reading.spec(rows), reading.on_error, out, quiet=quiet)
-    elif out is not None:
-        raise InputFileError(
-            f"{given} is read as a text{' because of --pair' if pair else ''}; --out is for files"
-        )
-    else:
-        _one(predictor, (given, *(pair or ())), as_json=as_json)
-
-
-def _folder_and_input(what: list[str]) -> tuple[str, str]:
-    if len(what) != 2:
-        raise ConfigError(
-            "give a fine-tuned model folder, and a file or a text in quotes: "
-            'bertsmith predict my-model "a text"'
-        )
-    return what[0], what[1]
-
-
-def _file(
-    predictor: Predictor,
-    folder: str,
-    path: Path,
-    given: DataSpec,
-    on_error: OnError,
-    out: Path | None,
-    *,
-    quiet: bool,
-) -> None:
-    from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.labeled.guess.infer_spec import infer_spec
-    from bertsmith.runtime.predict_files import check_source, predicted_lines, trained_spec
-    from bertsmith.runtime.row_files import kind_of
-    from bertsmith.text.encoding import UnknownTokens
-
-    kind = kind_of(out) if out is not None else "jsonl"  # refuses a wrong name before the work
-    spec = infer_spec(
-        path,
-        given,
-        trained_spec(Path(folder)),
-        predictor.task.name,
-        labeled=False,
-        target=predictor.task.kind.target,
+    folder, given = folder_and_input(
+        what, folder="a fine-tuned model folder", example='predict my-model "a text"'
     )
-    observer = ConsoleObserver(quiet=quiet)
-    observer.data(path, spec)
-    source = check_source(path, spec, predictor, on_error=on_error, every_column=kind != "jsonl")
-    for remark in source.account.notes():
-        observer.note(f"{path.name}: {remark}")
-    if out is None:
-        unknown = UnknownTokens()
-        for lines in predicted_lines(predictor, source, unknown):
-            write_json_lines(lines)
-        observer.note(str(unknown))
-    else:
-        _to_file(predictor, folder, source, out, quiet=quiet)
+    predictor = load_fine_tuned(
+        folder, computing, quiet=output.quiet, knowledge=computing.knowledge
+    )
+    from_file = given == "-" or (not pair and is_data_file(given))
+    if pair and output.out is not None:
+        raise ConfigError(f"{given} is read as a text because of --pair; --out is for files")
+    check_out(given, output.out, from_file=from_file)
+    if not from_file:
+        _one(predictor, (given, *(pair or ())), as_json=output.as_json)
+        return
+    with rows_of(given, reading, rows) as source:
+        _file(predictor, folder, source, output)
 
 
-def _to_file(
-    predictor: Predictor, folder: str, source: RowSource, out: Path, *, quiet: bool
-) -> None:
-    from bertsmith.cli.views.progress import meter
-    from bertsmith.folders.keys import model_key
+def _file(predictor: Predictor, folder: str, rows: RowInput, output: AnswerOutput) -> None:
+    from bertsmith.labeled.guess.infer_spec import infer_spec
+    from bertsmith.runtime.answers import RowPredictions
     from bertsmith.runtime.ensemble import Ensemble, runs_below
-    from bertsmith.runtime.predict_files import predict_file
-    from bertsmith.wording import counted
+    from bertsmith.runtime.row_files import trained_spec
 
-    folders = runs_below(Path(folder)) if isinstance(predictor, Ensemble) else [folder]
+    task = predictor.task
+    spec = infer_spec(
+        rows.path,
+        rows.spec,
+        trained_spec(Path(folder)),
+        task.name,
+        labeled=False,
+        target=task.kind.target,
+    )
+    answerer = RowPredictions(predictor)
 
-    try:
-        with meter("predict", quiet=quiet) as shown:
-            done = predict_file(
-                predictor,
-                source,
-                out,
-                model=" ".join(model_key(one) for one in folders),
-                watch=lambda rows, total: shown(rows, rows / total if total else None),
-            )
-    except (KeyboardInterrupt, SystemExit):
-        note("stopped; the same command resumes from the last rows written", quiet=quiet)
-        raise
-    if done.replaced:
-        note("started over: the unfinished output was of other rows or another model", quiet=quiet)
-    if done.resumed:
-        note(f"resumed after {done.resumed:,} rows of an earlier run", quiet=quiet)
-    account = source.account
-    predicted = done.rows - account.empty
-    lines = [f"{out}: {predicted:,} of {account.rows_in:,} rows predicted by {done.engine}"]
-    if account.empty:
-        lines.append(f"empty: {counted(account.empty, 'row')} written without a prediction")
-    if account.rows_rejected:
-        lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
-    if done.cut:
-        lines.append(f"truncated: {done.cut:,} rows; the column tokens_cut has the lost tokens")
-    write_lines(lines)
-    note(str(done.unknown), quiet=quiet)
+    def cut(counts: Counts) -> Sequence[str]:
+        if not counts["cut"]:
+            return ()
+        return [f"truncated: {counts['cut']:,} rows; the column tokens_cut has the lost tokens"]
+
+    answer_rows(
+        answerer,
+        replace(rows, spec=spec),
+        folders=runs_below(Path(folder)) if isinstance(predictor, Ensemble) else [folder],
+        output=output,
+        words=AnswerWords(
+            command="predict",
+            done="predicted",
+            result="a prediction",
+            lines=cut,
+            notes=lambda counts: [str(answerer.unknown(counts))],
+        ),
+    )
 
 
 def _one(predictor: Predictor, texts: tuple[str, ...], *, as_json: bool) -> None:

@@ -18,6 +18,10 @@ ModelArgument = Annotated[
 MaskedModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="Model folder or name; needs a masked-LM head.")
 ]
+EncoderOption = Annotated[
+    str,
+    Setting("Model folder, or a name such as all-MiniLM-L6-v2.", MODEL, metavar="MODEL"),
+]
 ModelOption = Annotated[str, Setting("Model folder or name to start from.", MODEL, metavar="MODEL")]
 
 # Data

@@ -11,6 +11,7 @@ from bertsmith.serve.exchange import Exchange
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.forms import given_settings, with_settings
 from bertsmith.serve.routes import HttpAnswer, RequestForm, Route
+from bertsmith.tasks.spelling.settings import CorrectionOptions
 
 MOST_RESULTS = 1_000
 
@@ -66,6 +67,14 @@ class GenerateForm(RequestForm):
 
     text: str
     stream: bool = False
+    model: str | None = None
+
+
+@with_settings(CorrectionOptions)
+class CorrectForm(RequestForm):
+    """Texts whose spelling is corrected."""
+
+    inputs: str | list[str]
     model: str | None = None
 
 
@@ -131,6 +140,14 @@ async def generate(exchange: Exchange, form: GenerateForm) -> HttpAnswer:
     if form.stream:
         return HttpAnswer(parts=await exchange.parts("generate", text, options))
     return HttpAnswer(value=await exchange.apart("generate", text, options))
+
+
+async def correct(exchange: Exchange, form: CorrectForm) -> HttpAnswer:
+    """Each text corrected, with its edits."""
+    given = [form.inputs] if isinstance(form.inputs, str) else form.inputs
+    texts = exchange.checked_texts(list(given))
+    options = {"options": given_settings(form, CorrectionOptions)}
+    return HttpAnswer(value=await exchange.call("correct", [[text] for text in texts], options))
 
 
 async def attention(exchange: Exchange, form: AttentionForm) -> HttpAnswer:
@@ -227,6 +244,14 @@ ROUTES = (
         ability="generate",
         summary="Text that a model writes",
         examples=({"text": "Once upon a time", "max_new": 8},),
+    ),
+    Route(
+        path="/correct",
+        handler=correct,
+        form=CorrectForm,
+        ability="correct",
+        summary="Spelling mistakes of texts, corrected",
+        examples=({"inputs": ["他每天坐公交车去上斑"], "threshold": 0.5},),
     ),
     Route(
         path="/attention",

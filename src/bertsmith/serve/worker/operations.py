@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from bertsmith.errors import BertsmithError, FolderError, TextError
+from bertsmith.labeled.example import Example
+from bertsmith.runtime.answers import ANSWERS, answerer_of
 from bertsmith.runtime.engines.batches import row_batch
 from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import load
@@ -29,6 +33,7 @@ SERVED = {  # by the ability of a model
     "encode": {"embed_all", "attention"},
     "fill": {"fill"},
     "generate": {"generate"},
+    "correct": {"correct"},
 }
 PIPELINES = {  # by the pipeline of a task, as model hubs call it
     "text-classification": "classify",
@@ -97,8 +102,8 @@ class Operations:
 
     def call(self, operation: str, rows: list[JsonRow]) -> list[JsonRow]:
         """The result of each row; a row that is refused has {"error": message}."""
-        if operation == "predict":
-            return self._predictions(rows)
+        if operation in ANSWERS:
+            return self._answers(operation, rows)
         return [_answered(self._calls[operation], row) for row in rows]
 
     def stream(self, operation: str, row: JsonRow) -> Iterator[JsonRow]:
@@ -106,7 +111,7 @@ class Operations:
         if operation != "generate":
             raise TextError(f"the operation {operation!r} does not come in parts")
         if not row["stream"]:
-            yield _answered(self._generate, row)
+            yield self._answers(operation, [row])[0]
             return
         for piece in self.model.stream(row["texts"][0], GenerationOptions(**row["options"])):
             yield {"text": piece}
@@ -143,21 +148,33 @@ class Operations:
         self.model.encode_ids(texts)
         return sum(map(len, texts)) / max(time.perf_counter() - start, 1e-6)
 
-    def _predictions(self, rows: list[JsonRow]) -> list[JsonRow]:
-        try:
-            return self._predicted(rows)
-        except BertsmithError:  # of one row: the others must not fail with it
-            return [_answered(lambda row: self._predicted([row])[0], row) for row in rows]
+    def _answers(self, ability: str, rows: list[JsonRow]) -> list[JsonRow]:
+        """Answers to rows, those with equal settings computed together."""
+        alike: dict[bytes, list[int]] = {}
+        for number, row in enumerate(rows):
+            key = orjson.dumps(row.get("options", {}), option=orjson.OPT_SORT_KEYS)
+            alike.setdefault(key, []).append(number)
+        found: dict[int, JsonRow] = {}
+        for numbers in alike.values():
+            some = [rows[number] for number in numbers]
+            try:
+                results = self._answered_alike(ability, some)
+            except BertsmithError:  # of one row: the others must not fail with it
+                results = [
+                    _answered(lambda row: self._answered_alike(ability, [row])[0], row)
+                    for row in some
+                ]
+            found.update(zip(numbers, results, strict=True))
+        return [found[number] for number in range(len(rows))]
 
-    def _predicted(self, rows: list[JsonRow]) -> list[JsonRow]:
-        predictor = self.model.predictor
-        texts = [tuple(row["texts"]) for row in rows]
-        if predictor.task.reads != "text":
-            return [one.to_json() for one in predictor.predict(texts)]
-        return [
-            {**one.to_json(), "logits": _named(logits, predictor.task.labels)}
-            for one, logits in predictor.predict_with_logits(texts)
+    def _answered_alike(self, ability: str, rows: list[JsonRow]) -> list[JsonRow]:
+        """Answers to rows with equal settings."""
+        answerer = answerer_of(self.model, ability, rows[0].get("options", {}))
+        examples = [
+            Example(source="input", line=number, id=str(number), texts=tuple(row["texts"]))
+            for number, row in enumerate(rows, 1)
         ]
+        return [answerer.to_json(one) for one in answerer.answers(examples, Counter())]
 
     def _fill(self, row: JsonRow) -> JsonRow:
         filled = self.model.fill(row["texts"][0], top=row["top"])
@@ -180,10 +197,6 @@ class Operations:
             "attention": found.weights[0].astype(float).round(4).tolist(),
         }
 
-    def _generate(self, row: JsonRow) -> JsonRow:
-        found = self.model.generate(row["texts"], GenerationOptions(**row["options"]))[0]
-        return {"text": found.text, "answers": [one.to_json() for one in found.answers]}
-
     def _search(self, row: JsonRow) -> JsonRow:
         if self.index is None:
             raise TextError("no index is served: start with --index")
@@ -203,13 +216,6 @@ class Operations:
             [prefix + text for text in texts], self.model.max_length
         )
         return sum(cuts)
-
-
-def _named(logits: Any, labels: Sequence[str]) -> dict[str, float]:
-    """Logits by label, by the number of a choice, or the one of a regression as "score"."""
-    flat = np.asarray(logits).reshape(-1).tolist()  # those of choices are (K, 1)
-    numbers = ["score"] if len(flat) == 1 else [str(number) for number in range(len(flat))]
-    return dict(zip(labels or numbers, flat, strict=True))
 
 
 def _answered(function: Callable[[JsonRow], JsonRow], row: JsonRow) -> JsonRow:

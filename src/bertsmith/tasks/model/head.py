@@ -1,4 +1,4 @@
-"""Heads on text vectors: dense layers, the cosine of a pair, wide features."""
+"""The layers that heads are made of: dense ones, the cosine of a pair, wide features."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from bertsmith.models.variant import Head
 from bertsmith.models.variants import find
 from bertsmith.tasks.kinds import TASKS
 from bertsmith.tasks.length import LengthSettings
+from bertsmith.tasks.model.heads import PairHead, RowsHead, SettledHead, TextsHead
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.task import PublishedHead, Task
 
@@ -21,20 +22,23 @@ SEQUENCE = "sequence"
 
 def head_gaps(model: TaskModel, lengths: LengthSettings) -> list[str]:
     """What keeps a head from having the published shape, in words; [] if nothing does."""
-    if model.published is not None:
+    if model.head.published is not None:
         return []
     if not isinstance(model.model, Model):
         return ["encoder of words"]
-    task, vector, spec = model.task, model.settings, model.model.spec
-    if task.crf is not None:
+    own, spec = model.head, model.model.spec
+    if not isinstance(own, SettledHead):
+        return ["a head of the task itself"]
+    head, vector = own.shape.head, own.shape.vector
+    if model.task.crf is not None:
         return ["CRF"]
-    if model.channel is not None:
+    if vector.channel is not None:
         return ["channel of tags"]
-    if task.bi_encoder:
+    if isinstance(own, PairHead):
         return ["cosine of two texts"]
-    if task.reads == "rows" or model.own is None:
+    if isinstance(own, RowsHead):
         return ["dense layers before the output"]
-    head, activation = model.own.settings, _activation(model.model)
+    activation = _activation(model.model)
     gaps = []
     first = find(model.model.variant).heads[SEQUENCE].reads in ("first", "pooled")
     if vector.pooling not in ("first", "published") or not first:
@@ -65,9 +69,9 @@ def as_published(model: TaskModel, whole: Model, lengths: LengthSettings) -> Mod
 
     `whole` is the encoder of `model` with whole tensors on the CPU.
     """
-    own = model.own
-    if own is None or head_gaps(model, lengths):
+    if not isinstance(model.head, TextsHead) or head_gaps(model, lengths):
         return None
+    own = model.head.own
     pooled = find(whole.variant).heads[SEQUENCE].reads == "pooled"
     head = Head(kind=SEQUENCE, outputs=model.task.outputs, dropout=own.settings.dropout)
     fresh = build(whole.variant, replace(whole.spec, pooler=pooled), heads=[head])

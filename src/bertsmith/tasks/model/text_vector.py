@@ -22,6 +22,21 @@ LAST_FOUR = 4
 FOUR = ("sum4", "concat4")
 COMBINED = (*FOUR, "weighted", "all_first")
 POOLINGS = ("first", "mean", "max", "attention")
+POOLED_IN_WORDS = {
+    "first": "the first token",
+    "mean": "the mean of all tokens",
+    "max": "the largest value over all tokens",
+    "attention": "a mean of all tokens with learned weights",
+    "last": "the last token",
+}
+LAYERS_IN_WORDS = {
+    "last": "last layer",
+    "sum4": "sum of the last four layers",
+    "concat4": "last four layers side by side",
+    "weighted": "mean of all layers with learned weights",
+    "mix": "mean of all layers, standardized, with learned weights",
+    "all_first": "all layers side by side",
+}
 
 
 class VectorSettings(Settings):
@@ -54,6 +69,12 @@ class VectorSettings(Settings):
     def combines_layers(self) -> bool:
         """Whether the vector of a text itself is made of several layers, or of a lower one."""
         return self.layers not in ("last", "mix")
+
+    def in_words(self) -> str:
+        """Which rows of which layers, for reports."""
+        layers = self.layers
+        where = f"layer {layers}" if isinstance(layers, int) else LAYERS_IN_WORDS[layers]
+        return f"{POOLED_IN_WORDS[self.pooling]}, {where}"
 
 
 class TextVector(nn.Module):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from bertsmith.config import Settings
+from bertsmith.setting import MODEL, Setting, check_settings
 
 Count = Annotated[int, Field(gt=0)]
 
@@ -26,3 +28,18 @@ class ThresholdSettings(Settings):
 
     goal: Literal["f1", "false_alarms"] = "f1"
     false_alarms: Annotated[float, Field(ge=0, le=1)] = 0.05  # share of clean texts changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionOptions:
+    """Which changes a corrector makes."""
+
+    threshold: Annotated[
+        float | None,
+        Setting(
+            "Least probability of a change; as tuned in training if unset.", MODEL, min=0.0, max=1.0
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_settings(self)

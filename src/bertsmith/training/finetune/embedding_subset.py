@@ -49,10 +49,10 @@ class EmbeddingSubset(nn.Embedding):
 def use_embedding_subset(model: Model, texts: Iterable[Ints], also: Sequence[int] = ()) -> None:
     """Leave the rows of other tokens out of a model that is about to be trained on `texts` of ids.
 
-    `also` are tokens that training will put into them.
+    `also` are tokens that training will put into them. A head over the vocabulary needs all rows.
     """
     table = model.encoder.embeddings.tokens
-    if not table.weight.requires_grad:
+    if not table.weight.requires_grad or any(map(model.reads_tokens, model.heads)):
         return
     seen = np.zeros(table.num_embeddings, dtype=bool)
     seen[list(also)] = True

@@ -79,8 +79,9 @@ def standardize_mix(model: TaskModel, rows: Sequence[Feature], execution: Execut
     They are read for this alone, in batches of their own: the same bits whether the run is new or
     resumed, with a cache or without.
     """
-    if model.mix is not None and model.frozen:
-        model.mix.standardize(encode_layers(model, rows[:STANDARD_ROWS], execution))
+    standardize = model.head.standardizer()
+    if standardize is not None and model.frozen:
+        standardize(encode_layers(model, rows[:STANDARD_ROWS], execution))
 
 
 def _numbers(model: TaskModel, features: Sequence[Feature]) -> int:

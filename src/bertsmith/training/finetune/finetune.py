@@ -275,8 +275,7 @@ def _features(
         name: reading.features(model.task, some)
         for name, some in (("train", job.train), ("dev", job.dev))
     }
-    if model.bag is not None:
-        model.bag.learn_rarity(rows["train"])
+    model.head.learn(rows["train"])
     dropout = regularizers.token_dropout
     if not model.frozen:
         use_embedding_subset(

@@ -31,9 +31,11 @@ from bertsmith.models.word_encoders.word_model import WordModel
 from bertsmith.tasks.enrichment.enrichment import Enrichment
 from bertsmith.tasks.enrichment.tag_channel import ChannelShape
 from bertsmith.tasks.model.columns import Auxiliary, MetaTables
+from bertsmith.tasks.model.from_settings import published_head, task_model
 from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.heads import HeadShape
 from bertsmith.tasks.model.published import as_published
-from bertsmith.tasks.model.task_model import TaskModel, published_head
+from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import Pooling, VectorSettings
 from bertsmith.tasks.task import Task
 from bertsmith.text.encoding import FieldEncoder
@@ -102,7 +104,7 @@ def build_task_model(
     else:
         parts = _token_parts(recipe, loaded, task, channel, random, device)
         model, tokenizer, vector, head = parts
-    whole = TaskModel(
+    whole = task_model(
         model,
         task,
         vector=vector,
@@ -212,26 +214,21 @@ def save_task_model(
     `rows` are training rows; how many texts they have is recorded.
     """
     counts = {len(row.texts) for row in rows}
-    head = {
-        name: tensor.detach().float().cpu()
-        for name, tensor in model.state_dict().items()
-        if not name.startswith("model.")
-    }
-    vector, settings = model.settings, recipe.head if model.own is None else model.own.settings
+    head = {name: tensor.detach().float().cpu() for name, tensor in model.stored().items()}
+    about = model.head.to_json()
     whole = whole_model(model.model) if isinstance(model.model, Model) else None
     published = None if whole is None else as_published(model, whole, recipe.length)
     if published is not None:  # the same logits in a form that other libraries load
         whole, head = published, {}
-        vector, settings = VectorSettings(), HeadSettings(dropout=settings.dropout)
+        plain = HeadSettings(dropout=recipe.head.dropout)
+        about = HeadShape(vector=VectorSettings(), head=plain).to_json()
     section = {
         "name": model.task.name,
         **model.task.to_json(),
         "length": recipe.length.model_dump(mode="json"),
-        "vector": vector.model_dump(mode="json"),
-        "head_settings": settings.model_dump(mode="json"),
+        **about,
         "meta": {column: dict(table) for column, table in tables.items()},
         "texts": counts.pop() if len(counts) == 1 else 0,
-        "auxiliary": {one.column: one.to_json() for one in model.columns},
     }
     if enrichment is not None:
         section[enrichment.key] = enrichment.to_json()

@@ -16,8 +16,8 @@ from bertsmith.evaluation.proof import baselines, prove
 from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.split.splits import Splits
+from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.losses import CrossEntropySettings
 from bertsmith.tasks.model.published import head_gaps
@@ -28,21 +28,6 @@ from bertsmith.training.finetune.recipe import FinetuneRecipe
 RECORD = "proof.json"
 CURVE_POINTS = 400  # of each kind of line that the record keeps
 CURVES = ("train", "eval", "final")
-POOLED = {
-    "first": "the first token",
-    "mean": "the mean of all tokens",
-    "max": "the largest value over all tokens",
-    "attention": "a mean of all tokens with learned weights",
-    "last": "the last token",
-}
-LAYERS = {
-    "last": "last layer",
-    "sum4": "sum of the last four layers",
-    "concat4": "last four layers side by side",
-    "weighted": "mean of all layers with learned weights",
-    "mix": "mean of all layers, standardized, with learned weights",
-    "all_first": "all layers side by side",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,18 +123,8 @@ def _training(making: RecordSource) -> dict[str, Any]:
 
 def head(model: TaskModel) -> dict[str, Any]:
     """Whose head it is, and what it reads of a text, in words."""
-    if model.published is not None:
-        return {"kind": "published", "reads": "the input of the published head"}
-    if model.vector is None:
-        mixed = f", {LAYERS['mix']}" if model.mix is not None else ""
-        return {"kind": "own", "reads": f"single tokens{mixed}"}
-    layers = model.settings.layers
-    where = f"layer {layers}" if isinstance(layers, int) else LAYERS[layers]
-    read = f"{POOLED[model.settings.pooling]}, {where}"
-    if model.cosine is not None:
-        return {"kind": "own", "reads": f"the cosine of two texts, of each {read}"}
-    tokens = "" if model.bag is None else "; a linear term per token"
-    return {"kind": "own", "reads": read + tokens}
+    kind = "own" if model.head.published is None else "published"
+    return {"kind": kind, "reads": model.head.in_words()}
 
 
 def regularization(predictor: ModelPredictor, recipe: FinetuneRecipe) -> str:

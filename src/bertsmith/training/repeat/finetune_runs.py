@@ -9,8 +9,8 @@ from typing import Literal
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.split.stratify import fold_numbers
+from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.runtime.predict_files import write_labeled
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.columns import meta_tables
 from bertsmith.tasks.prediction import Prediction

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.shared.console import write_json, write_lines
-from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.row_files import AnswerOutput
 from bertsmith.errors import ConfigError
 from bertsmith.setting import FILLING, OUTPUT, Setting
 
@@ -18,14 +17,6 @@ Scores = Annotated[
     bool, Setting("Also the score of each answer: log-probability per token.", OUTPUT)
 ]
 Stream = Annotated[bool, Setting("Print words as soon as they are written.", OUTPUT)]
-Out = Annotated[
-    Path | None,
-    Setting(
-        "Rows of a file with their answers as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
-        OUTPUT,
-        metavar="FILE",
-    ),
-]
 Start = Annotated[
     str | None,
     Setting(
@@ -70,14 +61,11 @@ class FillingChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOutput:
-    """Where the answers go, and in which form."""
+class GenerateOutput(AnswerOutput):
+    """The same; a single text may come word by word."""
 
-    out: Out = None
     scores: Scores = False
     stream: Stream = False
-    as_json: Json = False
-    quiet: Quiet = False
 
 
 SHARED = ("temperature", "top_k", "seed", "answers")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,24 +15,26 @@ from bertsmith.cli.commands.generation.filling import (
     GenerateOutput,
     write_by_filling,
 )
-from bertsmith.cli.shared.console import (
-    note,
-    write_json,
-    write_json_lines,
-    write_lines,
-    write_piece,
-)
+from bertsmith.cli.shared.console import note, write_json, write_lines, write_piece
 from bertsmith.cli.shared.data_options import FirstRows, TextOptions, is_data_file
 from bertsmith.cli.shared.options import Device, Threads
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.errors import ConfigError, InputFileError
+from bertsmith.cli.shared.row_files import (
+    AnswerWords,
+    Counts,
+    RowInput,
+    answer_rows,
+    check_out,
+    folder_and_input,
+    rows_of,
+)
+from bertsmith.errors import ConfigError
 from bertsmith.runtime.generation.options import GenerationOptions
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
     from bertsmith.runtime.generation.generator import TextGenerator
     from bertsmith.runtime.generation.options import Answer, Generated
-    from bertsmith.runtime.row_files import RowSource
 
 What = Annotated[
     list[str],
@@ -80,47 +83,30 @@ def generate(
 
         bertsmith generate my-bert --start "the film was [MASK] [MASK] ." --order left_to_right
     """
-    from bertsmith.labeled.texts import spooled_input
-
     if len(what) == 1 and filling.is_given:
         write_by_filling(what[0], filling, options, output, device=device, threads=threads)
         return
-    folder, given = _folder_and_input(what)
+    folder, given = folder_and_input(
+        what,
+        folder="a model folder that writes",
+        example='generate my-gpt "The film was"; a masked LM writes without a text: '
+        "bertsmith generate my-bert --length 20",
+    )
     filling.refuse()
     from_file = given == "-" or is_data_file(given)
-    _check_output(given, output, from_file=from_file)
+    if output.stream and (from_file or output.as_json or output.scores):
+        other = "a file" if from_file else "--json" if output.as_json else "--scores"
+        raise ConfigError(f"--stream prints one text word by word, without {other}; choose one")
+    check_out(given, output.out, from_file=from_file)
     with _generator(folder, options, device=device, threads=threads) as generator:
         generator.plan(options)  # options that cannot be are refused before anything is read
-        if given == "-":
-            lines = reading.spec(rows)
-            with spooled_input() as spooled:
-                spec = lines if lines.format else lines.model_copy(update={"format": "lines"})
-                _file(generator, folder, spooled, spec, reading.on_error, options, output)
-        elif from_file:
-            path, spec = Path(given), reading.spec(rows)
-            _file(generator, folder, path, spec, reading.on_error, options, output)
+        if from_file:
+            with rows_of(given, reading, rows) as source:
+                _file(generator, folder, source, options, output)
         elif output.stream:
             _stream(generator, given, options)
         else:
             _one(generator, given, options, output)
-
-
-def _folder_and_input(what: list[str]) -> tuple[str, str]:
-    if len(what) != 2:
-        raise ConfigError(
-            "give a model folder that writes, and a file or a text in quotes: "
-            'bertsmith generate my-gpt "The film was"; a masked LM writes without a text: '
-            "bertsmith generate my-bert --length 20"
-        )
-    return what[0], what[1]
-
-
-def _check_output(given: str, output: GenerateOutput, *, from_file: bool) -> None:
-    if output.stream and (from_file or output.as_json or output.scores):
-        other = "a file" if from_file else "--json" if output.as_json else "--scores"
-        raise ConfigError(f"--stream prints one text word by word, without {other}; choose one")
-    if output.out is not None and not from_file:
-        raise InputFileError(f"{given} is read as a text; --out is for files")
 
 
 @contextmanager
@@ -177,32 +163,29 @@ def _why(answer: Answer) -> str:
 def _file(
     generator: TextGenerator,
     folder: str,
-    path: Path,
-    given: DataSpec,
-    on_error: Literal["stop", "skip"],
+    rows: RowInput,
     options: GenerationOptions,
     output: GenerateOutput,
 ) -> None:
-    from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.folders.resolve import resolve
     from bertsmith.labeled.texts import text_spec
-    from bertsmith.runtime.generation.generate_files import OWN, generated_lines
-    from bertsmith.runtime.predict_files import trained_spec
-    from bertsmith.runtime.row_files import check_rows, kind_of
+    from bertsmith.runtime.answers import RowTexts
+    from bertsmith.runtime.row_files import trained_spec
 
-    kind = "jsonl" if output.out is None else kind_of(output.out)
-    given = _as_trained(path, given, trained_spec(resolve(folder)))
-    spec = text_spec(path, given).model_copy(update={"empty": None})  # empty texts get no answer
-    observer = ConsoleObserver(quiet=output.quiet)
-    observer.data(path, spec)
-    source = check_rows(path, spec, OWN, on_error=on_error, every_column=kind != "jsonl")
-    for remark in source.account.notes():
-        observer.note(f"{path.name}: {remark}")
-    if output.out is not None:
-        _to_file(generator, folder, source, output.out, options, output)
-        return
-    for lines in generated_lines(generator, source, options, scores=output.scores):
-        write_json_lines(lines)
+    given = _as_trained(rows.path, rows.spec, trained_spec(resolve(folder)))
+    spec = text_spec(rows.path, given)
+    answer_rows(
+        RowTexts(generator, options, scores=output.scores),
+        replace(rows, spec=spec.model_copy(update={"empty": None})),  # empty texts get no answer
+        folders=[folder],
+        output=output,
+        words=AnswerWords(command="generate", done="generated", result="an answer", lines=_stopped),
+    )
+
+
+def _stopped(counts: Counts) -> list[str]:
+    reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+    return [f"stopped by: {reasons}"] if reasons else []
 
 
 def _as_trained(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSpec:
@@ -217,50 +200,3 @@ def _as_trained(path: Path, given: DataSpec, trained: DataSpec | None) -> DataSp
     if names is None or isinstance(names, int) or text[0] not in names:
         return given
     return given.model_copy(update={"text": text[:1]})
-
-
-def _to_file(
-    generator: TextGenerator,
-    folder: str,
-    source: RowSource,
-    out: Path,
-    options: GenerationOptions,
-    output: GenerateOutput,
-) -> None:
-    from bertsmith.cli.views.progress import meter
-    from bertsmith.folders.keys import model_key
-    from bertsmith.runtime.generation.generate_files import generate_file
-    from bertsmith.wording import counted
-
-    quiet = output.quiet
-    try:
-        with meter("generate", quiet=quiet) as shown:
-            done = generate_file(
-                generator,
-                source,
-                out,
-                options,
-                model=model_key(folder),
-                scores=output.scores,
-                watch=lambda rows, total: shown(rows, rows / total if total else None),
-            )
-    except (KeyboardInterrupt, SystemExit):
-        note("stopped; the same command resumes from the last rows written", quiet=quiet)
-        raise
-    if done.replaced:
-        note(
-            "started over: the unfinished output was of other rows, options or another model",
-            quiet=quiet,
-        )
-    if done.resumed:
-        note(f"resumed after {done.resumed:,} rows of an earlier run", quiet=quiet)
-    account = source.account
-    lines = [f"{out}: {done.rows - account.empty:,} of {account.rows_in:,} rows generated"]
-    if done.stopped:
-        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(done.stopped.items()))
-        lines.append(f"stopped by: {reasons}")
-    if account.empty:
-        lines.append(f"empty: {counted(account.empty, 'row')} written without an answer")
-    if account.rows_rejected:
-        lines.append(f"rejected: {account.rows_rejected:,}, in {source.path}.rejected.jsonl")
-    write_lines(lines)

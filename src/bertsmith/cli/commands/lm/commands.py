@@ -1,4 +1,4 @@
-"""`bertsmith lm score`, `lm generate` and `lm convert`."""
+"""`bertsmith lm perplexity`, `lm generate` and `lm convert`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MixOptions:
 
 
 @spread
-def score(
+def perplexity(
     model: LmFolder, files: Files, reading: TextReading, mixed: MixOptions, as_json: Json = False
 ) -> None:
     """Perplexity of text under a language model, with and without unknown words.
@@ -61,11 +61,11 @@ def score(
 
     Examples:
 
-        bertsmith lm score kn5 test.txt
+        bertsmith lm perplexity kn5 test.txt
 
-        bertsmith lm score lstm test.txt --mix kn5 --validation valid.txt
+        bertsmith lm perplexity lstm test.txt --mix kn5 --validation valid.txt
 
-        bertsmith lm score kn5 test.txt --form sentences --json
+        bertsmith lm perplexity kn5 test.txt --form sentences --json
     """
     from bertsmith.api.language_models import score_language_model, score_mixture
     from bertsmith.cli.views.perplexity import mixture_text, score_text

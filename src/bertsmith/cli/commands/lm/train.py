@@ -92,7 +92,6 @@ def train(
         bertsmith lm train books.txt --form sentences --kind gpt --pieces my-bert --out gpt
     """
     from bertsmith.api.language_models import LmRequest, train_language_model
-    from bertsmith.classic.stream.account import account_lines
     from bertsmith.classic.stream.stream import WordReading, WordStream
     from bertsmith.cli.views.perplexity import score_text
     from bertsmith.cli.views.progress import meter, watch_training
@@ -120,11 +119,11 @@ def train(
 
     def heard(stream: WordStream) -> None:
         if not quiet:
-            write_remarks(account_lines(stream))
+            write_remarks(stream.account_lines())
 
     with meter("words", quiet=quiet) as shown, watch_training(out, quiet=quiet) as watch:
         found = train_language_model(request, progress=shown, heard=heard, watch=watch)
     figures = [] if found is None else score_text(found)
     write_lines(
-        [*figures, f"{out}: language model ({kind.kind}); next: bertsmith lm score {out} FILE"]
+        [*figures, f"{out}: language model ({kind.kind}); next: bertsmith lm perplexity {out} FILE"]
     )

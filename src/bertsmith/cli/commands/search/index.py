@@ -1,4 +1,4 @@
-"""`bertsmith index`: build an index of texts, add to it, delete from it, check it."""
+"""`bertsmith index`: build an index of texts, add to it, delete from it, check it; `pairs`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bertsmith.cli.commands.search.pairs import pairs
 from bertsmith.cli.shared.console import note, write_lines, write_remarks
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import Quiet
+from bertsmith.cli.shared.options import EncoderOption, Quiet
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
@@ -35,10 +36,6 @@ IndexArgument = Annotated[
         metavar="INDEX",
         help="Folder of an index, or postgresql://USER@HOST/DATABASE?table=NAME.",
     ),
-]
-IndexModel = Annotated[
-    str,
-    Setting("Model folder, or a name such as all-MiniLM-L6-v2.", MODEL, metavar="MODEL"),
 ]
 SameModel = Annotated[
     str | None,
@@ -120,7 +117,7 @@ def index() -> None:
 @spread
 def build(
     file: File,
-    model: IndexModel,
+    model: EncoderOption,
     reading: TextOptions,
     contents: Contents,
     computing: ComputeOptions,
@@ -279,6 +276,9 @@ def tune(
             f"(F1 {bank.f1:.3f} on {bank.pairs:,} pairs)"
         ]
     )
+
+
+app.command()(pairs)
 
 
 def _spec(reading: TextOptions, answers: str | None) -> DataSpec:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bertsmith.cli.commands.search.index import File, IndexModel
+from bertsmith.cli.commands.search.index import File
 from bertsmith.cli.shared.console import note, write_lines
 from bertsmith.cli.shared.data_options import TextOptions
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import Quiet
+from bertsmith.cli.shared.options import EncoderOption, Quiet
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
@@ -65,7 +65,7 @@ class Shown:
 @spread
 def map_command(
     file: File,
-    model: IndexModel,
+    model: EncoderOption,
     out: Page,
     shown: Shown,
     reading: TextOptions,

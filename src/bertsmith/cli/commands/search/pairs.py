@@ -1,4 +1,4 @@
-"""`bertsmith pairs`: the most similar pairs of the texts of a file."""
+"""`bertsmith index pairs`: the most similar pairs of the texts of a file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.commands.search.index import IndexModel
 from bertsmith.cli.shared.console import note, write_json, write_lines
 from bertsmith.cli.shared.data_options import TextOptions, open_texts
 from bertsmith.cli.shared.inference import ComputeOptions, load_encoder
-from bertsmith.cli.shared.options import Json, Quiet
+from bertsmith.cli.shared.options import EncoderOption, Json, Quiet
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.setting import DATA, Setting
 
@@ -43,7 +42,7 @@ class PairOptions:
 @spread
 def pairs(
     file: File,
-    model: IndexModel,
+    model: EncoderOption,
     chosen: PairOptions,
     reading: TextOptions,
     computing: ComputeOptions,
@@ -56,7 +55,7 @@ def pairs(
 
     Example:
 
-        bertsmith pairs texts.txt --model all-MiniLM-L6-v2 -k 10
+        bertsmith index pairs texts.txt --model all-MiniLM-L6-v2 -k 10
     """
     from bertsmith.api.search import similar_pairs
     from bertsmith.cli.views.progress import meter

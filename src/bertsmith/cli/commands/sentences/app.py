@@ -6,6 +6,7 @@ import typer
 
 from bertsmith.cli.commands.sentences.evaluate import evaluate
 from bertsmith.cli.commands.sentences.flow import flow
+from bertsmith.cli.commands.sentences.similar import similar
 from bertsmith.cli.commands.sentences.static import static
 from bertsmith.cli.commands.sentences.train import train
 from bertsmith.cli.commands.sentences.tune import tune
@@ -18,3 +19,4 @@ app.command()(tune)
 app.command()(whiten)
 app.command()(flow)
 app.command()(static)
+app.command()(similar)

@@ -1,4 +1,4 @@
-"""`bertsmith bench serve`: a running service under load."""
+"""`bertsmith serve bench`: a running service under load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from bertsmith.setting import DATA, OUTPUT, SERVING, Setting
 if TYPE_CHECKING:
     from bertsmith.serve.load import LoadReport
 
-app = typer.Typer(help="Measure a running service under load.", no_args_is_help=True)
 KEY_VARIABLE = "BERTSMITH_KEY"
 MOST_TEXTS = 100_000
 
@@ -47,14 +46,8 @@ class LoadOptions:
     as_json: Annotated[bool, Setting("The figures as JSON.", OUTPUT, flag="--json")] = False
 
 
-@app.callback()
-def bench() -> None:
-    """Measure a running service under load."""
-
-
-@app.command("serve")
 @spread
-def serve(url: Url, load: LoadOptions) -> None:
+def bench(url: Url, load: LoadOptions) -> None:
     """Send requests for vectors to a service, and print how they were answered.
 
     A key is taken from the variable BERTSMITH_KEY. On one machine the generator competes with the
@@ -62,9 +55,9 @@ def serve(url: Url, load: LoadOptions) -> None:
 
     Examples:
 
-        bertsmith bench serve http://127.0.0.1:8080 --clients 64 --seconds 60
+        bertsmith serve bench http://127.0.0.1:8080 --clients 64 --seconds 60
 
-        bertsmith bench serve http://127.0.0.1:8080 --rate 200
+        bertsmith serve bench http://127.0.0.1:8080 --rate 200
     """
     from bertsmith.serve.load import TEXTS, LoadPlan, generate_load
 

@@ -131,7 +131,8 @@ def serve(
     Routes of OpenAI, text-embeddings-inference, infinity and bert-as-service work as their clients
     expect; /openapi.json lists all of them. Every option is also an environment variable,
     BERTSMITH_SERVE_PORT for instance. SIGTERM finishes what was accepted; SIGTERM again ends at
-    once.
+    once. `bertsmith serve bench URL` measures a running service; a folder of the name bench is
+    ./bench.
 
     Examples:
 
