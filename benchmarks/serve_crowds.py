@@ -113,9 +113,7 @@ class From:
 
     def __init__(self, side: Side, address: str) -> None:
         host = side.url.removeprefix("http://")
-        self._connection = http.client.HTTPConnection(
-            host, timeout=90, source_address=(address, 0)
-        )
+        self._connection = http.client.HTTPConnection(host, timeout=90, source_address=(address, 0))
 
     def ask(self, body: bytes) -> tuple[int, float]:
         """Status and seconds."""

@@ -61,7 +61,7 @@ def answers(seconds: float) -> dict[str, Any]:
 
 
 def load(side: Side, **plan: Any) -> dict[str, Any]:
-    from bertsmith.serve.load import LoadPlan, generate_load
+    from bertsmith.serve.clients.load import LoadPlan, generate_load
 
     return generate_load(LoadPlan(url=side.url, timeout=90, **plan)).to_json()
 

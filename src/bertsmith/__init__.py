@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from bertsmith.runtime.word_embedder import load_words as load_words
     from bertsmith.search.index import Index as Index
     from bertsmith.search.store import Hit as Hit
-    from bertsmith.serve.client import Client as Client
+    from bertsmith.serve.clients.client import Client as Client
     from bertsmith.text.tokenizer import Tokenizer as Tokenizer
 
 __version__ = "0.1.0"
@@ -134,7 +134,7 @@ _MODULES = {
     "bertsmith.runtime.word_embedder": ("WordEmbedder", "WordLayers", "load_words"),
     "bertsmith.search.index": ("Index",),
     "bertsmith.search.store": ("Hit",),
-    "bertsmith.serve.client": ("Client",),
+    "bertsmith.serve.clients.client": ("Client",),
     "bertsmith.text.tokenizer": ("Tokenizer",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

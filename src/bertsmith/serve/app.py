@@ -29,8 +29,8 @@ from bertsmith.serve.http.body import (
 )
 from bertsmith.serve.http.visitors import check_content
 from bertsmith.serve.routes import HttpAnswer, PartsOfAnswer, RequestForm, Route, find_route
-from bertsmith.serve.served_model import Caller
 from bertsmith.serve.service import ROUTES, Service
+from bertsmith.serve.shares import Caller
 from bertsmith.serve.streaming import begun, events, failure_event
 
 log = logging.getLogger(__name__)

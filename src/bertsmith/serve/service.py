@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith import __version__
-from bertsmith.errors import ConfigError
+from bertsmith.errors import BertsmithError, ConfigError
+from bertsmith.folders.keys import sentence_key
+from bertsmith.search.index import recorded_encoder
 from bertsmith.serve.access_log import AccessLog
 from bertsmith.serve.dialects import bert_service, infinity, openai, own, tei
 from bertsmith.serve.failures import FailureKind, RequestError
@@ -22,14 +24,13 @@ from bertsmith.serve.metrics import CONTENT_TYPE, Metrics
 from bertsmith.serve.openapi import describe
 from bertsmith.serve.page import page
 from bertsmith.serve.routes import Route, table
-from bertsmith.serve.served_model import Caller, ServedModel
-from bertsmith.serve.shares import Shares
+from bertsmith.serve.served_model import ServedModel
+from bertsmith.serve.shares import Caller, Shares
 from bertsmith.serve.worker_process import WorkerSettings
 
 ROUTES: dict[str, dict[str, Route]] = table(
     tei.ROUTES, openai.ROUTES, infinity.ROUTES, bert_service.ROUTES, own.ROUTES
 )
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 READY_TEXT = "ready?"
 READY_SECONDS = 5.0
 
@@ -54,6 +55,25 @@ class ServiceSettings:
     visitors: Visitors | None = None
 
 
+def model_of_index(settings: ServiceSettings) -> str:
+    """The name of the model that the index was built with, wherever it stands among the others."""
+    first, *others = settings.models
+    if settings.index_model is not None or settings.index is None or not others:
+        return settings.index_model or first
+    try:
+        wanted = recorded_encoder(settings.index)
+    except BertsmithError:
+        return first  # its worker says what is wrong with the index
+    for name, folder in settings.models.items():
+        with contextlib.suppress(BertsmithError):  # a model that makes no vectors
+            if sentence_key(folder) == wanted.key:
+                return name
+    raise ConfigError(
+        f"{settings.index} was built with {wanted.model}, which is none of the served models: "
+        f"{', '.join(settings.models)}; serve that one, too, or build the index again"
+    )
+
+
 class Service:
     """The running service."""
 
@@ -73,7 +93,7 @@ class Service:
         self.worked = False  # since memory was given back
         self.accepted = 0  # requests that are answered also while draining
         self.models: dict[str, ServedModel] = {}
-        indexed = settings.index_model or next(iter(settings.models))
+        indexed = model_of_index(settings)
         for name, folder in settings.models.items():
             worker = WorkerSettings(
                 folder=folder,

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, kw_only=True)
+class Caller:
+    """Who asks, and until when the answer is of use (on the clock of the event loop)."""
+
+    client: str
+    deadline: float
+    queued: float = 0.0  # seconds from entering the queue to the last of its batches
 
 
 class Shares:

@@ -69,9 +69,7 @@ def verdict(port: int, case: Case) -> str | None:
     return None
 
 
-def post(
-    path: bytes, auth: bytes, body: bytes, extra: bytes = b"", host: bytes = b"a"
-) -> bytes:
+def post(path: bytes, auth: bytes, body: bytes, extra: bytes = b"", host: bytes = b"a") -> bytes:
     """A request that is well formed but for its body."""
     length = b"content-length: %d\r\n" % len(body)
     kind = b"content-type: application/json\r\nconnection: close\r\n"

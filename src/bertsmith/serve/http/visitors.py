@@ -125,8 +125,9 @@ def _host_name(host: bytes) -> str | None:
 
 
 def _checked_name(name: str) -> str:
-    found = _host_name(name.encode("utf-8"))
-    if found is None or ":" in name.strip("[]").replace(found, ""):
+    address = name.startswith("[") or name.count(":") > 1
+    found = _host_name(f"[{name.strip('[]')}]".encode() if address else name.encode())
+    if found is None or (not address and ":" in name):
         raise ConfigError(
             f"--allow-host {name!r:.100} is no name of a host: give it without scheme and port, as "
             "models.example.org"

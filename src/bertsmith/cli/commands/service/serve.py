@@ -178,7 +178,7 @@ def serve(
 def named_folders(given: Sequence[str]) -> dict[str, Path]:
     """Names and folders of `NAME=FOLDER`, `FOLDER` or a model's name."""
     from bertsmith.folders.resolve import resolve
-    from bertsmith.serve.service import MODEL_NAME
+    from bertsmith.serve.http.addresses import MODEL_NAME
 
     found: dict[str, Path] = {}
     for one in given:
@@ -212,13 +212,14 @@ def _access(keys: Keys) -> str:
 def _plan(settings: ServiceSettings) -> list[str]:
     """The models and the limits, a line each."""
     from bertsmith.folders.describe import describe
+    from bertsmith.serve.service import model_of_index
 
     lines = [
         f"model {name}: {describe(folder).variant}, {folder}"
         for name, folder in settings.models.items()
     ]
     if settings.index is not None:
-        lines.append(f"index of {next(iter(settings.models))}: {settings.index}")
+        lines.append(f"index of {model_of_index(settings)}: {settings.index}")
     return [*lines, *_limits(settings)]
 
 

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from bertsmith.errors import ConfigError
+from bertsmith.serve.clients.transport import Transport
 from bertsmith.serve.http.addresses import is_loopback
-from bertsmith.serve.transport import Transport
 
 TEXTS = (  # of mixed lengths, where no file is given
     "a short text",
