@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import http.client
 import json
-import os
 import socket
 import statistics
 import sys
@@ -19,27 +18,25 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from machine import machine_facts
-from serve_side import CORES, SHORT, Asker, Side, ours, percentile, started, times_during
+from serve_side import (
+    CORES,
+    SHORT,
+    Asker,
+    Side,
+    cpu,
+    ours,
+    percentile,
+    resident,
+    started,
+    times_during,
+)
 
 LIVE = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
 GREEDY, SMALL = "127.0.0.1", "127.0.0.2"  # two addresses of this machine are two clients
 LONG_TEXTS = ["one word after another makes a long text of many tokens " * 40] * 32
-
-
-def resident(side: Side) -> float:
-    """Megabytes of the front in memory."""
-    pages = int(Path(f"/proc/{side.process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def cpu(side: Side) -> float:
-    """Seconds of CPU time of the front."""
-    fields = Path(f"/proc/{side.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

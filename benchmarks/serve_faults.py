@@ -28,7 +28,18 @@ import numpy as np
 from machine import machine_facts
 from material import cut_texts
 from serve import tree
-from serve_side import CORES, MODEL, SHORT, Asker, Side, ours, percentile, started, times_during
+from serve_side import (
+    CORES,
+    MODEL,
+    SHORT,
+    Asker,
+    Side,
+    cpu,
+    ours,
+    percentile,
+    started,
+    times_during,
+)
 
 LONG_TEXTS = ["one word after another makes a long text of many tokens " * 60] * 32
 
@@ -284,14 +295,16 @@ def soak(seconds: float) -> dict[str, Any]:
         load(side, clients=8, seconds=5, texts=texts)
         peak = load(side, clients=32, seconds=15, texts=texts)
         rate = 0.7 * peak["requests_per_second"]
+        length = min(30.0, seconds / 4)
         rounds = max(4, int(seconds // 30))
+        used = cpu(side)
         memory: list[float] = []
         front: list[float] = []
         p99: list[float] = []
         descriptors: list[int] = []
         statuses: dict[str, int] = {}
         for _ in range(rounds):
-            found = load(side, rate=rate, seconds=30, texts=texts)
+            found = load(side, rate=rate, seconds=length, texts=texts)
             pages = [
                 int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 for pid in tree(side.process.pid)
@@ -303,9 +316,12 @@ def soak(seconds: float) -> dict[str, Any]:
             for status, count in found["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + count
         settled = memory[min(4, len(memory) - 2) :]
-        slope = float(np.polyfit(np.arange(len(settled)) / 2, settled, 1)[0])
+        minutes = length / 60
+        slope = float(np.polyfit(np.arange(len(settled)) * minutes, settled, 1)[0])
+        used = cpu(side) - used
     return {
-        "minutes": rounds / 2,
+        "minutes": rounds * minutes,
+        "front_cpu_s": round(used, 1),
         "rate": round(rate, 1),
         "memory_mb": [round(one, 1) for one in memory],
         "front_mb": [round(one, 1) for one in front],

@@ -20,7 +20,9 @@ from bertsmith.serve.service import ROUTES
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     folder = tiny_folder(tmp_path_factory.mktemp("refusals") / "model")
-    limits = Limits(head_seconds=1.0, body_seconds=1.0, connections=20)
+    limits = Limits(
+        head_seconds=1.0, body_seconds=5.0, connections=20, body_bytes=2_000, total_bytes=4_000
+    )
     one = RunningService({"tiny": Path(folder)}, keys=(), limits=limits)
     yield one
     one.close()
@@ -123,3 +125,36 @@ def test_of_too_many_connections_one_of_the_client_with_most_is_closed(
     finally:
         for one in greedy:
             one.close()
+
+
+def test_the_bodies_of_all_requests_have_a_total_that_one_client_cannot_take(
+    running: RunningService,
+) -> None:
+    """A client alone may hold half of it: the rest is there for whoever comes next."""
+
+    def head(size: int) -> bytes:
+        return (
+            b"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"connection: close\r\ncontent-length: %d\r\n\r\n" % size
+        )
+
+    body = json.dumps({"inputs": "the bird" + " " * 900}).encode()
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as first:
+        first.sendall(head(1_500) + b" " * 1_400)
+        end = time.monotonic() + 5
+        while running.service.bodies.held < 1_400 and time.monotonic() < end:
+            time.sleep(0.01)
+        status, refused = answer(running.port, head(len(body)) + body)
+        assert (status, refused["error_type"]) == (429, "Overloaded")
+        other = ("127.0.0.2", 0)
+        with socket.create_connection(
+            ("127.0.0.1", running.port), timeout=20, source_address=other
+        ) as small:
+            small.sendall(head(len(body)) + body)
+            assert small.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        first.sendall(b'{"inputs": "the bird"}'.ljust(100))
+        assert first.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    end = time.monotonic() + 5
+    while running.service.bodies.held and time.monotonic() < end:
+        time.sleep(0.01)
+    assert running.service.bodies.held == 0
