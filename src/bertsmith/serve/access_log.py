@@ -102,8 +102,9 @@ class AccessLog:
             written -= len(line)
 
     def _lose(self, lines: int, reason: str) -> None:
-        if not self.lost and self._warn is not None:
-            self._warn(
+        if self._warn is not None:
+            warn, self._warn = self._warn, None
+            warn(
                 f"the log of requests cannot be written ({reason}); the service goes on, and "
                 "bertsmith_log_lines_lost in /metrics counts the lines that are missing"
             )
