@@ -64,7 +64,9 @@ def test_a_second_signal_answers_503_to_everything_that_is_not_answered(
     start = time.monotonic()
     service.process.send_signal(signal.SIGTERM)
     for one in waiting:
-        found = one.recv(4_096)
+        found = b""
+        while part := one.recv(4_096):
+            found += part
         assert found.startswith(b"HTTP/1.1 503")
         assert b"ended before this request was answered" in found
         one.close()
