@@ -1,8 +1,10 @@
 # bertsmith: everything runs from .venv, which `setup` makes once and keeps up to date.
 #   make demo    a first look: three questions to Python's own documentation, a map of it, two models
-#   make test    every test
+#   make test    every test: about 10 minutes on two free cores
+#   make test-fast   the files that take no seconds: under 2 minutes; for daily work
 #   make test-long   every test with its long form: hundreds of kills, a million strings; takes hours
-#   make check   format, lint, types, layers, tests: the gate before a commit, and what CI runs
+#   make check   format, lint, types, layers, the wheel, tests: the gate before a commit, and what CI runs
+#   make check-wheel   builds sdist and wheel, and works with the wheel alone in an empty environment
 #   make docs    the documentation site in site/, readable offline; fails on a broken link
 #   make bench   side by side with other libraries; DATA=folder adds the STS-B comparison
 #   make bench-training DATA=folder   corpora, pre-training, fine-tuning: speed and scores; takes hours
@@ -26,7 +28,7 @@ BROWSER := @if command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
 	|| echo "could not install $(BROWSER_PACKAGES): the tests of the page need them"; fi
 DATA ?=
 
-.PHONY: setup demo test test-long check docs bench bench-training clean
+.PHONY: setup demo test test-fast test-long check check-wheel docs bench bench-training clean
 
 setup: $(SETUP)
 
@@ -58,6 +60,9 @@ demo: $(SETUP)
 test: $(SETUP)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+test-fast: $(SETUP)
+	$(BIN)/python -m pytest --fast $(PYTEST_ARGS)
+
 test-long: $(SETUP)
 	BERTSMITH_LONG=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -66,7 +71,11 @@ check: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(BIN)/python tests/packaging/check_wheel.py
 	$(BIN)/python -m pytest $(PYTEST_ARGS) --ignore=tests/test_architecture.py
+
+check-wheel: $(SETUP)
+	$(BIN)/python tests/packaging/check_wheel.py
 
 docs: $(DOCS)
 	$(BIN)/mkdocs build --strict --quiet

@@ -79,7 +79,7 @@ def pretrained(options: argparse.Namespace) -> Path:
                 if bare(line) not in judged:
                     file.write(line + "\n")
     if not (work / "words").exists():
-        bertsmith("vocab", "learn", text, "--size", WORDS, "--out", work / "words")
+        bertsmith("vocab", "learn", text, "--vocab-size", WORDS, "--out", work / "words")
     shards = work / "shards"
     if not shards.exists():
         bertsmith(

@@ -160,7 +160,7 @@ def pretrained(options: argparse.Namespace, rights: list[str]) -> Path:
     text = work / "text.txt"
     own = list(dict.fromkeys(rights)) * REPEATS
     text.write_text("\n".join([*other_texts(options.data), *own]) + "\n", encoding="utf-8")
-    bertsmith("vocab", "learn", text, "--size", WORDS, "--out", work / "words")
+    bertsmith("vocab", "learn", text, "--vocab-size", WORDS, "--out", work / "words")
     bertsmith(
         *("corpus", "build", text, "--form", "documents", "--vocab", work / "words"),
         *("--segmenter", "character", "--out", work / "shards", "--quiet"),

@@ -78,7 +78,7 @@ def train_elmo(text: Path, out: Path, minutes: float) -> float | None:
     if (out / "config.json").is_file():
         return None
     chosen = [f"--set={one}" for one in (*ELMO, f"plan.budget={round(60 * minutes)}")]
-    reading = ("--form", "sentences", "--most", WORDS)
+    reading = ("--form", "sentences", "--max-words", WORDS)
     return bertsmith("lm", "train", text, "--kind", "elmo", *reading, "--out", out, *chosen)
 
 
@@ -86,7 +86,7 @@ def train_word2vec(text: Path, out: Path, epochs: int) -> float | None:
     """Skip-gram with 5 negatives on the same sentences, case kept; None if the folder is there."""
     if out.exists():
         return None
-    shape = ("--model", "skipgram", "--loss", "negative", "--dim", WIDTH, "--epochs", epochs)
+    shape = ("--kind", "skipgram", "--loss", "negative", "--dim", WIDTH, "--epochs", epochs)
     reading = ("--form", "sentences", "--min-count", 2, "--threads", 1)
     return bertsmith("words", "train", text, *reading, *shape, "--out", out)
 

@@ -57,7 +57,7 @@ def english(options: argparse.Namespace) -> dict[str, Any]:
     folders = {"plain": [start]}
     for name, words in (
         ("whitened", ["whiten", start, *pairs]),
-        (f"whitened to {KEPT}", ["whiten", start, *pairs, "--keep", KEPT]),
+        (f"whitened to {KEPT}", ["whiten", start, *pairs, "--dim", KEPT]),
         ("flow", ["flow", start, *pairs]),
     ):
         folders[name] = [options.work / name.replace(" ", "-")]
@@ -93,7 +93,7 @@ def english_bert(options: argparse.Namespace) -> Path:
             with gzip.open(path, "rt", encoding="utf-8", newline="") as reviews:
                 for row, _ in zip(csv.reader(reviews), range(REVIEWS), strict=False):
                     file.write("\n" + row[0].replace("<br />", " ") + "\n")
-    made(options.work / "words", "vocab", "learn", text, "--size", WORDS)
+    made(options.work / "words", "vocab", "learn", text, "--vocab-size", WORDS)
     shards = options.work / "shards"
     made(shards, "corpus", "build", text, "--form", "documents", "--vocab", options.work / "words")
     made(
@@ -148,7 +148,7 @@ def chinese(options: argparse.Namespace) -> dict[str, Any]:
     rows = options.work / "positive.tsv"
     rows.write_text("".join(f"{line[:-2]}\n" for line in positive), encoding="utf-8")
     after = trained(
-        "contrastive", [rows, "--kind", "pairs", "--objective", "contrastive"], options, start
+        "contrastive", [rows, "--row-kind", "pairs", "--objective", "contrastive"], options, start
     )
     report: dict[str, Any] = {}
     for name in ("AFQMC/dev", "LCQMC/test"):

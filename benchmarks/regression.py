@@ -102,7 +102,7 @@ def prepare(place: Path) -> None:
     documents = ["\n".join(text.split(". ")) for text in cut_texts("long", 400)]
     (place / "corpus.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
     text, vocab, shards = (str(place / name) for name in ("corpus.txt", "vocab", "shards"))
-    size = ("--size", "4000")
+    size = ("--vocab-size", "4000")
     run(HERE, "-m", "bertsmith", "vocab", "learn", text, "--out", vocab, *size, threads=2)
     built = ("corpus", "build", text, "--vocab", vocab, "--out", shards)
     run(HERE, "-m", "bertsmith", *built, threads=2)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 from bertsmith.correction.recipe import CorrectRecipe
 from bertsmith.sentences.train.recipe import SentenceRecipe
 from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 HEAD = """# Settings

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from line_server import LineServer
+from fork_client import ForkServer
 from tiny_tasks import word_tokenizer
 from tiny_words import TinyWords, random_words, tiny_gpt, tiny_words
 
@@ -25,6 +25,8 @@ from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.read import load_model
 from bertsmith.nn.inputs import Inputs
+
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 
 def lines_of(stream: TinyWords) -> list[np.ndarray]:
@@ -73,16 +75,16 @@ def test_a_model_learns_what_follows_what_over_windows_of_a_long_line() -> None:
     assert chances[0].argmax() == follows[0]
 
 
-def test_a_killed_run_ends_in_the_same_bytes(neural_trainings: LineServer, tmp_path: Path) -> None:
+def test_a_killed_run_ends_in_the_same_bytes(forks: ForkServer, tmp_path: Path) -> None:
     def run(folder: str, kill: int | None = None) -> dict[str, Any]:
-        return neural_trainings.ask(
-            folder=str(tmp_path / folder), kind="gpt", changes={}, kill=kill
-        )
+        return forks.run("neural", folder=tmp_path / folder, kind="gpt", changes={}, kill=kill)
 
-    assert run("straight") == {"code": 0, "error": ""}
+    straight = run("straight")
+    assert straight["code"] == 0, straight["error"]
     for step in (6, 11):
         assert run("killed", kill=step)["code"] == -9
-    assert run("killed") == {"code": 0, "error": ""}
+    ended = run("killed")
+    assert ended["code"] == 0, ended["error"]
     for name in ("model.safetensors", "config.json", "words.txt"):
         assert (tmp_path / "killed" / name).read_bytes() == (
             tmp_path / "straight" / name
@@ -161,7 +163,7 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"words\.txt has 12 words and bertsmith\.json says 11"):
         open_gpt(tmp_path / "model")
     record.unlink()
-    with pytest.raises(FolderError, match="is no language model of these kinds"):
+    with pytest.raises(FolderError, match="cannot give probabilities of words"):
         open_lm(tmp_path / "model")
 
 

@@ -7,15 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from command_line import run
 from test_ngram import zipf_text
-
-from bertsmith.cli.app import main
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    return int(left.value.code or 0)
 
 
 def test_a_model_is_trained_scored_converted_and_continues_text(
@@ -23,7 +16,7 @@ def test_a_model_is_trained_scored_converted_and_continues_text(
 ) -> None:
     text, model = tmp_path / "text.txt", tmp_path / "model"
     text.write_text(zipf_text(), encoding="utf-8")
-    options = ["--form", "sentences", "--split", "spaces"]
+    options = ["--form", "sentences", "--word-split", "spaces"]
     trained = ["lm", "train", str(text), "--kind", "ngram", "--order", "3", *options]
     assert run(*trained, "--held-out", str(text), "--out", str(model)) == 0
     assert "perplexity" in capsys.readouterr().out
@@ -71,8 +64,15 @@ def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("mixture")
     for number, name in enumerate(("train", "validation", "test")):
         (place / f"{name}.txt").write_text(zipf_text(300, seed=number), encoding="utf-8")
-    options = ["--form", "sentences", "--split", "spaces", "--most", "60"]
-    train = ["lm", "train", str(place / "train.txt"), *options, "--words", str(place / "words")]
+    options = ["--form", "sentences", "--word-split", "spaces", "--max-words", "60"]
+    train = [
+        "lm",
+        "train",
+        str(place / "train.txt"),
+        *options,
+        "--word-stream",
+        str(place / "words"),
+    ]
     assert run(*train, "--kind", "ngram", "--order", "2", "--out", str(place / "kn")) == 0
     small = ["model.layers=1", "model.hidden=16", "model.heads=2", "plan.steps=8"]
     changes = [part for one in small for part in ("--set", one)]
@@ -115,7 +115,15 @@ def test_mixtures_that_mean_nothing_are_refused(
     mixed = ["--mix", str(place / "kn")]
     assert score(place, *mixed, "--validation", str(place / "test.txt")) == 2
     assert "both scored and validation text" in capsys.readouterr().err
-    other = ["lm", "train", str(place / "train.txt"), "--form", "sentences", "--split", "spaces"]
+    other = [
+        "lm",
+        "train",
+        str(place / "train.txt"),
+        "--form",
+        "sentences",
+        "--word-split",
+        "spaces",
+    ]
     assert run(*other, "--order", "2", "--out", str(tmp_path / "other")) == 0
     assert score(place, "--mix", str(tmp_path / "other")) == 2
     assert "vocabularies differ" in capsys.readouterr().err
@@ -124,7 +132,7 @@ def test_mixtures_that_mean_nothing_are_refused(
 def test_a_causal_model_continues_lines_from_the_command_line(
     two_models: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("lm", "generate", str(two_models / "gpt"), "w1 w2", "--most", "4") == 0
+    assert run("lm", "generate", str(two_models / "gpt"), "w1 w2", "--max-new", "4") == 0
     assert capsys.readouterr().out.startswith("w1 w2")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from line_server import LineServer
+from fork_client import ForkServer
 from tiny_words import TinyWords, random_words, tiny_settings, tiny_words
 
 from bertsmith.classic.neural.folder import open_neural, save_neural
@@ -18,6 +18,8 @@ from bertsmith.classic.neural.settings import NEURAL_KINDS
 from bertsmith.classic.neural.train import NeuralJob, split_lines, train_neural
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
+
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 SOFTMAXES: list[dict[str, Any]] = [
     {"softmax": {"kind": "full"}},
@@ -104,17 +106,17 @@ KILLED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "changes"), KILLED)
 def test_a_killed_run_ends_in_the_same_bytes(
-    kind: str, changes: dict[str, Any], neural_trainings: LineServer, tmp_path: Path
+    kind: str, changes: dict[str, Any], forks: ForkServer, tmp_path: Path
 ) -> None:
     def run(folder: str, kill: int | None = None) -> dict[str, Any]:
-        return neural_trainings.ask(
-            folder=str(tmp_path / folder), kind=kind, changes=changes, kill=kill
-        )
+        return forks.run("neural", folder=tmp_path / folder, kind=kind, changes=changes, kill=kill)
 
-    assert run("straight") == {"code": 0, "error": ""}
+    straight = run("straight")
+    assert straight["code"] == 0, straight["error"]
     for step in (6, 11):
         assert run("killed", kill=step)["code"] == -9
-    assert run("killed") == {"code": 0, "error": ""}
+    ended = run("killed")
+    assert ended["code"] == 0, ended["error"]
     for name in ("model.safetensors", "config.json", "words.txt"):
         assert (tmp_path / "killed" / name).read_bytes() == (
             tmp_path / "straight" / name

@@ -7,18 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run
 from test_ngram import zipf_text
 
 import bertsmith
-from bertsmith.cli.app import main
 
-TRAIN = ["--form", "sentences", "--split", "spaces", "--dim", "12", "--epochs", "2"]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    return int(left.value.code or 0)
+TRAIN = ["--form", "sentences", "--word-split", "spaces", "--dim", "12", "--epochs", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +77,8 @@ def test_files_are_converted_to_the_last_bit(
     for name, options in (
         ("a.txt.gz", []),
         ("b.bin", []),
-        ("c.txt", ["--form", "glove"]),
-        ("d.vec", ["--form", "text"]),
+        ("c.txt", ["--write-as", "glove"]),
+        ("d.vec", ["--write-as", "text"]),
     ):
         assert run("words", "convert", str(last), str(tmp_path / name), *options) == 0
         last = tmp_path / name
@@ -96,7 +90,7 @@ def test_files_are_converted_to_the_last_bit(
 
 def test_a_sentence_folder_gives_means_of_words(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "sentences"
-    assert run("words", "convert", str(folder), str(out), "--form", "sentence") == 0
+    assert run("words", "convert", str(folder), str(out), "--write-as", "sentence") == 0
     vectors = bertsmith.load_word_vectors(folder)
     first, second = vectors.words[:2]
     mean = vectors[first] + vectors[second]
@@ -121,7 +115,7 @@ def test_chinese_text_is_segmented(tmp_path: Path) -> None:
         (["--loss", "hierarchical", "--negatives", "3"], "negatives has no meaning"),
         (["--combine", "sum"], "combine has no meaning"),
         (["--min-count", "100000"], "lower the minimum count"),
-        (["--lr", "5"], "rate"),
+        (["--lr", "5"], "'--lr'"),
     ],
 )
 def test_what_cannot_work_is_refused(

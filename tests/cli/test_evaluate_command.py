@@ -44,10 +44,10 @@ def squad(path: Path) -> Path:
 
 
 def test_figures_are_those_of_the_rows(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = labeled(tmp_path / "test.tsv", wrong=6)
-    assert run("evaluate", tiny, path, "--json", "--out", tmp_path / "judged", "--quiet") == 0
+    assert run("evaluate", classifier, path, "--json", "--out", tmp_path / "judged", "--quiet") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["rows"] == 60
     assert told["figures"]["accuracy"] == pytest.approx(54 / 60)
@@ -59,33 +59,33 @@ def test_figures_are_those_of_the_rows(
     ]
     assert [row["line"] for row in rows] == list(range(2, 62))
     assert sum(row["truth"] == row["prediction"] for row in rows) == 54
-    assert run("evaluate", tiny, path) == 0
+    assert run("evaluate", classifier, path) == 0
     shown = capsys.readouterr()
     assert "accuracy     0.9000" in shown.out
     assert "label: label" in shown.err  # what was guessed is told
 
 
 def test_a_label_the_model_does_not_know_is_named_with_its_place(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = labeled(tmp_path / "test.tsv")
     path.write_text(path.read_text() + "a bird\tmaybe\n")
-    assert run("evaluate", tiny, path) == 2
+    assert run("evaluate", classifier, path) == 2
     shown = capsys.readouterr().err
     assert "line 62" in shown
     assert "'maybe'" in shown
-    assert run("evaluate", tiny, path, "--on-error", "skip") == 0
+    assert run("evaluate", classifier, path, "--on-error", "skip") == 0
     shown = capsys.readouterr()
     assert "60 rows" in shown.out
     assert "1 of 61 rows were rejected" in shown.err
 
 
 def test_rows_without_labels_have_no_figures(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "texts.tsv"
     path.write_text("text\na bird\na stone\n")
-    assert run("evaluate", tiny, path) == 2
+    assert run("evaluate", classifier, path) == 2
     assert "--label" in capsys.readouterr().err
 
 
@@ -97,7 +97,7 @@ def test_published_answers_are_scored_by_the_rules_of_squad(
     # One right, one half right (two of three words), one missing, one wrong; one of nobody.
     said = {"q1": "Ada", "q2": "in 1843 in", "q4": "Bob", "q9": "x"}
     answers.write_text(json.dumps(said))
-    assert run("evaluate", "--answers", answers, questions) == 0
+    assert run("evaluate", "--predictions", answers, questions) == 0
     shown = capsys.readouterr()
     assert "exact  0.2500" in shown.out
     assert f"f1     {(1 + 0.8) / 4:.4f}" in shown.out
@@ -116,9 +116,9 @@ def test_files_that_hold_no_answers_are_refused(
         ('{"q1": 3}', "field 'q1'"),
     ):
         answers.write_text(text)
-        assert run("evaluate", "--answers", answers, questions) == 2
+        assert run("evaluate", "--predictions", answers, questions) == 2
         assert said in capsys.readouterr().err
-    assert run("evaluate", "--answers", tmp_path / "none.json", questions) == 2
+    assert run("evaluate", "--predictions", tmp_path / "none.json", questions) == 2
     assert "cannot read" in capsys.readouterr().err
-    assert run("evaluate", "--answers", answers, questions, questions) == 2
+    assert run("evaluate", "--predictions", answers, questions, questions) == 2
     assert "give one file of questions" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def commands(home: Path, out: Path) -> dict[str, tuple[str | Path, ...]]:
         "vectors": (
             "compare-vectors",
             *data,
-            "--only",
+            "--encoder",
             "frozen",
             "--pooling",
             "mean",

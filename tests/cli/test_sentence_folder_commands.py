@@ -52,7 +52,7 @@ def test_whiten_saves_the_formula_and_says_that_it_helped(
     assert "300 texts, 16 -> 15 dimensions; 1 direction without variance dropped" in out
     assert "Spearman on 100 pairs" in out
     assert out.rstrip().endswith("it helped")
-    few = ("--keep", "4", "--out", here / "few")
+    few = ("--dim", "4", "--out", here / "few")
     assert run("sentences", "whiten", here / "m", here / "texts.txt", *few, "--quiet") == 0
     texts = (here / "texts.txt").read_text().splitlines()
     before = bertsmith.load(here / "m", precision="fp32").encode(texts)
@@ -67,7 +67,7 @@ def test_foreign_texts_are_said_to_harm(here: Path, capsys: pytest.CaptureFixtur
     (here / "foreign.txt").write_text("a\na b\n字 a\na 字\nb b a\nb\n")
     run("sentences", "whiten", here / "m", here / "texts.txt", "--out", here / "good", "--quiet")
     code = run(
-        "sentences", "whiten", here / "good", here / "foreign.txt", "--keep", "1",
+        "sentences", "whiten", here / "good", here / "foreign.txt", "--dim", "1",
         "--out", here / "bad", "--pairs", here / "pairs.tsv", "--json",
     )  # fmt: skip
     assert code == 0
@@ -80,8 +80,8 @@ def test_foreign_texts_are_said_to_harm(here: Path, capsys: pytest.CaptureFixtur
     ("more", "words"),
     [
         (["few.txt"], "8 texts are too few for whitening in 16 dimensions"),
-        (["few.txt", "--keep", "9"], "the largest number to keep is 7"),
-        (["texts.txt", "--keep", "17"], "have 16"),
+        (["few.txt", "--dim", "9"], "the largest number to keep is 7"),
+        (["texts.txt", "--dim", "17"], "have 16"),
         (["texts.txt", "--pairs", "texts.txt"], "without scores"),
     ],
 )
@@ -118,7 +118,7 @@ def test_tune_saves_the_winner_and_a_picture(
 ) -> None:
     code = run(
         "sentences", "tune", here / "m", here / "pairs.tsv", "--out", here / "t",
-        "--texts", here / "texts.txt", "--flows", "0",
+        "--text-file", here / "texts.txt", "--flows", "0",
     )  # fmt: skip
     assert code == 0
     out = capsys.readouterr().out
@@ -143,7 +143,7 @@ def test_tune_without_scores_gives_hints_and_saves_nothing(
 def test_static_prints_speed_and_loss(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = run(
         "sentences", "static", here / "m", "--out", here / "s", "--dim", "8",
-        "--texts", here / "texts.txt", "--pairs", here / "pairs.tsv", "--quiet",
+        "--text-file", here / "texts.txt", "--pairs", here / "pairs.tsv", "--quiet",
     )  # fmt: skip
     assert code == 0
     out = capsys.readouterr().out

@@ -33,7 +33,7 @@ def test_build_verify_show(place) -> None:
     assert "30 documents" in told
     assert "MB/s" in told
     assert "is intact: 30 documents" in call("verify", out)
-    shown = call("show", out, "--documents", 1, "--first", 2).splitlines()
+    shown = call("show", out, "--documents", 1, "--skip", 2).splitlines()
     assert shown[0].startswith("document 2: ")
     assert all(line.startswith("  ") for line in shown[1:])
     assert "play·##ing" in call("show", out, "--documents", 30)
@@ -53,7 +53,7 @@ def test_the_report_as_json(place) -> None:
 def test_advise_on_shards_and_on_files_agree(place) -> None:
     call("build", place / "a.txt", "--vocab", place / "vocab", "--out", place / "shards")
     words = place / "words.txt"
-    told = call("advise", place / "shards", "--top", 3, "--out", words)
+    told = call("advise", place / "shards", "--max-words", 3, "--out", words)
     assert "save" in told
     listed = words.read_text().splitlines()
     assert "zebra" in listed

@@ -6,11 +6,10 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from line_server import LineServer
+from fork_client import ForkServer
 
 from bertsmith.search.folder.store import FolderStore
 
@@ -19,16 +18,8 @@ pytest.importorskip("usearch")
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[LineServer]:
-    server = LineServer("index_server.py")
-    yield server
-    server.close()
-
-
-def build(server: LineServer, folder: Path, kill_at: int = 0) -> dict[str, object]:
-    server.ask(folder=str(folder), kill_at=kill_at)
-    return server.answer()
+def build(forks: ForkServer, folder: Path, kill_at: int = 0) -> dict[str, object]:
+    return forks.run("index", folder=folder, kill_at=kill_at)
 
 
 def kept(folder: Path) -> dict[str, bytes]:
@@ -39,18 +30,18 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def straight(
-    server: LineServer, tmp_path_factory: pytest.TempPathFactory
+    forks: ForkServer, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, bytes], int, float]:
     folder = tmp_path_factory.mktemp("straight") / "index"
     start = time.perf_counter()
-    ended = build(server, folder)
+    ended = build(forks, folder)
     assert ended["code"] == 0, ended["error"]
     assert isinstance(ended["points"], int)
     return kept(folder), ended["points"], time.perf_counter() - start
 
 
-def assert_ends_alike(server: LineServer, folder: Path, wanted: dict[str, bytes]) -> None:
-    ended = build(server, folder)
+def assert_ends_alike(forks: ForkServer, folder: Path, wanted: dict[str, bytes]) -> None:
+    ended = build(forks, folder)
     assert ended["code"] == 0, ended["error"]
     assert kept(folder) == wanted
     with FolderStore.open(folder) as store:
@@ -62,25 +53,22 @@ def assert_ends_alike(server: LineServer, folder: Path, wanted: dict[str, bytes]
 
 
 def test_killed_at_file_system_steps(
-    server: LineServer, straight: tuple[dict[str, bytes], int, float], tmp_path: Path
+    forks: ForkServer, straight: tuple[dict[str, bytes], int, float], tmp_path: Path
 ) -> None:
     wanted, points, _ = straight
     chosen = range(1, points + 1) if LONG else range(2, points + 1, max(1, points // 12))
     for point in chosen:
         folder = tmp_path / str(point)
-        assert build(server, folder, kill_at=point)["code"] == -signal.SIGKILL
-        assert_ends_alike(server, folder, wanted)
+        assert build(forks, folder, kill_at=point)["code"] == -signal.SIGKILL
+        assert_ends_alike(forks, folder, wanted)
 
 
 def test_killed_at_random_moments(
-    server: LineServer, straight: tuple[dict[str, bytes], int, float], tmp_path: Path
+    forks: ForkServer, straight: tuple[dict[str, bytes], int, float], tmp_path: Path
 ) -> None:
     wanted, _, seconds = straight
     chance = random.Random(3)
     for number in range(50 if LONG else 6):
         folder = tmp_path / str(number)
-        pid = server.ask(folder=str(folder))["pid"]
-        time.sleep(chance.random() * seconds)
-        os.kill(pid, signal.SIGKILL)  # no effect if it ended before
-        server.answer()
-        assert_ends_alike(server, folder, wanted)
+        forks.kill_after(chance.random() * seconds, "index", folder=folder)
+        assert_ends_alike(forks, folder, wanted)

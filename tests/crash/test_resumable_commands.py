@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from line_server import LineServer
+from fork_client import ForkServer
 from tiny_finetuning import rows, tiny_folder, tiny_writer
 from toy_corpus import documents, toy_corpus
 
@@ -32,10 +32,11 @@ class Servers:
     """Two processes that run commands, with different hash seeds."""
 
     def __init__(self) -> None:
-        self._both = [LineServer("command_server.py", PYTHONHASHSEED=n) for n in ("1", "2")]
+        self._both = [ForkServer(PYTHONHASHSEED=number) for number in ("1", "2")]
 
     def run(self, which: int, arguments: tuple[object, ...], kill_at: int = 0) -> dict[str, Any]:
-        return self._both[which].ask(arguments=[str(one) for one in arguments], kill_at=kill_at)
+        given = [str(one) for one in arguments]
+        return self._both[which].run("command", arguments=given, kill_at=kill_at)
 
     def close(self) -> None:
         for server in self._both:
@@ -112,7 +113,7 @@ COMMANDS: dict[str, Arguments] = {
         *("--max-new", 4, "--sample", "--answers", 2, "--text", "text"),
     ),
     "vocab learn": lambda m, out: (
-        *("vocab", "learn", m.texts, "--size", 120, "--out", out / "vocab"),
+        *("vocab", "learn", m.texts, "--vocab-size", 120, "--out", out / "vocab"),
     ),
     "pretrain": lambda m, out: (
         *("pretrain", "bert", "--corpus", m.corpus, "--out", out / "run", "--size", "tiny"),
@@ -175,7 +176,17 @@ def test_a_vocabulary_is_replaced_as_a_whole(
     material: Material, servers: Servers, tmp_path: Path
 ) -> None:
     def learn(out: Path, kind: str, kill_at: int = 0) -> dict[str, Any]:
-        arguments = ("vocab", "learn", material.texts, "--size", 300, "--kind", kind, "--out", out)
+        arguments = (
+            "vocab",
+            "learn",
+            material.texts,
+            "--vocab-size",
+            300,
+            "--tokenizer",
+            kind,
+            "--out",
+            out,
+        )
         return servers.run(kill_at == 0, arguments, kill_at)
 
     learn(tmp_path / "old", "wordpiece")

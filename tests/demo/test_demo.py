@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import signal
 import subprocess
 import sys
 
@@ -15,14 +13,7 @@ import bertsmith
 from bertsmith.demo import library_docs
 from bertsmith.demo.library_docs import Passage, passages
 
-
-@pytest.fixture(autouse=True)
-def _restore() -> None:
-    yield
-    for name in ("bertsmith", "bertsmith.runtime.embedder"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).setLevel(logging.NOTSET)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+pytestmark = pytest.mark.usefixtures("own_process")
 
 
 def test_passages_are_many_distinct_and_always_the_same() -> None:
@@ -76,7 +67,7 @@ sys.addaudithook(hook)
 from bertsmith.cli.app import main
 model = "all-MiniLM-L6-v2"
 commands = [["info", model], ["tokenize", model, "a"], ["embed", model, "a.txt", "--out", "v.npy"],
-            ["vocab", "learn", "a.txt", "--size", "50", "--out", "vocab"]]
+            ["vocab", "learn", "a.txt", "--vocab-size", "50", "--out", "vocab"]]
 for command in commands:
     try:
         main(command)

@@ -24,6 +24,8 @@ from bertsmith.models.config.labels import Labels
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.models.variant import Head
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 def run(*arguments: str) -> int:
     log = logging.getLogger("bertsmith")
@@ -54,7 +56,7 @@ def old_folder(tmp_path: Path) -> Path:
 def test_convert_check_rewrites_and_compares_every_layer(
     old_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("convert", str(old_folder), str(tmp_path / "new"), "--check") == 0
+    assert run("convert", str(old_folder), str(tmp_path / "new"), "--verify") == 0
     out = capsys.readouterr().out
     assert "embeddings\tmax difference 0\t" in out
     assert "layer 2\tmax difference 0\t" in out
@@ -79,7 +81,7 @@ def test_convert_check_fails_when_the_numbers_differ(
         return loaded
 
     monkeypatch.setattr(converting, "load_model", spoiled)
-    assert run("convert", str(old_folder), str(tmp_path / "new"), "--check") == 1
+    assert run("convert", str(old_folder), str(tmp_path / "new"), "--verify") == 1
     captured = capsys.readouterr()
     assert "check\tDIFFERENT" in captured.out
     assert "does not reproduce the hidden states" in captured.err
@@ -99,7 +101,7 @@ def test_convert_keeps_heads_labels_and_the_name_of_the_type(tmp_path: Path) -> 
 
 def test_convert_in_place_is_possible_when_asked(old_folder: Path) -> None:
     assert run("convert", str(old_folder), str(old_folder)) == 74
-    assert run("convert", str(old_folder), str(old_folder), "--overwrite", "--check") == 0
+    assert run("convert", str(old_folder), str(old_folder), "--overwrite", "--verify") == 0
     assert (old_folder / "bertsmith.json").exists()
 
 

@@ -60,11 +60,11 @@ SMALL_GPT = {
 CASES: dict[str, Case] = {
     "vectors": vectors(1000),
     "vectors/200": vectors(200),
-    "vocab/english": vocabulary("english", "--kind wordpiece --size 220"),
-    "vocab/bytes": vocabulary("english", "--kind byte-bpe --size 420"),
-    "vocab/unigram": vocabulary("english", "--kind unigram --size 220"),
-    "vocab/xlnet": vocabulary("english", "--kind xlnet --size 220"),
-    "vocab/chinese": vocabulary("chinese", "--kind wordpiece --size 400"),
+    "vocab/english": vocabulary("english", "--tokenizer wordpiece --vocab-size 220"),
+    "vocab/bytes": vocabulary("english", "--tokenizer byte-bpe --vocab-size 420"),
+    "vocab/unigram": vocabulary("english", "--tokenizer unigram --vocab-size 220"),
+    "vocab/xlnet": vocabulary("english", "--tokenizer xlnet --vocab-size 220"),
+    "vocab/chinese": vocabulary("chinese", "--tokenizer wordpiece --vocab-size 400"),
     "corpus/english": corpus("documents:english", "english"),
     "corpus/bytes": corpus("documents:english", "bytes"),
     "corpus/unigram": corpus("documents:english", "unigram"),
@@ -166,12 +166,12 @@ CASES: dict[str, Case] = {
     "sentences/contrastive": sentences("alike.tsv", "--epochs 2"),
     "sentences/simcse": sentences("plain.txt", "--recipe simcse --dev {file:scored.tsv}"),
     "sentences/simcse-supervised": sentences("triplets.tsv", "--recipe simcse-supervised"),
-    "sentences/whiten": transformed("whiten {case:pretrain/bert} {file:plain.txt} --keep 16"),
+    "sentences/whiten": transformed("whiten {case:pretrain/bert} {file:plain.txt} --dim 16"),
     "sentences/flow": transformed(
         "flow {case:pretrain/bert} {file:plain.txt} --steps 2 --hidden 8 --epochs 3"
     ),
     "sentences/static": transformed(
-        "static {case:pretrain/bert} --texts {file:plain.txt} --dim 16"
+        "static {case:pretrain/bert} --text-file {file:plain.txt} --dim 16"
     ),
     "sentences/tune": transformed("tune {case:pretrain/bert} {file:scored.tsv} --dim 16 --flows 1"),
     "sentences/evaluate": printed(
@@ -189,12 +189,14 @@ CASES: dict[str, Case] = {
     "lm/mixed": printed(
         "lm perplexity {case:lm/lstm} {file:held-out.txt} --mix {case:lm/ngram} --json " + LINES
     ),
-    "lm/generate": printed("lm generate {case:lm/ngram} --lines 5 --most 12 --seed 3"),
-    "lm/generate-gpt": printed("lm generate {case:lm/gpt} --lines 2 --most 8 --top-k 9 --seed 3"),
-    "words/skipgram": word_vectors("--model skipgram"),
-    "words/cbow": word_vectors("--model cbow"),
-    "words/hierarchical": word_vectors("--model cbow --loss hierarchical"),
-    "words/nce": word_vectors("--model skipgram --loss nce"),
+    "lm/generate": printed("lm generate {case:lm/ngram} --lines 5 --max-new 12 --seed 3"),
+    "lm/generate-gpt": printed(
+        "lm generate {case:lm/gpt} --lines 2 --max-new 8 --top-k 9 --seed 3"
+    ),
+    "words/skipgram": word_vectors("--kind skipgram"),
+    "words/cbow": word_vectors("--kind cbow"),
+    "words/hierarchical": word_vectors("--kind cbow --loss hierarchical"),
+    "words/nce": word_vectors("--kind skipgram --loss nce"),
     "words/near": printed("words near {case:words/skipgram} river --json"),
     "words/embed": Command(
         line="embed {case:lm/elmo} {file:prompts.txt} --words --layer all --out {out}.npy",

@@ -128,7 +128,7 @@ def language_model(
     kind: str, options: str = "", *, settings: Mapping[str, str] | None = None
 ) -> Command:
     """A language model of words, or of pieces."""
-    line = f"lm train {{documents:english}} --kind {kind} --out {{out}} {LINES} --split spaces"
+    line = f"lm train {{documents:english}} --kind {kind} --out {{out}} {LINES} --word-split spaces"
     files = ("*.safetensors", "words.txt", "*.keys", "*.logs", "*.backoffs")
     return Command(
         line=f"{line} {QUIET} {options}", settings=settings or {}, counts="files", files=files

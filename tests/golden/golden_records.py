@@ -45,10 +45,14 @@ DROPPED_KEYS = frozenset(
 # Rows of a log that are written by the clock.
 DROPPED_ROWS = {"kind": frozenset({"train"})}
 # Files of a run that belong to it alone, or that are written once more as part of another.
-DROPPED_FILES = frozenset({"checkpoints", "lock"})
+DROPPED_FILES = frozenset({"checkpoints", "lock", "hashes.json"})
 # Places of values in records, by their beginning: now, and at the commit of the hashes. An example:
 # "proof.json:result.": "proof.json:".
 RENAMED: dict[str, str] = {}
+# Places of values that records of a kind (as proof.json names it) did not have at that commit.
+ADDED: dict[str, frozenset[str]] = {
+    "labeled": frozenset({"kind"}),
+}
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -89,7 +93,25 @@ def canonical(text: str, name: str, work: Path) -> list[str]:
             values = [{f"{number:06d}": row} for number, row in enumerate(_kept_rows(values))]
         except json.JSONDecodeError:
             values = [{"text": text}]
-    return sorted(_as_before(line) for value in values for line in _leaves(value, f"{name}:"))
+    lines = [line for value in values for line in _leaves(_without_added(value), f"{name}:")]
+    return sorted(map(_as_before, lines))
+
+
+def _without_added(record: Any) -> Any:
+    """A record without what its kind has had since the commit of the hashes."""
+    added = ADDED.get(str(record.get("kind")), ()) if isinstance(record, dict) else ()
+    for place in added:
+        record = _without(record, place.split("."))
+    return record
+
+
+def _without(record: Any, keys: list[str]) -> Any:
+    first, *rest = keys
+    if not isinstance(record, dict) or first not in record:
+        return record
+    if not rest:
+        return {key: value for key, value in record.items() if key != first}
+    return record | {first: _without(record[first], rest)}
 
 
 def _kept_rows(rows: list[Any]) -> list[Any]:

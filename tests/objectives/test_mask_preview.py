@@ -132,7 +132,7 @@ def test_invisible_characters_of_tokens_are_written_as_escapes() -> None:
         (["--replacement", "similar"], ConfigError, "synonyms"),
         (["--grouping", "token", "--phrases", "x.txt"], ConfigError, "file"),
         (["--grouping", "entity", "--phrases", "missing.txt"], BertsmithError, "missing.txt"),
-        (["--replacement", "all_mask", "--by", "word"], ConfigError, "by"),
+        (["--replacement", "all_mask", "--draw-by", "word"], ConfigError, "by"),
         (["--segmenter", "nobody"], ConfigError, "segmenter"),
     ],
 )

@@ -10,17 +10,16 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import COMMAND, environment
+from fork_client import ForkServer
 from fuzz_cases import Case, Surroundings, make_case
 from fuzz_material import Material, make_material, working_commands
 from fuzz_verdict import fault_of
-from line_server import LineServer
 
 from bertsmith.cli.command_table import COMMANDS, command_of
 
@@ -34,23 +33,21 @@ SECONDS = 30.0  # for one case, on a busy machine
 class Commands:
     """Runs commands in forks of one process."""
 
-    def __init__(self, home: Path) -> None:
-        self._server = LineServer("fuzz_server.py", XDG_CACHE_HOME=str(home))
+    def __init__(self, forks: ForkServer, home: Path) -> None:
+        self._forks = forks
+        self._cache = {"XDG_CACHE_HOME": str(home)}
 
     def run(self, arguments: list[str], cwd: Path, around: Surroundings = PLAIN) -> dict[str, Any]:
-        return self._server.ask(
-            arguments=arguments, cwd=str(cwd), seconds=SECONDS, **asdict(around)
-        )
-
-    def close(self) -> None:
-        self._server.close()
+        changes = asdict(around) | {"environment": self._cache | around.environment}
+        report = self._forks.run("fuzz", arguments=arguments, cwd=cwd, seconds=SECONDS, **changes)
+        assert not report["error"], report
+        ended: dict[str, Any] = report["ended"]
+        return ended
 
 
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    running = Commands(tmp_path_factory.mktemp("cache"))
-    yield running
-    running.close()
+def commands(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Commands:
+    return Commands(forks, tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,7 @@ def test_a_named_pipe_is_refused_and_never_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["embed", "all-MiniLM-L6-v2"], ["vocab", "learn"]])
 def test_commands_refuse_a_device_as_standard_input(tmp_path: Path, command: list[str]) -> None:
-    size = ["--size", "300"] if command[0] == "vocab" else []
+    size = ["--vocab-size", "300"] if command[0] == "vocab" else []
     with Path("/dev/zero").open("rb") as zero:
         run = subprocess.run(
             [sys.executable, "-m", "bertsmith", *command, "-", *size, "--out", tmp_path / "o.npy"],

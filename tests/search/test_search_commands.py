@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ import bertsmith
 from bertsmith.errors import ConfigError
 from bertsmith.folders.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("own_process")
 MODEL = "all-MiniLM-L6-v2"
 BUILD = ("index", "build", "--model", MODEL)
 ROWS = [
@@ -27,15 +25,6 @@ ROWS = [
     ("The weather is nice today", "other"),
     ("ValueError: invalid literal", "error"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _restore() -> Iterator[None]:
-    yield
-    for name in ("bertsmith", "bertsmith.runtime.embedder"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).setLevel(logging.NOTSET)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +121,7 @@ def test_a_question_bank(
     (tmp_path / "faq.tsv").write_text(
         "How can I reset my password?\tUse the link.\nWhere is my parcel?\tSee the map.\n"
     )
-    command = ("index", "build", tmp_path / "faq.tsv", "--answers", "2", "--model", MODEL)
+    command = ("index", "build", tmp_path / "faq.tsv", "--answer-column", "2", "--model", MODEL)
     assert run(*command, "--store" if kind == "database" else "--out", bank) == 0
     assert "every question gets an answer" in capsys.readouterr().err
     assert run("search", bank, "I forgot my password") == 0
@@ -167,7 +156,7 @@ def test_a_question_bank(
         (("index", "delete", "INDEX"), "give the ids of rows"),
         (("index", "tune", "INDEX", "INDEX/../rows.tsv"), "a pair is question, question and 1"),
         (
-            (*BUILD, "INDEX/../rows.tsv", "--answers", "reply", "--out", "INDEX/../bank"),
+            (*BUILD, "INDEX/../rows.tsv", "--answer-column", "reply", "--out", "INDEX/../bank"),
             "has no column 'reply' with answers",
         ),
     ],

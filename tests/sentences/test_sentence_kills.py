@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fork_client import ForkServer
 from killed_runs import assert_kills_change_nothing
-from line_server import LineServer
 
 pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -18,10 +18,10 @@ SECTIONS: dict[str, Any] = {
 }
 
 
-def test_killed_at_random_steps(trainings: LineServer, tiny: str, tmp_path: Path) -> None:
+def test_killed_at_random_steps(forks: ForkServer, tiny: str, tmp_path: Path) -> None:
     def run(folder: Path, **more: Any) -> dict[str, Any]:
         order: list[Any] = [[str(folder), "simcse", "texts", SECTIONS]]
-        return trainings.ask(model=tiny, jobs=order, **more)
+        return forks.run("sentences", model=tiny, jobs=order, **more)
 
     straight = assert_kills_change_nothing(run, tmp_path, 20 if LONG else 3)
     assert "model.safetensors" in straight

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fork_client import ForkServer
 from killed_runs import assert_kills_change_nothing
-from line_server import LineServer
 
 pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
@@ -20,11 +20,9 @@ SECTIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("task", ["write", "similar"])
-def test_killed_at_random_steps(
-    task: str, trainings: LineServer, tiny: str, tmp_path: Path
-) -> None:
+def test_killed_at_random_steps(task: str, forks: ForkServer, tiny: str, tmp_path: Path) -> None:
     def run(folder: Path, **more: Any) -> dict[str, Any]:
-        return trainings.ask(model=tiny, jobs=[[str(folder), task, SECTIONS]], **more)
+        return forks.run("write", model=tiny, jobs=[[str(folder), task, SECTIONS]], **more)
 
     straight = assert_kills_change_nothing(run, tmp_path, 20 if LONG else 2)
     assert "model.safetensors" in straight

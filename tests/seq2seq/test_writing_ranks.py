@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from line_server import LineServer
+from fork_client import ForkServer
 from safetensors.torch import load_file
 
 pytestmark = pytest.mark.slow
@@ -26,11 +26,10 @@ def jobs(folder: Path) -> list[Any]:
     ]
 
 
-def test_two_ranks_learn_what_one_learns(trainings: LineServer, tiny: str, tmp_path: Path) -> None:
+def test_two_ranks_learn_what_one_learns(forks: ForkServer, tiny: str, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for folder, world in ((one, 1), (two, 2)):
-        answer = trainings.ask(model=tiny, jobs=jobs(folder), world=world)
-        assert answer["codes"] == [0] * world, answer["errors"]
+        forks.finish_ranks("write", model=tiny, jobs=jobs(folder), world=world)
     start = load_file(Path(tiny) / "model.safetensors")
     for name in ("mask", "shift", "similar"):
         alone = load_file(one / name / "model.safetensors")
@@ -42,16 +41,15 @@ def test_two_ranks_learn_what_one_learns(trainings: LineServer, tiny: str, tmp_p
         assert moved > 3e-4, name
 
 
-def test_sharded_weights_are_refused(trainings: LineServer, tiny: str, tmp_path: Path) -> None:
-    answer = trainings.ask(model=tiny, jobs=jobs(tmp_path), world=2, sharding="fsdp")
-    assert answer["codes"] == [2, 2]
-    assert all("run.sharding = fsdp is for pre-training" in error for error in answer["errors"])
+def test_sharded_weights_are_refused(forks: ForkServer, tiny: str, tmp_path: Path) -> None:
+    ranks = forks.run_ranks("write", model=tiny, jobs=jobs(tmp_path), world=2, sharding="fsdp")
+    assert [rank["code"] for rank in ranks] == [2, 2]
+    assert all("run.sharding = fsdp is for pre-training" in rank["error"] for rank in ranks)
 
 
 def test_more_ranks_than_pairs_are_no_obstacle(
-    trainings: LineServer, tiny: str, tmp_path: Path
+    forks: ForkServer, tiny: str, tmp_path: Path
 ) -> None:
     sections = {"plan": {"steps": 2, "batch": 2}}
     order = [[str(tmp_path / task), task, sections] for task in ("write", "similar")]
-    answer = trainings.ask(model=tiny, jobs=order, world=3)
-    assert answer["codes"] == [0, 0, 0], answer["errors"]
+    forks.finish_ranks("write", model=tiny, jobs=order, world=3)

@@ -58,7 +58,7 @@ def test_one_table_holds_every_choice_twice_best_first(
 def test_finished_rows_are_not_repeated_and_others_are_added(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    narrow = ("--only", "frozen", "--pooling", "mean", "--layers", "last")
+    narrow = ("--encoder", "frozen", "--pooling", "mean", "--layers", "last")
     first = told(home, *narrow, out="more", capsys=capsys)
     path = home / "more" / "finished" / "frozen.mean-last.json"
     before = path.stat().st_mtime_ns

@@ -59,7 +59,7 @@ def test_every_set_that_is_there_becomes_a_row(
     assert "0.935 (test)" in shown.out
     assert "missing from GLUE: mrpc, stsb, qqp, mnli, rte, wnli" in shown.out
     assert "not usable for training: qnli" in shown.out
-    assert "name them with --only): swag" in shown.out
+    assert "name them with --data-set): swag" in shown.out
     assert len(load_predictor(home / "out" / "sst2").predict(["red bird"])) == 1
     marks = {path: path.stat().st_mtime_ns for path in (home / "out").rglob("*.safetensors")}
     assert run(*command, "--json") == 0
@@ -79,7 +79,7 @@ def test_every_set_that_is_there_becomes_a_row(
 
 def test_rows_can_be_few_and_sets_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ("glue", home / "model", home / "data", "--out", home / "few", *FAST)
-    assert run(*command, "--only", "sst2", "--rows", "16", "--json", "--quiet") == 0
+    assert run(*command, "--data-set", "sst2", "--max-rows", "16", "--json", "--quiet") == 0
     (one,) = json.loads(capsys.readouterr().out)["sets"]
     assert (one["name"], one["rows"]) == ("sst2", {"train": 16, "dev": 16, "test": 20})
 
@@ -87,7 +87,7 @@ def test_rows_can_be_few_and_sets_named(home: Path, capsys: pytest.CaptureFixtur
 def test_a_set_that_cannot_be_read_does_not_end_the_others(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ("--only", "swag", "--only", "sst2", "--rows", "16")
+    names = ("--data-set", "swag", "--data-set", "sst2", "--max-rows", "16")
     command = ("glue", home / "model", home / "data", "--out", home / "some", *FAST, *names)
     assert run(*command, "--quiet") == 2
     shown = capsys.readouterr().out
@@ -98,9 +98,9 @@ def test_a_set_that_cannot_be_read_does_not_end_the_others(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--only", "sst"), "did you mean 'sst2'"),
-        (("--only", "mrpc"), "holds no folder or file of that name"),
-        (("--only", "qnli"), "no file is called train"),
+        (("--data-set", "sst"), "did you mean 'sst2'"),
+        (("--data-set", "mrpc"), "holds no folder or file of that name"),
+        (("--data-set", "qnli"), "no file is called train"),
     ],
 )
 def test_sets_that_are_not_there_are_named(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fork_client import ForkServer
 from html_tree import Tree
-from line_server import LineServer
 from tiny_road import SETTINGS, tiny_request, write_documents
 
 from bertsmith.api.road import read_road, road
@@ -28,20 +27,12 @@ from bertsmith.studies.road.word_tests import WordTests
 
 
 @pytest.fixture(scope="module")
-def roads() -> Iterator[LineServer]:
-    """A process that walks a road and can be killed at any place."""
-    server = LineServer("road_server.py")
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
-def straight(roads: LineServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def straight(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a road that nobody interrupted; its material is next to it."""
     place = tmp_path_factory.mktemp("road")
     write_documents(place)
-    asked = roads.ask(material=str(place), folder=str(place / "straight"), kill=None)
-    assert asked == {"code": 0, "error": ""}
+    ended = forks.run("road", material=place, folder=place / "straight")
+    assert ended["code"] == 0, ended["error"]
     return place / "straight"
 
 
@@ -53,11 +44,12 @@ def rows_of(folder: Path) -> dict[str, Any]:
     return {row["model"]: row for row in table_of(folder)["rows"]}
 
 
-def test_a_killed_road_ends_with_the_same_table(roads: LineServer, straight: Path) -> None:
+def test_a_killed_road_ends_with_the_same_table(forks: ForkServer, straight: Path) -> None:
     place = straight.parent
 
     def run(kill: str | None) -> int:
-        return int(roads.ask(material=str(place), folder=str(place / "killed"), kill=kill)["code"])
+        order = {"material": place, "folder": place / "killed", "kill": kill}
+        return int(forks.run("road", **order)["code"])
 
     for kill in ("preparation", "nnlm:2", "lstm:tests", "gpt:3", "bert:2"):
         assert run(kill) == -9
@@ -150,7 +142,7 @@ def test_words_that_one_model_lacks_count_for_none() -> None:
         "two": {"inputs": WordVectors(("a", "c", "d"), rows)},
     }
     cells, facts = tests.compare(sets)
-    assert cells["one"]["similarity_inputs"] == {"reason": "no --similarity was given"}
+    assert cells["one"]["similarity_inputs"] == {"reason": "no --word-pairs were given"}
     assert facts == []
 
 
@@ -236,8 +228,8 @@ def test_the_command_prints_the_finished_table_again(
     straight: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = straight.parent
-    options = ["--steps", "4", "--vocab-size", "90", "--labels", str(place / "labels.tsv")]
-    options += ["--similarity", str(place / "similarity.txt")]
+    options = ["--steps", "4", "--vocab-size", "90", "--probe", str(place / "labels.tsv")]
+    options += ["--word-pairs", str(place / "similarity.txt")]
     options += ["--analogies", str(place / "analogies.txt")]
     options += [part for one in SETTINGS for part in ("--set", one)]
     with pytest.raises(SystemExit) as end:

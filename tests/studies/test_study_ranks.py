@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import fresh
-from rank_client import RankServer
+from fork_client import ForkServer
 from tiny_finetuning import rows, tiny_folder
 
 FAST = ("--epochs", "2", "--lr", "3e-3", "--batch", "8", "--precision", "fp32", "--threads", "1")
@@ -29,8 +29,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def ranks_of(forks: RankServer, home: Path, *command: str | Path) -> list[dict[str, Any]]:
-    found = forks.finish(home, command=[str(word) for word in command])
+def ranks_of(forks: ForkServer, home: Path, *command: str | Path) -> list[dict[str, Any]]:
+    found = forks.finish_ranks("rank command", folder=home, arguments=[*map(str, command)])
     assert found[1]["out"] == ""
     assert found[1]["changed"] == []
     assert "note:" not in found[1]["err"]
@@ -43,7 +43,7 @@ def lengths(home: Path, out: Path) -> tuple[str | Path, ...]:
 
 
 def test_two_processes_give_finetunes_numbers_and_do_nothing_twice(
-    forks: RankServer, home: Path
+    forks: ForkServer, home: Path
 ) -> None:
     out, plain = home / "lengths", home / "plain"
     first = ranks_of(forks, home, *lengths(home, out))[0]
@@ -70,7 +70,7 @@ def test_two_processes_give_finetunes_numbers_and_do_nothing_twice(
     ]
 
 
-def test_processes_share_a_temporary_folder_and_leave_none(forks: RankServer, home: Path) -> None:
+def test_processes_share_a_temporary_folder_and_leave_none(forks: ForkServer, home: Path) -> None:
     data = (home / "rows", "--model", home / "model")
     found = ranks_of(
         forks, home, "lengths", *data, *FAST, *TWO, "--compare", "--no-windows", "--json"
@@ -80,12 +80,13 @@ def test_processes_share_a_temporary_folder_and_leave_none(forks: RankServer, ho
 
 
 def test_a_set_that_cannot_be_read_fails_on_both_and_the_next_is_run(
-    forks: RankServer, home: Path
+    forks: ForkServer, home: Path
 ) -> None:
     (home / "CoLA").mkdir()
     (home / "CoLA" / "train.tsv").write_text("only\n")
-    words = ("glue", home / "model", home, "--only", "cola", "--only", "sst2", "--json")
-    found = forks.run(home, command=[*map(str, words), *FAST, *TWO, "--out", str(home / "glue")])
+    words = ("glue", home / "model", home, "--data-set", "cola", "--data-set", "sst2", "--json")
+    arguments = [*map(str, words), *FAST, *TWO, "--out", str(home / "glue")]
+    found = forks.run_ranks("rank command", folder=home, arguments=arguments)
     assert [one["code"] for one in found] == [2, 2]
     assert found[1]["out"] == ""
     record = json.loads(found[0]["out"])
@@ -94,7 +95,7 @@ def test_a_set_that_cannot_be_read_fails_on_both_and_the_next_is_run(
 
 
 def test_two_processes_train_each_seed_once_and_the_first_writes(
-    forks: RankServer, home: Path
+    forks: ForkServer, home: Path
 ) -> None:
     out = home / "seeds"
     data = (home / "rows", "--model", home / "model", "--out", out)
@@ -110,7 +111,16 @@ def test_two_processes_train_each_seed_once_and_the_first_writes(
 
 @pytest.mark.slow
 def test_the_command_starts_its_processes(home: Path) -> None:
-    words = ("--only", "frozen", "--pooling", "mean", "--layers", "last", "--out", home / "vectors")
+    words = (
+        "--encoder",
+        "frozen",
+        "--pooling",
+        "mean",
+        "--layers",
+        "last",
+        "--out",
+        home / "vectors",
+    )
     done = fresh(
         "compare-vectors", home / "rows", "--model", home / "model", *FAST, *TWO, *words, "--json"
     )

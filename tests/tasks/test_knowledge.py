@@ -27,8 +27,8 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.tag.features import tag_features
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import KnowledgeSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import KnowledgeSettings
 
 FACTS = [
     ("bird", "small", "house"),

@@ -62,7 +62,9 @@ def test_tokenize_refuses_in_one_line(model: str) -> None:
 def test_vocab_learn_writes_a_folder_that_tokenize_reads(tmp_path: Path) -> None:
     text = tmp_path / "corpus.txt"
     text.write_text("\n".join(corpus()), encoding="utf-8")
-    code, _, err = run("vocab", "learn", str(text), "--size", "120", "--out", str(tmp_path / "v"))
+    code, _, err = run(
+        "vocab", "learn", str(text), "--vocab-size", "120", "--out", str(tmp_path / "v")
+    )
     assert code == 0, err
     assert "wrote 120 tokens" in err
     code, out, err = run("tokenize", str(tmp_path / "v"), "playing 我")

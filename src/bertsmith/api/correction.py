@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
+from bertsmith.api.train import TrainedModel
+from bertsmith.correction.recipe import CorrectRecipe, load_correct_recipe
 from bertsmith.correction.record import evaluated, write_correction_record, write_corrections
 from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.errors import ConfigError, InputFileError
@@ -23,18 +24,24 @@ from bertsmith.report.corrections import write_correction_report
 from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.edits import CorrectedText
 from bertsmith.training.execution.stop import StopRequest
+from bertsmith.training.kind import TrainingRequest
+
+
+def correct_recipe(request: TrainingRequest) -> CorrectRecipe:
+    """The recipe by name or path with the overrides."""
+    return load_correct_recipe(request.recipe, request.overrides)
 
 
 def run_correction(
-    request: FinetuneRequest, observer: Observer | None = None, stop: StopRequest | None = None
-) -> FinetunedModel:
+    request: TrainingRequest, observer: Observer | None = None, stop: StopRequest | None = None
+) -> TrainedModel:
     """Read wrong and right texts, train, evaluate and report, as the request says."""
     if request.seeds > 1 or request.folds is not None:
         raise ConfigError(
             "--seeds and --folds are for labeled rows; the task correct is trained once: leave "
             "them out, and give --seed for another run"
         )
-    recipe = request.read_correct_recipe()  # mistakes here and in the name of the
+    recipe = correct_recipe(request)  # mistakes here and in the name of the
     read_folder(request.model)  # model come before the reading
     with executing(recipe.run, request.out, observer, device=request.device, stop=stop) as (
         execution,
@@ -64,7 +71,7 @@ def run_correction(
             result = train_corrector(job, execution=execution, watch=watch)
         first = execution.ranks.is_first
         if result.outcome.status == "stopped" or not first:
-            return FinetunedModel(folder=request.out, outcome=result.outcome, is_first=first)
+            return TrainedModel(folder=request.out, outcome=result.outcome, is_first=first)
         record = write_correction_record(
             job,
             result,
@@ -73,7 +80,7 @@ def run_correction(
             precision=execution.precision.name,
         )
         report = write_correction_report(job.out, record)
-        return FinetunedModel(folder=job.out, outcome=result.outcome, record=record, report=report)
+        return TrainedModel(folder=job.out, outcome=result.outcome, record=record, report=report)
 
 
 def evaluate_corrector(

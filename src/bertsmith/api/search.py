@@ -60,7 +60,7 @@ class IndexOptions:
     query_prompt: str | None = None
     words: bool = True
     """Index the words, too, for hybrid search."""
-    answers: str | None = None
+    answer_column: str | None = None
     """The column with the answers, which makes the index a question bank."""
 
 
@@ -102,7 +102,7 @@ def build_index(
     """
     path, wanted = Path(file), options or IndexOptions()
     rows = read_text_rows(path, reading, on_error=on_error)
-    opened, answers = _checked(rows, path, wanted.answers)
+    opened, answers = _checked(rows, path, wanted.answer_column)
     loaded, name = loaded_model(model, precision=precision)
     encoder = ModelEncoder(
         loaded, name, prompt=wanted.prompt, query_prompt=wanted.query_prompt, precision=precision

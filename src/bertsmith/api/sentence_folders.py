@@ -20,7 +20,6 @@ from bertsmith.labeled.pairs.pairs import Kind, SentenceData, read_sentences
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics.correlation import spearman
 from bertsmith.models.sentence_spec import DenseLayer
-from bertsmith.report.sentence_choice import choice_page
 from bertsmith.runtime.embedder import EncodingAccount
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.runtime.selection import Precision
@@ -31,6 +30,7 @@ from bertsmith.sentences.transform.flow import FlowFit, FlowSettings, fit_flow
 from bertsmith.sentences.transform.folder import check_out, save_with
 from bertsmith.sentences.transform.moments import AnyVectors, moments_of
 from bertsmith.sentences.transform.whitening import whitening
+from bertsmith.sentences.tune.page import choice_page
 from bertsmith.sentences.tune.tune import ENCODED, TuneResult, TuneSettings, tune
 from bertsmith.sentences.tune.without_labels import Hinted, tune_without_labels
 
@@ -91,7 +91,7 @@ def scored_pairs(data: SentenceData, positive: str | None = None) -> ScoredPairs
     if data.kind not in ("scores", "labels") or data.targets is None:
         raise ConfigError(
             f"{data.source} holds {data.kind} without scores; give pairs with a score or a label "
-            "in a third column (--kind, --label)"
+            "in a third column (--row-kind, --label)"
         )
     labeled = data.kind == "labels"
     targets = pair_labels(data, positive)[0] if labeled else data.targets
@@ -191,7 +191,7 @@ class TuneJob:
     pairs: PairFile
     out: Path | None = None
     report: Path | None = None
-    most_pairs: int = MOST_PAIRS
+    max_pairs: int = MOST_PAIRS
     overwrite: bool = False
     device: str = "cpu"
     threads: int | None = None
@@ -214,11 +214,9 @@ def run_tune(
         check_out(job.out, overwrite=job.overwrite)
     data = read_sentences(job.pairs.path, kind=job.pairs.kind, spec=job.pairs.spec)
     seen.lines(data.describe())
-    if len(data) > job.most_pairs:
-        seen.note(
-            f"{job.most_pairs:,} of {len(data):,} rows are used, evenly spread (--most-pairs)"
-        )
-        spread = np.linspace(0, len(data) - 1, job.most_pairs).round().astype(int)
+    if len(data) > job.max_pairs:
+        seen.note(f"{job.max_pairs:,} of {len(data):,} rows are used, evenly spread (--max-pairs)")
+        spread = np.linspace(0, len(data) - 1, job.max_pairs).round().astype(int)
         data = data.some(spread.tolist())
     model = load(job.model, device=job.device, precision="fp32", threads=job.threads)
     fitted = list(itertools.islice(texts, MOST_TEXTS))

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bertsmith.api.finetune import finetune_job, read_rows
-from bertsmith.api.finetune_request import FinetuneRequest
 from bertsmith.api.observer import Observer
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
@@ -25,8 +23,11 @@ from bertsmith.studies.vectors import frozen_recipe, vector_trials
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.repeat.trials import Trial, TrialResult, finetune_trial
+from bertsmith.training.kind import Reading, TrainingRequest
+from bertsmith.training.kinds.labeled.kind import job_on, labeled_recipe, read_splits
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.trials import finetune_trial
+from bertsmith.training.repeat.trials import Trial, TrialResult
 
 RUNS = "runs"  # the folder of unfinished runs
 
@@ -43,20 +44,25 @@ class VectorStudy:
 
 
 def small_job(
-    request: FinetuneRequest, rows: tuple[int, int], execution: Execution, observer: Observer
+    request: TrainingRequest, rows: tuple[int, int], execution: Execution, observer: Observer
 ) -> tuple[FinetuneJob, Splits]:
     """A fine-tuning on so many training and dev rows, stratified by label; and all rows."""
-    recipe = request.read_recipe(request.spec.task)  # mistakes show before the data is read
-    splits = read_rows(request, recipe, execution, observer)
-    job = finetune_job(request, splits)
+    recipe = labeled_recipe(request)  # mistakes show before the data is read
+    splits = read_splits(
+        Reading(request=request, recipe=recipe, execution=execution, audience=observer)
+    )
+    job = job_on(request, splits)
     seed = job.recipe.run.seed
     small = replace(
         job,
-        train=some_rows(splits.train, rows[0], seed=seed),
-        dev=some_rows(splits.dev, rows[1], seed=seed),
+        rows=replace(
+            job.rows,
+            train=some_rows(splits.train, rows[0], seed=seed),
+            dev=some_rows(splits.dev, rows[1], seed=seed),
+            known=task_kind(job.task).known(splits.train),
+            language=splits.specs["train"].stated("language"),
+        ),
         out=request.out / RUNS,
-        known=task_kind(job.task).known(splits.train),
-        language=splits.specs["train"].stated("language"),
     )
     return small, splits
 
@@ -68,7 +74,7 @@ def weights_mark(model: str) -> str:
     return " ".join(file_marks(files))
 
 
-def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:
+def measure_lengths(request: TrainingRequest) -> tuple[LengthTable, int]:
     """The lengths of all rows, labeled or not, and the maximum length of the recipe."""
     files = split_files(request.data)[0] if request.data.is_dir() else {}
     task = request.spec.task
@@ -77,7 +83,7 @@ def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:
         spec = guess_spec(path, given=request.spec)
         rows[name] = list(read_examples(path, spec, on_error=request.on_error))
         task = task or spec.task
-    length = request.read_recipe(task).length
+    length = labeled_recipe(request, task).length
     table = length_table(rows, load_tokenizer(request.model), windows=length.stride is not None)
     return table, length.max_length
 
@@ -92,7 +98,7 @@ def length_trials(
 ) -> list[Trial]:
     """A run for each way of truncation; none if no row is longer than the maximum length."""
     length = job.recipe.length
-    fields = len(job.train[0].texts)
+    fields = len(job.rows.train[0].texts)
     choices = length_choices(length, table, task=job.task, fields=fields, windows=windows)
     costs = {"windows": window_cost(table, length.max_length)} if choices else {}
     trials = []
@@ -139,5 +145,5 @@ def ranked(job: FinetuneJob, results: Sequence[TrialResult]) -> dict[str, Any]:
         encoder, _, choice = one.name.partition(".")
         pooling, _, layers = choice.partition("-")
         runs.append({"encoder": encoder, "pooling": pooling, "layers": layers, **one.to_json()})
-    rows = {"train": len(job.train), "dev": len(job.dev)}
+    rows = {"train": len(job.rows.train), "dev": len(job.rows.dev)}
     return {"task": job.task, "figure": figure, "rows": rows, "runs": runs}

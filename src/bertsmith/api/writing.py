@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer, executing
+from bertsmith.api.train import TrainedModel
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.folders.read import read_folder
@@ -24,22 +24,28 @@ from bertsmith.labeled.pairs.splits import (
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.report.written_texts import write_writing_report
-from bertsmith.seq2seq.recipe import WriteRecipe
+from bertsmith.seq2seq.recipe import WriteRecipe, load_write_recipe
 from bertsmith.seq2seq.record import WritingFolder, write_record, write_texts
 from bertsmith.seq2seq.train import WriteJob, train_to_write
 from bertsmith.training.execution.stop import StopRequest
+from bertsmith.training.kind import TrainingRequest
+
+
+def write_recipe(request: TrainingRequest) -> WriteRecipe:
+    """The recipe by name or path, or that of the task, with the overrides."""
+    return load_write_recipe(request.recipe or str(request.spec.task), request.overrides)
 
 
 def run_writing(
-    request: FinetuneRequest, observer: Observer | None = None, stop: StopRequest | None = None
-) -> FinetunedModel:
+    request: TrainingRequest, observer: Observer | None = None, stop: StopRequest | None = None
+) -> TrainedModel:
     """Read pairs, train, evaluate and report, as the request says."""
     if request.seeds > 1 or request.folds is not None:
         raise ConfigError(
             f"--seeds and --folds are for labeled rows; the task {request.spec.task} is trained "
             "once: leave them out, and give --seed for another run"
         )
-    recipe = request.read_write_recipe()  # mistakes here and in the name of the
+    recipe = write_recipe(request)  # mistakes here and in the name of the
     read_folder(request.model)  # model come before the reading
     with executing(recipe.run, request.out, observer, device=request.device, stop=stop) as (
         execution,
@@ -58,7 +64,7 @@ def run_writing(
             result = train_to_write(job, execution=execution, watch=watch)
         first = execution.ranks.is_first
         if result.outcome.status == "stopped" or not first:
-            return FinetunedModel(folder=request.out, outcome=result.outcome, is_first=first)
+            return TrainedModel(folder=request.out, outcome=result.outcome, is_first=first)
         for remark in result.notes:
             observer.note(remark)
         record = write_record(
@@ -69,9 +75,7 @@ def run_writing(
             precision=execution.precision.name,
         )
         report = write_writing_report(job.folder, record)
-        return FinetunedModel(
-            folder=job.folder, outcome=result.outcome, record=record, report=report
-        )
+        return TrainedModel(folder=job.folder, outcome=result.outcome, record=record, report=report)
 
 
 def evaluate_writing(
@@ -111,7 +115,7 @@ def evaluate_writing(
     return record
 
 
-def _read(request: FinetuneRequest, recipe: WriteRecipe, observer: Observer) -> PairSplits:
+def _read(request: TrainingRequest, recipe: WriteRecipe, observer: Observer) -> PairSplits:
     """The pairs of each side; how they were read is shown."""
     files = PairFiles(
         data=request.data,

@@ -24,7 +24,7 @@ from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.bigrams import BigramCorrector
 from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.settings import ThresholdSettings
-from bertsmith.training.finetune.record import RECORD, curves
+from bertsmith.training.record import RECORD, curves
 
 SAMPLES = 200  # draws of each interval
 EXAMPLES = 40  # texts that the report shows

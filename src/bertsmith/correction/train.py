@@ -18,22 +18,22 @@ from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.labeled.pairs.splits import PairSplits
 from bertsmith.metrics import better
 from bertsmith.metrics.correction import CORRECTIONS
-from bertsmith.models.build import Model, build
-from bertsmith.models.surgery import copy_weights, whole_model
+from bertsmith.models.build import Model
+from bertsmith.models.surgery import whole_model
 from bertsmith.runtime.corrector import Corrector, corrector_extras
-from bertsmith.sentences.train.model import USUAL_DROPOUT
 from bertsmith.tasks.spelling.edits import places_of, tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.training.checkpoints.checkpoint import finish_folder
 from bertsmith.training.checkpoints.resume import Fact, recorded
+from bertsmith.training.default_rate import by_width
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import refuse_sharding
-from bertsmith.training.finetune.default_rate import by_width
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.trainable import trainable
 from bertsmith.wording import counted
 
 # The loop records the optimizer itself; the others change nothing that is learned.
@@ -143,18 +143,7 @@ def _model(recipe: CorrectRecipe, loaded: LoadedFolder, *, device: str) -> Model
             f"{loaded.folder.path} is no bidirectional masked LM (its heads: {own}), so it cannot "
             "learn to correct; give the folder of a pre-trained BERT with its masked-LM head"
         )
-    wanted = recipe.encoder
-    attention = wanted.attention_dropout
-    if attention is None:
-        attention = 0.0 if device == "cpu" else source.spec.attention_dropout
-    dropout = wanted.dropout if wanted.dropout is not None else source.spec.dropout or USUAL_DROPOUT
-    spec = replace(source.spec, dropout=dropout, attention_dropout=attention)
-    model = build(source.variant, spec, heads=heads, empty=True)
-    copied = copy_weights(source, model)
-    missing = [name for name, _ in model.named_parameters() if name not in copied]
-    if missing:
-        raise ConfigError(f"the model has no {missing[0]}; it cannot be trained")
-    return model
+    return trainable(source, heads, recipe.encoder, device=device)
 
 
 def _run(job: CorrectJob, prepared: _Prepared, execution: Execution, watch: Watcher | None) -> Run:

@@ -12,12 +12,12 @@ from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
-from bertsmith.sentences.train.recipe import SentencePlan
 from bertsmith.tasks.spelling.features import UNKNOWN, CorrectionBatch, CorrectionFeature
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload
+from bertsmith.training.recipe import RowPlan
 
 CORRECTION, DETECTION = "correction", "detection"
 
@@ -30,7 +30,7 @@ class CorrectionWorkload(Workload):
         train: Sequence[CorrectionFeature],
         dev: Sequence[CorrectionFeature],
         *,
-        plan: SentencePlan,
+        plan: RowPlan,
         detection: float,
         seed: int,
         ranks: Ranks,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.report.elements.page import facts, heading, page, paragraph, table, texts_table
-from bertsmith.report.finetune.page import REPORT
+from bertsmith.report.training_page import REPORT
 from bertsmith.report.written_texts import training_curves
 
 CORRECTION_FIGURES = {

@@ -13,7 +13,7 @@ from bertsmith.report.curves import named_curves
 from bertsmith.report.elements.charts import chart
 from bertsmith.report.elements.page import facts, heading, page, paragraph, table, texts_table
 from bertsmith.report.elements.values import as_dicts
-from bertsmith.report.finetune.page import REPORT
+from bertsmith.report.training_page import REPORT
 
 FIGURES = {
     "rouge_l": "ROUGE-L",

@@ -117,7 +117,7 @@ class RowPredictions(Answerer[PredictedRow]):
         """The prediction, and its logits by label."""
         values = result.prediction.to_json()
         if result.logits is not None:
-            values["logits"] = _named(result.logits, self._task.labels)
+            values["logits"] = named_logits(result.logits, self._task.labels)
         return values
 
     def row(self, result: PredictedRow | None) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _text(prediction: Prediction) -> str:
     return str(value)
 
 
-def _named(logits: Logits, labels: Sequence[str]) -> dict[str, float]:
+def named_logits(logits: Logits, labels: Sequence[str]) -> dict[str, float]:
     """Logits by label, by the number of a choice, or the one of a regression as "score"."""
     flat = np.asarray(logits).reshape(-1).tolist()  # those of choices are (K, 1)
     numbers = ["score"] if len(flat) == 1 else [str(number) for number in range(len(flat))]

@@ -183,7 +183,7 @@ class Index:
         if bank is None:
             raise ConfigError(
                 f"{self.name} is not a question bank; build one with `bertsmith index build "
-                "--answers COLUMN`"
+                "--answer-column COLUMN`"
             )
         nothing = Reply(None, float("nan"), "", -1)
         hits = self.search(questions, 1, where=where, hybrid=hybrid)
@@ -195,7 +195,7 @@ class Index:
         if bank is None:
             raise ConfigError(
                 f"{self.name} is not a question bank: it has no answers; build one with `bertsmith "
-                "index build --answers COLUMN`"
+                "index build --answer-column COLUMN`"
             )
         asked, known = self.encoder.queries(pairs.first), self.encoder.texts(pairs.second)
         if self.manifest.metric == "cosine":

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import LoadedFolder
-from bertsmith.models.build import Model, build
-from bertsmith.models.surgery import copy_weights
-from bertsmith.sentences.train.model import USUAL_DROPOUT
+from bertsmith.models.build import Model
 from bertsmith.seq2seq.recipe import WriteRecipe
+from bertsmith.training.trainable import trainable
 
 KINDS = ("masked_lm", "language_model")
 
@@ -25,15 +22,4 @@ def build_writing_model(recipe: WriteRecipe, loaded: LoadedFolder, *, device: st
             "cannot learn to write; give the folder of a pre-trained model, or pre-train one with "
             "`bertsmith pretrain`"
         )
-    wanted = recipe.encoder
-    attention = wanted.attention_dropout
-    if attention is None:
-        attention = 0.0 if device == "cpu" else source.spec.attention_dropout
-    dropout = wanted.dropout if wanted.dropout is not None else source.spec.dropout or USUAL_DROPOUT
-    spec = replace(source.spec, dropout=dropout, attention_dropout=attention)
-    model = build(source.variant, spec, heads=heads[:1], empty=True)
-    copied = copy_weights(source, model)
-    missing = [name for name, _ in model.named_parameters() if name not in copied]
-    if missing:
-        raise ConfigError(f"the model has no {missing[0]}; it cannot be trained")
-    return model
+    return trainable(source, heads[:1], recipe.encoder, device=device)

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Settings, validated
-from bertsmith.sentences.train.recipe import DropoutSettings, SentencePlan
-from bertsmith.training.checkpoints.checkpoint import SaveSettings
-from bertsmith.training.execution.execution import RunSettings
-from bertsmith.training.finetune.recipe import FinetuneOptimizer
-from bertsmith.training.loop.averaging import AveragingSettings
-from bertsmith.training.loop.best import BestSettings
+from bertsmith.config import Count, Overrides, Positive, Settings, Share, validated
+from bertsmith.training.recipe import ONE_LENGTH, DropoutSettings, RowPlan, TrainingRecipe
 from bertsmith.training.recipe_files import RecipeShelf
-
-Share = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
-Positive = Annotated[float, Field(gt=0)]
 
 WRITE_RECIPES = RecipeShelf(
     "seq2seq",
-    either_or=(
-        ("plan", "epochs", "steps"),
-        ("plan", "epochs", "budget"),
-        ("plan", "steps", "budget"),
-    ),
+    either_or=ONE_LENGTH,
 )
-
-
-class AboutWriting(Settings):
-    """What a recipe is, for people."""
-
-    summary: str = ""
-    source: str = ""
 
 
 class WritingSettings(Settings):
@@ -72,25 +51,19 @@ class DevWriting(Settings):
     reported: Count = 1_000  # of dev and of test rows
 
 
-class WriteRecipe(Settings):
+class WriteRecipe(TrainingRecipe):
     """Everything that decides what is learned, and how."""
 
-    about: AboutWriting = AboutWriting()
     writing: WritingSettings = WritingSettings()
     similarity: SimilaritySettings | None = None  # None: targets are written, nothing else
     length: PairLength = PairLength()
     data: PairRows = PairRows()
     encoder: DropoutSettings = DropoutSettings()
-    optimizer: FinetuneOptimizer = FinetuneOptimizer()
-    plan: SentencePlan = SentencePlan(epochs=10.0, batch=32)
+    plan: RowPlan = RowPlan(epochs=10.0, batch=32)
     dev: DevWriting = DevWriting()
-    averaging: AveragingSettings = AveragingSettings(tail=0.0)
-    best: BestSettings = BestSettings()
-    save: SaveSettings = SaveSettings(every=10_000, seconds=120.0)
-    run: RunSettings = RunSettings()
 
 
-def load_write_recipe(named: str | Path, overrides: Sequence[str] = ()) -> WriteRecipe:
+def load_write_recipe(named: str | Path, overrides: Overrides = ()) -> WriteRecipe:
     """A recipe with settings given as "section.key=value" laid over it."""
     tree, source = WRITE_RECIPES.tree(named, overrides)
     return validated(WriteRecipe, tree, source)

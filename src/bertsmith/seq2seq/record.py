@@ -37,7 +37,7 @@ from bertsmith.seq2seq.written import (
 )
 from bertsmith.tasks.write.arrange import arrangement_of
 from bertsmith.tasks.write.encoding import PairEncoder, WritingLengths
-from bertsmith.training.finetune.record import RECORD, curves
+from bertsmith.training.record import RECORD, curves
 
 SAMPLES = 200  # draws of each interval
 EXAMPLES = 30  # rows that the report shows

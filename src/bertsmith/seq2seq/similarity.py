@@ -25,7 +25,6 @@ from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.sentences.train.cached import RandomState, vector_gradients
-from bertsmith.sentences.train.recipe import SentencePlan
 from bertsmith.seq2seq.recipe import SimilaritySettings
 from bertsmith.seq2seq.workload import PART, pair_sizes, some_pairs, writing_model
 from bertsmith.tasks.write.arrange import Arrangement, WritingBatch
@@ -34,6 +33,7 @@ from bertsmith.text.encoding import Ints
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, StepGradients, Workload
+from bertsmith.training.recipe import RowPlan
 
 Numbers = NDArray[np.int64]
 SIMILARITY = "similarity"
@@ -140,7 +140,7 @@ class SimilarWorkload(Workload):
         dev: BothDirections,
         *,
         settings: SimilaritySettings,
-        plan: SentencePlan,
+        plan: RowPlan,
         smoothing: float,
         seed: int,
         ranks: Ranks,

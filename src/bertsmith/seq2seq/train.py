@@ -42,9 +42,9 @@ from bertsmith.tasks.write.encoding import (
 )
 from bertsmith.training.checkpoints.checkpoint import finish_folder
 from bertsmith.training.checkpoints.resume import Fact, recorded
+from bertsmith.training.default_rate import by_width
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import refuse_sharding
-from bertsmith.training.finetune.default_rate import by_width
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher

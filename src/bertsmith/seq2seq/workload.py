@@ -14,12 +14,12 @@ from bertsmith.models.build import Model
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.random_keys import key_of, mixed_with
-from bertsmith.sentences.train.recipe import SentencePlan
 from bertsmith.tasks.write.arrange import Arrangement, WritingBatch
 from bertsmith.tasks.write.encoding import EncodedPairs
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.loop.epochs import Epochs
 from bertsmith.training.loop.workload import Losses, Workload
+from bertsmith.training.recipe import RowPlan
 
 Numbers = NDArray[np.int64]
 PART = "writing"
@@ -38,7 +38,7 @@ class WritingWorkload(Workload):
         train: EncodedPairs,
         dev: EncodedPairs,
         *,
-        plan: SentencePlan,
+        plan: RowPlan,
         smoothing: float,
         seed: int,
         ranks: Ranks,

@@ -6,9 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 
-Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 QUEUE_PART = 0.6  # of the deadline
 

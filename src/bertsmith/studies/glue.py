@@ -20,11 +20,13 @@ from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import first_then_others
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.kinds.labeled.trials import finetuned
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.repeat.trials import Trial, TrialResult, finetuned, recipe_facts
+from bertsmith.training.repeat.trials import Trial, TrialResult, recipe_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +81,13 @@ def _job(run: DataSetRun, splits: Splits) -> FinetuneJob:
         recipe=run.recipe,
         task=task,
         model=run.model,
-        train=some_rows(splits.train, run.rows, seed=seed),
-        dev=some_rows(splits.dev, run.rows, seed=seed),
+        rows=LabeledRows(
+            train=some_rows(splits.train, run.rows, seed=seed),
+            dev=some_rows(splits.dev, run.rows, seed=seed),
+            known=() if run.rows is None else task_kind(task).known(splits.train),
+            spec=splits.specs["train"],
+        ),
         out=run.out,
-        known=() if run.rows is None else task_kind(task).known(splits.train),
-        spec=splits.specs["train"],
     )
 
 
@@ -94,8 +98,8 @@ def _more(
     test = [] if any(row.target is None for row in splits.test) else splits.test
     record: dict[str, Any] = {
         "task": job.task,
-        "rows": {"train": len(job.train), "dev": len(job.dev), "test": len(test)},
-        "majority": baselines(job.task, job.train, job.dev)["majority"],
+        "rows": {"train": len(job.rows.train), "dev": len(job.rows.dev), "test": len(test)},
+        "majority": baselines(job.task, job.rows.train, job.rows.dev)["majority"],
         "published": dict(run.one.published),
         "published_rows": run.one.rows,
         "notes": list(splits.notes),

@@ -9,13 +9,14 @@ from typing import Literal
 from bertsmith.config import changed
 from bertsmith.tasks.model.text_vector import VectorSettings, choice_name
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import (
     FinetuneRecipe,
     RegularizationSettings,
     TextVectorSettings,
 )
-from bertsmith.training.repeat.trials import Trial, finetune_trial
+from bertsmith.training.kinds.labeled.trials import finetune_trial
+from bertsmith.training.repeat.trials import Trial
 
 Encoder = Literal["frozen", "trained"]
 FORWARD_ONLY = 1 / 3  # of the time of a step that also goes backward

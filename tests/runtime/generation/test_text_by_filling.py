@@ -137,12 +137,16 @@ def test_texts_that_cannot_be_filled_are_refused(folder: Path, tmp_path: Path) -
 
 def test_the_command_writes_by_filling(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        run("generate", folder, "--length", "5", "--steps", "9", "--answers", "2", "--scores") == 0
+        run("generate", folder, "--length", "5", "--fill-steps", "9", "--answers", "2", "--scores")
+        == 0
     )
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["1", "2"]
     assert all(float(line.split("\t")[1]) < 0 for line in lines)
-    assert run("generate", folder, "--start", "a [MASK]", "--order", "left_to_right", "--json") == 0
+    assert (
+        run("generate", folder, "--start", "a [MASK]", "--fill-order", "left_to_right", "--json")
+        == 0
+    )
     assert '"sampling by filling"' in capsys.readouterr().out
     assert run("generate", folder, "a b", "--length", "5") == 2
     assert "--length is for text by filling" in capsys.readouterr().err

@@ -145,6 +145,10 @@ def expectations(loaded: dict[str, LoadedModel], index: Any) -> dict[str, tuple[
         found = writer.generate([text], GenerationOptions(max_new=4))[0]
         return {"text": found.text, "answers": [one.to_json() for one in found.answers]}
 
+    def corrected(*texts: str) -> list[dict[str, Any]]:
+        found = [one.to_json() for one in loaded["corrector"].correct(texts, threshold=0.01)]
+        return [{"corrected": one["corrected"], "edits": one["edits"]} for one in found]
+
     def hits(text: str) -> list[dict[str, Any]]:
         return [asdict(hit) for hit in index.search([text], k=3)[0]]
 
@@ -188,6 +192,7 @@ def expectations(loaded: dict[str, LoadedModel], index: Any) -> dict[str, tuple[
         "/fill": (lambda a, b: {"text": f"{a} [MASK]", "top": 3}, lambda a, b: filled(a)),
         "/search": (lambda a, b: {"query": a, "k": 3}, lambda a, b: {"hits": hits(a)}),
         "/generate": (lambda a, b: {"text": a, "max_new": 4}, lambda a, b: written(a)),
+        "/correct": (lambda a, b: {"inputs": [a, b], "threshold": 0.01}, corrected),
         "/attention": (
             lambda a, b: {"text": a, "layer": 1},
             lambda a, b: attention(masked, a),
@@ -279,6 +284,7 @@ def test_every_call_of_the_client_answers_as_the_python_api(
             "/fill": client.fill(f"{first} [MASK]", top=3),
             "/search": {"hits": client.search(first, k=3)},
             "/generate": client.generate(first, {"max_new": 4}),
+            "/correct": client.correct([first, second], threshold=0.01),
         }
     for path, answer in found.items():
         assert alike(answer, expected[path][1](first, second)), path
@@ -322,3 +328,45 @@ def test_what_is_cut_is_counted_in_the_answer_and_its_header(
             assert client.post(path, json=body).status_code == 413, path
         for path, text in (("/fill", f"{document} [MASK]"), ("/attention", document)):
             assert client.post(path, json={"text": text}).status_code == 413, path
+
+
+def test_texts_of_a_batch_are_corrected_each_by_its_own_threshold(
+    running: RunningService, loaded: dict[str, LoadedModel]
+) -> None:
+    text = "今天红鸟"
+    scores = [edit.score for edit in loaded["corrector"].correct([text])[0].edits]
+    assert scores
+    headers = {"authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=running.address, headers=headers, timeout=60) as client:
+        models = client.get("/models").json()
+        assert [name for name, one in models.items() if "correct" in one["abilities"]] == [
+            "corrector"
+        ]
+
+        def edits(threshold: float | None) -> int:
+            body = {"inputs": text} | ({} if threshold is None else {"threshold": threshold})
+            answer = client.post("/correct", json=body)
+            assert answer.status_code == 200, answer.text
+            return len(answer.json()[0]["edits"])
+
+        given: list[float | None] = [None, 1.0, max(scores) - 1e-6, 0.0] * 8
+        with ThreadPoolExecutor(16) as threads:
+            found = list(threads.map(edits, given))
+        assert found == [len(scores), 0, 1, len(scores)] * 8
+        odd = client.post("/correct", json={"inputs": text, "threshold": 2})
+        assert odd.status_code == 422
+        assert "threshold" in odd.text
+        other = client.post("/models/masked/correct", json={"inputs": text})
+        assert other.status_code == 404
+        assert "corrector" in other.text
+
+
+def test_a_text_beyond_the_limit_of_documents_is_not_corrected_in_part(
+    running: RunningService,
+) -> None:
+    headers = {"authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=running.address, headers=headers, timeout=60) as client:
+        windows = client.post("/correct", json={"inputs": "红鸟" * 200})  # more than the positions
+        assert windows.status_code == 200, windows.text
+        assert len(windows.json()[0]["corrected"]) == 400
+        assert client.post("/correct", json={"inputs": "红鸟" * 3_000}).status_code == 413

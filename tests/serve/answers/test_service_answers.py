@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from bertsmith.models.sentence_spec import DenseLayer
+from bertsmith.runtime.answers import named_logits
 from bertsmith.serve.dialects.own import ChooseForm
 from bertsmith.serve.dialects.own import choose as choose_route
 from bertsmith.serve.dialects.tei import PredictForm, narrowed_headers
 from bertsmith.serve.failures import RequestError, without_paths
 from bertsmith.serve.service import ROUTES
 from bertsmith.serve.worker.columns import truncatable
-from bertsmith.serve.worker.operations import ABILITIES, _named
+from bertsmith.serve.worker.operations import PIPELINES
 
 
 def layer(weight: np.ndarray) -> DenseLayer:
@@ -69,7 +70,7 @@ def test_messages_to_clients_have_no_path(message: str, shown: str) -> None:
 
 def test_every_task_has_a_route() -> None:
     routed = {route.ability for methods in ROUTES.values() for route in methods.values()}
-    assert set(ABILITIES.values()) <= routed
+    assert set(PIPELINES.values()) <= routed
     assert ROUTES["/choose"]["POST"].handler is choose_route
     with pytest.raises(ValueError, match="choices"):
         ChooseForm(context="a", choices=["b"])
@@ -81,6 +82,6 @@ def test_a_prompt_where_none_is_read_is_refused() -> None:
 
 
 def test_logits_have_the_names_of_labels_choices_or_a_score() -> None:
-    assert _named(np.array([1.0, 2.0]), ("no", "yes")) == {"no": 1.0, "yes": 2.0}
-    assert _named(np.array([[0.5], [1.5], [2.5]]), ()) == {"0": 0.5, "1": 1.5, "2": 2.5}
-    assert _named(np.array([0.25]), ()) == {"score": 0.25}
+    assert named_logits(np.array([1.0, 2.0]), ("no", "yes")) == {"no": 1.0, "yes": 2.0}
+    assert named_logits(np.array([[0.5], [1.5], [2.5]]), ()) == {"0": 0.5, "1": 1.5, "2": 2.5}
+    assert named_logits(np.array([0.25]), ()) == {"score": 0.25}

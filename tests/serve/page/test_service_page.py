@@ -27,12 +27,14 @@ TASKS = {
     "tag": "tagger",
     "answer": "answerer",
     "choose": "chooser",
+    "correct": "corrector",
     "similarity": "masked",
     "search": "masked",
     "generate": "writer",
     "tokenize": "masked",
     "attention": "masked",
 }
+LANGUAGES = dict.fromkeys(TASKS, ("EN", "中文")) | {"correct": ("中文",)}
 HOSTILE = (
     "<script>window.harmed = 1</script>",
     "<img src=x onerror='window.harmed = 1'>",
@@ -122,6 +124,12 @@ def shown_right(running: RunningService, tried: TriedPage, task: str) -> None:
         assert page.locator("#result .name").all_inner_texts() == choices
         best = chosen["probabilities"][str(chosen["choice"])]
         assert f"{100 * best:.1f} %" in page.inner_text("#result .bars li:has(.first)")
+    elif task == "correct":
+        found = answer_of(running, model, "/correct", {"inputs": text})[0]
+        assert page.text_content("#result .text") == found["corrected"]
+        assert page.locator("#result mark").all_inner_texts() == [
+            one["right"] for one in found["edits"]
+        ]
     elif task == "similarity":
         sentences = fields["lines"].split("\n")
         body = {"inputs": {"source_sentence": text, "sentences": sentences}}
@@ -160,13 +168,13 @@ def test_every_task_in_both_languages(
     tried.choose(TASKS[task], task)
     examples = page.locator("#examples button")
     labels = [one.split("\n")[0] for one in examples.all_inner_texts()]
-    for language in ("EN", "中文"):
+    for language in LANGUAGES[task]:
         examples.nth(labels.index(language)).click()
         tried.settle()
         shown_right(running, tried, task)
         assert page.locator(".error:visible").count() == 0
     times = page.inner_text("#times")
-    assert page.locator("#task-fill").count() == (TASKS[task] == "masked")
+    assert page.locator("#task-fill").count() == (TASKS[task] in ("masked", "corrector"))
     assert "round trip" in times
     if task != "generate":
         assert re.search(r"queue \d+ ms.*compute \d+ ms.*cut 0", times, re.DOTALL)
@@ -189,7 +197,7 @@ def test_hostile_texts_add_no_element(tried: TriedPage) -> None:
         "script,style,img,iframe,object,embed,link,base,form,math,meta,template,a").length,
         document.querySelectorAll("b:not(#examples b, #times b)").length,
         document.querySelectorAll("svg").length]"""
-    for task in ("tokenize", "similarity", "fill", "tag", "answer", "choose"):
+    for task in ("tokenize", "similarity", "fill", "tag", "answer", "choose", "correct"):
         tried.choose(TASKS[task], task)
         before = page.evaluate(count)
         for text in HOSTILE:

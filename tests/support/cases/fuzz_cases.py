@@ -69,7 +69,7 @@ MAIN_FILES = re.compile(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a process finds around it; see fuzz_server.py."""
+    """What a process finds around it; see fuzz_job.py."""
 
     stdin: str = "empty"
     stdout: str = "file"

@@ -186,7 +186,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
         ],
     )
     yield 4, ["tokenize", m.model, "the bird"]
-    yield 5, ["vocab", "learn", m.texts, "--size", "120", "--out", to("vocab")]
+    yield 5, ["vocab", "learn", m.texts, "--vocab-size", "120", "--out", to("vocab")]
     yield (
         3,
         [
@@ -239,7 +239,7 @@ def working_commands(m: Material, out: Path) -> Iterator[tuple[int, list[str]]]:
                 m.model,
                 "--out",
                 to("s"),
-                "--only",
+                "--encoder",
                 "frozen",
             ),
             *("--pooling", "mean", "--layers", "last", "--frozen-epochs", "1", *EXACT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from typing import Any
@@ -16,11 +17,22 @@ HOOKED = (
 class Points:
     """Counts file-system steps; kills the process, or fails, at a chosen one."""
 
-    def __init__(self, kill_at: int, fail_at: int = 0, fail_with: int = 0) -> None:
+    def __init__(self, kill_at: int, fail_at: int = 0, fail_with: int = errno.EIO) -> None:
         self.count = 0
         self._kill_at = kill_at
         self._fail_at = fail_at
         self._fail_with = fail_with
+
+    @classmethod
+    def of(cls, order: dict[str, Any], rank: int = 0) -> Points:
+        """What an order says: kill_at, fail_at (a number, or [rank, number]), fail_with (errno)."""
+
+        def number(name: str) -> int:
+            given = order.get(name, 0)
+            which, at = given if isinstance(given, list) else (rank, given)
+            return int(at) if which == rank else 0
+
+        return cls(number("kill_at"), number("fail_at"), order.get("fail_with", errno.EIO))
 
     def install(self) -> None:
         for name in HOOKED:

@@ -1,12 +1,17 @@
-"""A small BERT trained as one of several ranks, by hand and without the loop: `main`."""
+"""A small BERT trained as one of several ranks, by hand and without the loop.
+
+An order has out, mode ("ddp" or "fsdp"), steps, and saved, a state to go on from (or None).
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from disk_points import Points
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -82,8 +87,8 @@ def whole(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def main(out: Path, mode: str, steps: int, saved: Path | None) -> None:
-    torch.set_num_threads(1)
+def run(order: dict[str, Any], points: Points) -> None:
+    out, mode, steps = Path(order["out"]), order["mode"], order["steps"]
     torch.manual_seed(0)
     settings = RankSettings(sharding="fsdp" if mode == "fsdp" else "ddp", timeout=30)
     ranks = join(settings, device=torch.device("cpu"), sharded=[Block])
@@ -92,8 +97,8 @@ def main(out: Path, mode: str, steps: int, saved: Path | None) -> None:
         with torch.no_grad():
             model.model.encoder.embeddings.tokens.weight.zero_()  # must come from rank 0
     first = 0
-    if saved is not None:
-        tensors = load_file(saved)
+    if order["saved"] is not None:
+        tensors = load_file(order["saved"])
         first = int(tensors.pop("step"))
         moments = {n: tensors.pop(n) for n in list(tensors) if n.startswith("exp_")}
         model.load_state_dict(tensors)
@@ -103,7 +108,7 @@ def main(out: Path, mode: str, steps: int, saved: Path | None) -> None:
     # lets Adam divide that noise by itself: ranks then differ by 3e-6 there after 20 steps, and by
     # 7e-7 elsewhere. With 1e-6, or with SGD, all weights agree within 1.2e-7.
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-6, fused=True)
-    if saved is not None:
+    if order["saved"] is not None:
         for name, parameter in model.named_parameters():
             if f"exp_avg:{name}" in moments:
                 optimizer.state[parameter] = {

@@ -1,21 +1,19 @@
 """The toy run as one of several ranks, with faults that a test plants.
 
-`run_rank(order)` runs in a process that a launcher or the rank server prepared; as a program it
-reads the order from a file: `python rank_toy.py ORDER.json`. An order is a dict:
+`run_rank(order, points)` runs in a process that a launcher or the fork server prepared; as a
+program it reads the order from a file: `python rank_toy.py ORDER.json`. An order is a dict:
 
 folder, steps, mode ("ddp" or "fsdp"), save (every how many steps), optimizer, timeout, pause;
 texts_held_out (how many held-out texts each rank has);
 die, stop: [rank, step, file]: SIGKILL or SIGSTOP in that step; once, if there is a file, in which
 the rank leaves its process id;
 break: [kind, rank, step, value] plants a number that is none;
-kill_at, fail_at: [rank, number]: at that file-system step of a rank it is killed, or gets EIO;
 sleep: seconds a rank at most waits before each file-system step;
 precision: the name of a way to multiply; measure_first: evaluate before the first step.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import random
@@ -106,7 +104,7 @@ class RankWork(ToyWork):
         return RankBatch(batch.ids, batch.targets, batch.labels, step)
 
 
-def run_rank(order: dict[str, Any]) -> dict[str, Any]:
+def run_rank(order: dict[str, Any], points: Points) -> dict[str, Any]:
     """Train to the end of the order; what came out."""
     torch.set_num_threads(1)
     settings = RankSettings(sharding=order.get("mode", "ddp"), timeout=order.get("timeout", 20.0))
@@ -130,7 +128,8 @@ def run_rank(order: dict[str, Any]) -> dict[str, Any]:
         watch=lambda look: _break_weight(order, model, look.step),
     )
     made, gathered = _watch_files(), _watch_gathering()
-    points = _plant_in_files(order, ranks.rank)
+    points.install()
+    _sleep_in_files(order, ranks.rank)
     first = evaluate_run(run) if order.get("measure_first") else None
     try:
         outcome = train_heeding_signals(run)
@@ -141,7 +140,6 @@ def run_rank(order: dict[str, Any]) -> dict[str, Any]:
         "step": outcome.step,
         "held_out": _plain(outcome.last),
         "first": _plain(first),
-        "points": points.count,
         "made": made,
         "gathered": max(gathered, default=0),
     }
@@ -160,15 +158,11 @@ def _break_weight(order: dict[str, Any], model: nn.Module, step: int) -> None:
         whole[1, 2] = float(value)
 
 
-def _plant_in_files(order: dict[str, Any], rank: int) -> Points:
-    kill, fail = (order.get(name, [-1, 0]) for name in ("kill_at", "fail_at"))
-    points = Points(kill[1] if kill[0] == rank else 0, fail[1] if fail[0] == rank else 0, errno.EIO)
-    points.install()
+def _sleep_in_files(order: dict[str, Any], rank: int) -> None:
     if order.get("sleep"):
         rng = random.Random(rank)
         for name in HOOKED:
             setattr(os, name, _slow(getattr(os, name), rng, order["sleep"]))
-    return points
 
 
 def _slow(call: Any, rng: random.Random, most: float) -> Any:
@@ -216,7 +210,7 @@ if __name__ == "__main__":
 
     code = 70
     try:
-        code = run_rank(json.loads(Path(sys.argv[1]).read_text()))["code"]
+        code = run_rank(json.loads(Path(sys.argv[1]).read_text()), Points(0))["code"]
     except BertsmithError as fault:
         sys.stderr.write(f"error: {fault}\n")
         code = fault.exit_code

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from tiny_correction import corrector_folder
 from tiny_finetuning import RECIPE, SHORT, tiny_job
 from tiny_models import randomized, shrunk
 from tiny_tasks import SPECIAL, TASK_WORDS, row, word_tokenizer
@@ -18,7 +19,8 @@ import bertsmith
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.example import Answers, ChoiceIndex, Example, Label, Tagged, Target
 from bertsmith.models.build import build
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.models.spec import Seen
+from bertsmith.training.kinds.labeled.learner import finetune
 
 SIGNS = "红绿蓝圆方大小石河树鸟屋今天气很好北京是中国的首都小猫坐在垫子上因为它累了"
 WORDS = [
@@ -42,9 +44,12 @@ class TaskFolders(NamedTuple):
 
 
 def page_models(place: Path) -> dict[str, Path]:
-    """Folders by name: one that fills masks, one that writes, and one per fine-tuned task."""
-    source = _folder(place / "source", "all")
-    writer = _folder(place / "writer", "before")
+    """Folders by name: one that fills masks, one that writes, and one per fine-tuned task.
+
+    The one that corrects is not trained.
+    """
+    source = _folder(place / "source")
+    writer = _folder(place / "writer", sees="before", drawn=True)
     made = {"masked": source, "writer": writer}
     for name, task in TASKS.items():
         job = tiny_job(
@@ -57,7 +62,8 @@ def page_models(place: Path) -> dict[str, Path]:
         )
         finetune(job)
         made[name] = place / name
-    return made
+    drawn = _folder(place / "drawn", drawn=True)
+    return made | {"corrector": corrector_folder(place / "corrector", drawn)}
 
 
 def page_index(place: Path, model: Path) -> Path:
@@ -69,17 +75,17 @@ def page_index(place: Path, model: Path) -> Path:
     return place / "index"
 
 
-def _folder(path: Path, sees: str) -> Path:
+def _folder(path: Path, *, sees: Seen = "all", drawn: bool = False) -> Path:
     tokenizer = word_tokenizer(WORDS)
     words = len(SPECIAL) + len(WORDS)
     spec = shrunk("bert", vocab_size=words, hidden=32, heads=4, rows=POSITIONS)
     model = build(
         "bert",
-        replace(spec, sees=sees) if sees == "before" else spec,
+        replace(spec, sees=sees),
         heads=["masked_lm"],
         generator=torch.Generator().manual_seed(1),
     )
-    save_model(randomized(model) if sees == "before" else model, tokenizer, path)
+    save_model(randomized(model) if drawn else model, tokenizer, path)
     return path
 
 

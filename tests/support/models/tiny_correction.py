@@ -44,11 +44,19 @@ def corrector_source(path: Path, *, hidden: int = 64, drawn: bool = False) -> st
 
 def untrained_corrector(path: Path) -> str:
     """The folder of a corrector as it is before training."""
-    loaded = load_model(corrector_source(path.with_name(f"{path.name}-source"), hidden=16))
-    module = SoftMasked(loaded.model, DetectorSettings(width=4), SPECIALS.index("[MASK]"))
-    extras = corrector_extras(module, threshold=0.5, max_length=32)
+    source = corrector_source(path.with_name(f"{path.name}-source"), hidden=16)
+    return str(corrector_folder(path, Path(source), threshold=0.5))
+
+
+def corrector_folder(path: Path, source: Path, *, threshold: float = 0.0) -> Path:
+    """The folder of a corrector of a masked LM, as it is before training."""
+    loaded = load_model(source)
+    mask = loaded.tokenizer.special.mask
+    assert mask is not None
+    module = SoftMasked(loaded.model, DetectorSettings(width=4), mask)
+    extras = corrector_extras(module, threshold=threshold, max_length=32)
     save_model(loaded.model, loaded.tokenizer, path, extras=extras)
-    return str(path)
+    return path
 
 
 def toy_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:

@@ -24,19 +24,19 @@ def assert_kills_change_nothing(
 ) -> dict[str, bytes]:
     """Kill each trial twice, then let it end: the bytes of a run that nobody disturbed.
 
-    `run` takes a folder and `kill`, the step of the file system at which the process kills itself:
-    seconds would hit nothing as soon as the machine is faster than in the first run.
+    `run` takes a folder and `kill_at`, the step of the file system at which the process kills
+    itself: seconds would hit nothing as soon as the machine is faster than in the first run.
     """
     first = run(place / "straight")
-    assert first["codes"] == [0], first["errors"]
-    steps, straight = first["points"][0], model_bytes(place / "straight")
+    assert first["code"] == 0, first["error"]
+    steps, straight = first["points"], model_bytes(place / "straight")
     rng = random.Random(3)
     for number in range(trials):
         folder = place / str(number)
-        assert run(folder, kill=rng.randint(1, steps))["codes"] == [-9]
-        assert run(folder, kill=rng.randint(1, steps))["codes"] in ([-9], [0])  # fewer are left
-        answer = run(folder)
-        assert answer["codes"] == [0], answer["errors"]
+        assert run(folder, kill_at=rng.randint(1, steps))["code"] == -9
+        assert run(folder, kill_at=rng.randint(1, steps))["code"] in (-9, 0)  # fewer are left
+        ended = run(folder)
+        assert ended["code"] == 0, ended["error"]
         assert model_bytes(folder) == straight
         assert not [path for path in folder.rglob(".*") if path.name != ".lock"]
     return straight

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from rank_client import RankServer
+from fork_client import ForkServer
 from safetensors.torch import load_file, save_file
 from toy_training import final_state, saved_tensors
 
@@ -31,20 +31,20 @@ PLACES = {"one": (1, "ddp"), "ddp2": (2, "ddp"), "fsdp2": (2, "fsdp"), "fsdp3": 
 
 
 @pytest.fixture(scope="module")
-def alone(forks: RankServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One process, left alone."""
     folder = tmp_path_factory.mktemp("alone")
-    forks.finish(folder, world=1)
+    forks.finish_ranks("rank toy", folder=folder, world=1)
     return folder
 
 
 @pytest.fixture(scope="module")
 def straight(
-    forks: RankServer, tmp_path_factory: pytest.TempPathFactory
+    forks: ForkServer, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, list[dict[str, Any]]]:
     """Two sharded ranks, left alone, and what each came to."""
     folder = tmp_path_factory.mktemp("straight")
-    return folder, forks.finish(folder, mode="fsdp")
+    return folder, forks.finish_ranks("rank toy", folder=folder, mode="fsdp")
 
 
 def assert_same_end(one: Path, other: Path, *, tolerance: float = 1e-6) -> None:
@@ -85,21 +85,23 @@ def test_a_sharded_run_ends_as_one_process_does(
 
 @pytest.mark.parametrize("optimizer", ["lamb", "muon"])
 def test_other_optimizers_are_sharded_alike(
-    forks: RankServer, tmp_path: Path, optimizer: str
+    forks: ForkServer, tmp_path: Path, optimizer: str
 ) -> None:
-    forks.finish(tmp_path / "one", world=1, optimizer=optimizer)
-    forks.run(tmp_path / "two", mode="fsdp", optimizer=optimizer, die=[0, 6])
-    forks.finish(tmp_path / "two", mode="fsdp", optimizer=optimizer)
+    forks.finish_ranks("rank toy", folder=tmp_path / "one", world=1, optimizer=optimizer)
+    forks.run_ranks(
+        "rank toy", folder=tmp_path / "two", mode="fsdp", optimizer=optimizer, die=[0, 6]
+    )
+    forks.finish_ranks("rank toy", folder=tmp_path / "two", mode="fsdp", optimizer=optimizer)
     assert_same_end(tmp_path / "two", tmp_path / "one")
 
 
 def test_killed_and_resumed_the_end_is_the_same_bit_for_bit(
-    forks: RankServer, tmp_path: Path, straight: tuple[Path, list[dict[str, Any]]]
+    forks: ForkServer, tmp_path: Path, straight: tuple[Path, list[dict[str, Any]]]
 ) -> None:
-    ended = forks.run(tmp_path, mode="fsdp", die=[1, 9])
+    ended = forks.run_ranks("rank toy", folder=tmp_path, mode="fsdp", die=[1, 9])
     assert [rank["code"] for rank in ended] == [69, -9]
     assert "rank 1" in ended[0]["error"]
-    forks.finish(tmp_path, mode="fsdp")
+    forks.finish_ranks("rank toy", folder=tmp_path, mode="fsdp")
     assert final_state(tmp_path) == final_state(straight[0])
 
 
@@ -113,11 +115,11 @@ CHAINS = [
 
 @pytest.mark.parametrize("chain", CHAINS, ids="-".join)
 def test_any_number_of_ranks_goes_on_from_any_other(
-    forks: RankServer, tmp_path: Path, alone: Path, chain: tuple[str, ...]
+    forks: ForkServer, tmp_path: Path, alone: Path, chain: tuple[str, ...]
 ) -> None:
     for place, end in zip(chain, (5, 9, None), strict=True):
         world, mode = PLACES[place]
-        ended = forks.run(tmp_path, world=world, mode=mode, die=[0, end])
+        ended = forks.run_ranks("rank toy", folder=tmp_path, world=world, mode=mode, die=[0, end])
         assert ended[0]["code"] == (0 if end is None else -9), ended[0]["error"]
     assert_same_end(tmp_path, alone)
     changes = read_document(tmp_path / LAST, "state.json")["changes"]
@@ -141,15 +143,15 @@ def flip(shard: Path) -> None:
 
 @pytest.mark.parametrize("damage", [remove, cut, flip])
 def test_without_one_good_shard_the_older_checkpoint_is_used_and_said_so(
-    forks: RankServer,
+    forks: ForkServer,
     tmp_path: Path,
     straight: tuple[Path, list[dict[str, Any]]],
     damage: Callable[[Path], None],
 ) -> None:
-    forks.run(tmp_path, mode="fsdp", die=[0, 10])
+    forks.run_ranks("rank toy", folder=tmp_path, mode="fsdp", die=[0, 10])
     shard = tmp_path / "checkpoints/step-00000008/shard-00002-model-00001-of-00001.safetensors"
     damage(shard)
-    ranks = forks.finish(tmp_path, mode="fsdp")
+    ranks = forks.finish_ranks("rank toy", folder=tmp_path, mode="fsdp")
     said = "\n".join(line for rank in ranks for line in rank["log"])
     assert "checkpoint step-00000008 is not used" in said
     assert shard.name in said
@@ -165,25 +167,25 @@ def kill_points(points: list[int]) -> list[tuple[int, int]]:
 
 
 def test_a_rank_killed_inside_saving_leaves_the_last_good_checkpoint(
-    forks: RankServer, tmp_path: Path, straight: tuple[Path, list[dict[str, Any]]]
+    forks: ForkServer, tmp_path: Path, straight: tuple[Path, list[dict[str, Any]]]
 ) -> None:
     for rank, at in kill_points([found["points"] for found in straight[1]]):
         folder = tmp_path / f"{rank}-{at}"
-        ended = forks.run(folder, mode="fsdp", kill_at=[rank, at])
+        ended = forks.run_ranks("rank toy", folder=folder, mode="fsdp", kill_at=[rank, at])
         assert ended[rank]["code"] == -9, (rank, at, ended)
         found = Checkpoints(folder / "checkpoints")
         for step in found.steps():
             assert len(verify(found.path(step))["files"]) == 3, (rank, at)  # all or none
-        forks.finish(folder, mode="fsdp")
+        forks.finish_ranks("rank toy", folder=folder, mode="fsdp")
         assert final_state(folder) == final_state(straight[0]), (rank, at)
         assert not list(folder.rglob(".*")), (rank, at)
 
 
 def test_a_disk_that_fails_one_rank_ends_all_alike_and_keeps_what_was_good(
-    forks: RankServer, tmp_path: Path, straight: tuple[Path, list[dict[str, Any]]]
+    forks: ForkServer, tmp_path: Path, straight: tuple[Path, list[dict[str, Any]]]
 ) -> None:
     at = straight[1][1]["points"] // 2 + 1
-    ended = forks.run(tmp_path, mode="fsdp", fail_at=[1, at])
+    ended = forks.run_ranks("rank toy", folder=tmp_path, mode="fsdp", fail_at=[1, at])
     assert [rank["code"] for rank in ended] == [74, 74], ended
     assert ended[0]["error"].startswith("WriteError: rank 1 failed:")
     assert "input/output error" in ended[1]["error"]
@@ -191,12 +193,12 @@ def test_a_disk_that_fails_one_rank_ends_all_alike_and_keeps_what_was_good(
     found = Checkpoints(tmp_path / "checkpoints").newest()
     assert found is not None
     assert not list((tmp_path / "checkpoints").glob(".*"))
-    forks.finish(tmp_path, mode="fsdp")
+    forks.finish_ranks("rank toy", folder=tmp_path, mode="fsdp")
     assert final_state(tmp_path) == final_state(straight[0])
 
 
 def test_ranks_that_sleep_at_random_show_all_shards_or_none(
-    forks: RankServer, tmp_path: Path
+    forks: ForkServer, tmp_path: Path
 ) -> None:
     steps = 50 if LONG else 6
     done, odd, seen = threading.Event(), [], set()
@@ -212,7 +214,9 @@ def test_ranks_that_sleep_at_random_show_all_shards_or_none(
     watcher = threading.Thread(target=look)
     watcher.start()
     try:
-        ranks = forks.finish(tmp_path, mode="fsdp", steps=steps, save=1, sleep=0.01)
+        ranks = forks.finish_ranks(
+            "rank toy", folder=tmp_path, mode="fsdp", steps=steps, save=1, sleep=0.01
+        )
     finally:
         done.set()
         watcher.join()
@@ -245,9 +249,9 @@ def test_only_what_the_manifest_names_is_read(
 
 
 def test_a_manifest_without_a_shard_is_not_filled_up_with_anything(
-    forks: RankServer, tmp_path: Path
+    forks: ForkServer, tmp_path: Path
 ) -> None:
-    forks.finish(tmp_path, mode="fsdp", steps=4)
+    forks.finish_ranks("rank toy", folder=tmp_path, mode="fsdp", steps=4)
     path = tmp_path / "checkpoints/step-00000004"
     body = json.loads((path / "manifest.json").read_text())
     body["files"].pop("shard-00001-model-00001-of-00001.safetensors")

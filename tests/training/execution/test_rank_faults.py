@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rank_client import RankServer, launched
+from fork_client import ForkServer
+from launched_ranks import launched
 from toy_training import final_state
 
 from bertsmith.training.checkpoints.checkpoint import Checkpoints
@@ -27,12 +28,12 @@ STEPS = 12
 
 
 @pytest.fixture(scope="module")
-def ends(forks: RankServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def ends(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """How two ranks end that were left alone."""
     found = {}
     for mode in ("ddp", "fsdp"):
         folder = tmp_path_factory.mktemp(mode)
-        forks.finish(folder, mode=mode, steps=STEPS)
+        forks.finish_ranks("rank toy", folder=folder, mode=mode, steps=STEPS)
         found[mode] = final_state(folder)
     return found
 
@@ -107,7 +108,7 @@ def test_when_restarts_are_used_up_the_rank_and_its_signal_are_named(tmp_path: P
 
 
 def test_sigterm_to_the_launcher_stops_all_ranks_at_one_step(
-    forks: RankServer, tmp_path: Path, ends: dict[str, Any]
+    forks: ForkServer, tmp_path: Path, ends: dict[str, Any]
 ) -> None:
     """G3: they save, leave with the code for "go on", and the resumed end is the same."""
     rng = random.Random(4)
@@ -126,7 +127,7 @@ def test_sigterm_to_the_launcher_stops_all_ranks_at_one_step(
         assert found is not None
         assert found.manifest["reason"] == "signal", said
         assert 4 < found.step < STEPS
-        forks.finish(place / "run", mode=mode, steps=STEPS)
+        forks.finish_ranks("rank toy", folder=place / "run", mode=mode, steps=STEPS)
         assert final_state(place / "run") == ends[mode]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from rank_client import RankServer
+from fork_client import ForkServer
 from toy_training import saved_tensors
 
 from bertsmith.errors import DivergedError, HardwareError
@@ -25,13 +25,13 @@ EVERY = 4  # steps between two evaluations, and two saves
 
 @pytest.mark.parametrize("mode", ["ddp", "fsdp"])
 def test_a_rank_without_held_out_text_changes_nothing(
-    forks: RankServer, tmp_path: Path, mode: str
+    forks: ForkServer, tmp_path: Path, mode: str
 ) -> None:
     """Before any step as well, when a sharded model has not been run once."""
     shared = {"mode": mode, "measure_first": True, "steps": 4}
-    even = forks.finish(tmp_path / "even", **shared)
-    odd = forks.finish(tmp_path / "odd", texts_held_out=[8, 0], **shared)
-    none = forks.finish(tmp_path / "none", texts_held_out=[0, 0], **shared)
+    even = forks.finish_ranks("rank toy", folder=tmp_path / "even", **shared)
+    odd = forks.finish_ranks("rank toy", folder=tmp_path / "odd", texts_held_out=[8, 0], **shared)
+    none = forks.finish_ranks("rank toy", folder=tmp_path / "none", texts_held_out=[0, 0], **shared)
     for found in odd:
         for when in ("first", "held_out"):
             assert found[when]["counts"] == even[0][when]["counts"]
@@ -56,12 +56,13 @@ def cases() -> list[tuple[str, str, int, int, float]]:
 
 
 def stopped(
-    forks: RankServer, folder: Path, case: tuple[str, str, int, int, float], **more: Any
+    forks: ForkServer, folder: Path, case: tuple[str, str, int, int, float], **more: Any
 ) -> None:
     mode, kind, rank, step, value = case
     world = 1 if mode == "one" else 2
-    ranks = forks.run(
-        folder,
+    ranks = forks.run_ranks(
+        "rank toy",
+        folder=folder,
         world=world,
         mode="fsdp" if mode == "fsdp" else "ddp",
         **{"break": [kind, rank, step, value]},
@@ -90,14 +91,14 @@ def stopped(
 @pytest.mark.reliability
 @pytest.mark.parametrize("case", cases(), ids=lambda case: "-".join(map(str, case)))
 def test_a_broken_number_on_any_rank_stops_all_before_the_step(
-    forks: RankServer, tmp_path: Path, case: tuple[str, str, int, int, float]
+    forks: ForkServer, tmp_path: Path, case: tuple[str, str, int, int, float]
 ) -> None:
     stopped(forks, tmp_path, case)
 
 
 @pytest.mark.reliability
 @pytest.mark.parametrize("mode", ["one", "ddp", "fsdp"])
-def test_the_same_holds_for_products_in_bf16(forks: RankServer, tmp_path: Path, mode: str) -> None:
+def test_the_same_holds_for_products_in_bf16(forks: ForkServer, tmp_path: Path, mode: str) -> None:
     try:
         path = choose_precision("bf16", torch.device("cpu"))
     except HardwareError as fault:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from rank_client import RankServer
+from fork_client import ForkServer
 from safetensors.torch import load_file
 from torch import nn
 from toy_corpus import short_recipe
@@ -21,7 +21,7 @@ STEPS = 20
 
 
 def run(
-    forks: RankServer,
+    forks: ForkServer,
     out: Path,
     mode: str,
     *,
@@ -30,8 +30,8 @@ def run(
     saved: Path | None = None,
 ) -> dict[str, Any]:
     """A finished run: its curve, and the whole state beside it."""
-    program = [str(out), mode, steps, str(saved) if saved else None]
-    forks.finish(out, world=world, program=program)
+    order = {"out": out, "mode": mode, "steps": steps, "saved": saved}
+    forks.finish_ranks("rank program", world=world, **order)
     found: dict[str, Any] = json.loads(out.read_text())
     return found
 
@@ -43,13 +43,13 @@ def same(one: list[float], other: list[float], tolerance: float = 1e-5) -> bool:
 
 
 @pytest.fixture(scope="module")
-def alone(forks: RankServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+def alone(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
     out = tmp_path_factory.mktemp("alone") / "alone"
     return out, run(forks, out, "ddp", world=1)
 
 
 @pytest.fixture(scope="module")
-def together(forks: RankServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+def together(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
     out = tmp_path_factory.mktemp("together") / "together"
     return out, run(forks, out, "ddp", world=2)
 
@@ -73,7 +73,7 @@ def test_two_ranks_give_the_loss_curve_of_one(
 
 
 def test_fully_sharded_ranks_give_the_same_again(
-    forks: RankServer, tmp_path: Path, together: tuple[Path, dict]
+    forks: ForkServer, tmp_path: Path, together: tuple[Path, dict]
 ) -> None:
     sharded = run(forks, tmp_path / "fsdp", "fsdp", world=2)
     assert same(sharded["curve"], together[1]["curve"])
@@ -82,7 +82,7 @@ def test_fully_sharded_ranks_give_the_same_again(
 
 
 def test_a_run_of_two_ranks_goes_on_with_one(
-    forks: RankServer, tmp_path: Path, alone: tuple[Path, dict]
+    forks: ForkServer, tmp_path: Path, alone: tuple[Path, dict]
 ) -> None:
     half = STEPS // 2
     first = run(forks, tmp_path / "first", "ddp", world=2, steps=half)

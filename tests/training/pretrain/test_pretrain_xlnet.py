@@ -60,7 +60,10 @@ def test_a_vocabulary_by_the_command_makes_a_model_that_transformers_reads(
     lines = "\n\n".join(documents()).replace("the man", "The man")
     text.write_text(lines + "\n", encoding="utf-8")
     words, shards, out = (tmp_path / name for name in ("words", "shards", "model"))
-    assert run("vocab", "learn", text, "--kind", "xlnet", "--size", "120", "--out", words) == 0
+    assert (
+        run("vocab", "learn", text, "--tokenizer", "xlnet", "--vocab-size", "120", "--out", words)
+        == 0
+    )
     assert run("corpus", "build", text, "--vocab", words, "--out", shards, "--quiet") == 0
     settings = ("--set", "batch.tokens=512", "--set", "batch.micro_tokens=512")
     command = ("pretrain", "xlnet", "--corpus", shards, "--size", "tiny", "--steps", "3")

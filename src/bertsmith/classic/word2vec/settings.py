@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bertsmith.config import Settings
+from bertsmith.setting import MODEL, TRAINING, Setting
 
 WordModel = Literal["skipgram", "cbow"]
 WordLoss = Literal["negative", "hierarchical", "nce"]
@@ -23,25 +24,55 @@ class Word2VecSettings(Settings):
     tree, or NCE, which is negative sampling with scores shifted by -log(k p(word)).
     """
 
-    model: WordModel = "skipgram"
-    loss: WordLoss = "negative"
-    dim: int = Field(default=100, ge=1, le=4_096)
-    """Numbers per vector."""
-    window: int = Field(default=5, ge=1, le=100)
-    """Neighbors on each side, at most; for each word the reach is drawn from 1 to this."""
-    epochs: int = Field(default=5, ge=1)
-    rate: float | None = Field(default=None, gt=0, le=1)
-    """Learning rate at the start: 0.025 for skipgram and 0.05 for cbow if unset; it falls
-    linearly to a ten-thousandth of that."""
-    negatives: int | None = Field(default=None, ge=1, le=100)
-    """Noise words per window, 5 if unset; only with the losses negative and nce."""
-    noise_power: float | None = Field(default=None, ge=0, le=1)
+    model: Annotated[
+        WordModel,
+        Setting(
+            "Kind of model: skipgram, each neighbor predicts the middle word, better for rare "
+            "words; cbow, the mean of the neighbors does, faster.",
+            MODEL,
+            flag="--kind",
+        ),
+    ] = "skipgram"
+    loss: Annotated[
+        WordLoss,
+        Setting(
+            "negative: against random words; hierarchical: along a Huffman tree; nce: negative "
+            "with scores that estimate probabilities.",
+            MODEL,
+        ),
+    ] = "negative"
+    dim: Annotated[int, Field(ge=1, le=4_096), Setting("Dimensions of the vectors.", MODEL)] = 100
+    window: Annotated[
+        int,
+        Field(ge=1, le=100),
+        Setting("Neighbors on each side, at most; each word draws its own reach.", TRAINING),
+    ] = 5
+    epochs: Annotated[int, Field(ge=1), Setting("Number of training epochs.", TRAINING)] = 5
+    rate: Annotated[
+        float | None,
+        Field(gt=0, le=1),
+        Setting(
+            "Learning rate; 0.025 for skipgram, 0.05 for cbow if unset.", TRAINING, flag="--lr"
+        ),
+    ] = None
+    """It falls linearly to a ten-thousandth of that."""
+    negatives: Annotated[
+        int | None,
+        Field(ge=1, le=100),
+        Setting("Random words per window; 5 if unset. Not with hierarchical.", TRAINING),
+    ] = None
+    noise_power: Annotated[float | None, Field(ge=0, le=1)] = None
     """Noise words are drawn by count to this power, 0.75 if unset; not with hierarchical."""
-    sample: float = Field(default=1e-3, ge=0)
-    """Words with a larger share of the text than about this are dropped at random; 0: none."""
-    combine: Literal["mean", "sum"] | None = None
-    """How cbow joins neighbors, mean if unset; only with cbow."""
-    seed: int = Field(default=1, ge=0)
+    sample: Annotated[
+        float,
+        Field(ge=0),
+        Setting("Drop words with a larger share at random; 0: none.", TRAINING, flag="--subsample"),
+    ] = 1e-3
+    combine: Annotated[
+        Literal["mean", "sum"] | None,
+        Setting("How cbow joins its neighbors; mean if unset.", TRAINING),
+    ] = None
+    seed: Annotated[int, Field(ge=0), Setting("Random seed.", TRAINING)] = 1
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:

@@ -12,9 +12,12 @@ from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.studies import StudyOptions
 from bertsmith.setting import MODEL, TRAINING, Setting
 
-Only = Annotated[
+Encoder = Annotated[
     Literal["frozen", "trained"] | None,
-    Setting("frozen: train heads on a frozen encoder; trained: fine-tune the encoder, too.", MODEL),
+    Setting(
+        "Only one of: frozen, heads on a frozen encoder; trained, the encoder is fine-tuned, too.",
+        MODEL,
+    ),
 ]
 Pooling = Annotated[
     list[str] | None,
@@ -39,7 +42,7 @@ FrozenRate = Annotated[
 class Choosing(StudyOptions):
     """Which text vectors are compared, and how."""
 
-    only: Only = None
+    encoder: Encoder = None
     pooling: Pooling = None
     layers: Layers = None
     frozen_epochs: FrozenEpochs = 10.0
@@ -64,7 +67,7 @@ def compare_vectors(
 
         bertsmith compare-vectors sst2/ --model all-MiniLM-L6-v2
 
-        bertsmith compare-vectors reviews.csv --model bert-base-uncased --only frozen --pooling mean
+        bertsmith compare-vectors reviews.csv --model my-bert --encoder frozen --pooling mean
     """
     from bertsmith.api.studies import (
         VectorStudy,
@@ -75,19 +78,20 @@ def compare_vectors(
     )
     from bertsmith.cli.shared.console import write_json, write_lines
     from bertsmith.cli.shared.studies import studying
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(model)
     out = choosing.out or Path(f"{data.resolve().name.partition('.')[0]}-vectors")
     request = replace(choosing.request(data, model, reading), out=out)
-    rows = (choosing.rows, choosing.dev_rows)
+    rows = (choosing.train_rows, choosing.dev_rows)
     choices = VectorStudy(
-        only=choosing.only,
+        only=choosing.encoder,
         pooling=choosing.pooling or (),
         layers=choosing.layers or (),
         frozen_epochs=choosing.frozen_epochs,
         frozen_lr=choosing.frozen_lr,
     )
-    settings = request.read_recipe(request.spec.task).run
+    settings = labeled_recipe(request).run
     with studying(settings, out, device=choosing.device, quiet=quiet) as study:
         study.observer.note(f"finished runs are stored in {out}")
         job, _ = small_job(request, rows, study.execution, study.observer)

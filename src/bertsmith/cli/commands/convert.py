@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import note, write_lines, write_remarks
+from bertsmith.cli.shared.options import Overwrite
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.setting import MODEL, OUTPUT, Setting
 
@@ -23,7 +24,7 @@ def convert(
         Literal["transformers"] | None,
         Setting("Refuse a model that this library cannot run with the same numbers.", OUTPUT),
     ] = None,
-    check: Annotated[
+    verify: Annotated[
         bool,
         Setting("Read DST again and compare the hidden states of every layer.", OUTPUT),
     ] = False,
@@ -33,7 +34,7 @@ def convert(
             "Also read pickled weights (pytorch_model.bin), in a restricted child process.", MODEL
         ),
     ] = False,
-    overwrite: Annotated[bool, Setting("Replace an existing model folder DST.", OUTPUT)] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Convert a model folder to safetensors and the files that current tools read."""
     from bertsmith.folders.convert import convert as run
@@ -43,7 +44,7 @@ def convert(
 
         check_transformers(source)
     report = run(
-        source, target, from_pickle=from_pickle, check=check, overwrite=overwrite, step=note
+        source, target, from_pickle=from_pickle, check=verify, overwrite=overwrite, step=note
     )
     write_lines(_lines(report))
     if not report.equal:

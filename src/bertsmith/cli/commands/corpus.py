@@ -36,13 +36,13 @@ Files = Annotated[
 ]
 TokenizerModel = Annotated[
     str | None,
-    Setting("Model folder or name whose tokenizer is used.", MODEL, metavar="MODEL"),
+    Setting("Model folder or name: its tokenizer is used.", MODEL, metavar="MODEL"),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
     Setting(
-        "Unreadable lines of .txt and .jsonl, and empty files: stop with their place, or skip "
-        "and count them (tables always stop).",
+        "Invalid rows: stop, or skip and count them, unreadable lines of .txt and .jsonl and "
+        "empty files (tables always stop).",
         DATA,
     ),
 ]
@@ -50,11 +50,11 @@ Shards = Annotated[
     Path, typer.Argument(metavar="SHARDS", help="Corpus folder made by `bertsmith corpus build`.")
 ]
 
-CorpusFolder = Annotated[Path, Setting("Corpus folder to write.", OUTPUT, metavar="DIR")]
+CorpusFolder = Annotated[Path, Setting("Output: the corpus folder.", OUTPUT, metavar="DIR")]
 CorpusSegmenter = Annotated[
     Literal["auto", "character", "jieba"],
     Setting(
-        "Chinese word boundaries. auto: jieba if it is installed and a tenth of the text "
+        "Chinese word boundaries: auto, jieba if it is installed and a tenth of the text "
         "is Chinese; character: every character is a word, much faster.",
         DATA,
     ),
@@ -63,11 +63,11 @@ Workers = Annotated[
     int | None,
     Setting("Processes; one per core if unset.", COMPUTE, min=1, max=MOST_THREADS),
 ]
-Top = Annotated[int, Setting("Maximum number of words.", OUTPUT, min=1)]
+MaxWords = Annotated[int, Setting("Maximum number of words.", OUTPUT, min=1)]
 MinCount = Annotated[int, Setting("Minimum frequency of a word.", OUTPUT, min=1)]
 WordsFile = Annotated[
     Path | None,
-    Setting("Write the words, one per line, for `extend`.", OUTPUT, metavar="FILE"),
+    Setting("Output: the words, one per line, for `extend`.", OUTPUT, metavar="FILE"),
 ]
 
 
@@ -165,7 +165,7 @@ def verify(shards: Shards) -> None:
 def show(
     shards: Shards,
     documents: Annotated[int, Setting("Number of documents.", OUTPUT, min=1)] = 2,
-    first: Annotated[int, Setting("Index of the first document.", OUTPUT, min=0)] = 0,
+    skip: Annotated[int, Setting("Documents to skip.", OUTPUT, min=0)] = 0,
 ) -> None:
     """Print documents as they are trained on: one sentence per line.
 
@@ -175,9 +175,9 @@ def show(
 
     corpus = open_corpus(shards)
     total = len(corpus.documents) - 1
-    if first >= total:
-        raise ConfigError(f"{shards} holds {total:,} documents, counted from 0; got {first}")
-    write_lines(_shown(corpus, range(first, min(total, first + documents))))
+    if skip >= total:
+        raise ConfigError(f"{shards} holds {total:,} documents, and {skip} are to be skipped")
+    write_lines(_shown(corpus, range(skip, min(total, skip + documents))))
 
 
 @app.command()
@@ -188,7 +188,7 @@ def advise(
         typer.Argument(metavar="SHARDS|FILES", help="Corpus folder, or files of text."),
     ],
     model: TokenizerModel = None,
-    top: Top = 1000,
+    max_words: MaxWords = 1000,
     min_count: MinCount = 5,
     out: WordsFile = None,
     reading: TextReading = TextReading(),  # noqa: B008 - frozen
@@ -200,7 +200,7 @@ def advise(
 
         bertsmith corpus advise shards --out words.txt
 
-        bertsmith corpus advise notes.txt --model my-bert --top 500 --out words.txt
+        bertsmith corpus advise notes.txt --model my-bert --max-words 500 --out words.txt
     """
     from bertsmith.corpus.sources import find_sources
     from bertsmith.corpus.vocabulary_advice import advise as find
@@ -218,7 +218,7 @@ def advise(
             raise ConfigError(f"{files[0]} is no corpus folder; for files of text, give --model")
         tokenizer = TokenizerChoice(model=model).load()
         counts = count_words_of_files(sources, tokenizer, on_error=reading.on_error)
-    advice = find(counts, tokenizer, top=top, min_count=min_count)
+    advice = find(counts, tokenizer, top=max_words, min_count=min_count)
     if out is not None:
         _write_words(out, advice)
     if as_json:

@@ -34,7 +34,7 @@ SENTENCES = (
 )
 
 Model = Annotated[str, Setting("Model folder or name.", MODEL, metavar="MODEL")]
-Out = Annotated[Path, Setting("Output folder.", OUTPUT, metavar="DIR")]
+Out = Annotated[Path, Setting("Output: a folder.", OUTPUT, metavar="DIR")]
 Ask = Annotated[
     list[str] | None,
     Setting("Your own question; repeatable. Skips map and training.", DATA),
@@ -47,7 +47,7 @@ def demo(
     model: Model = "all-MiniLM-L6-v2",
     out: Out = Path("demo_out"),
     ask: Ask = None,
-    seconds: Seconds = 60.0,
+    pretrain_seconds: Seconds = 60.0,
 ) -> None:
     """Search Python's documentation, draw a map of it, fine-tune and pre-train on it, offline."""
     from bertsmith.demo.library_docs import passages
@@ -64,8 +64,8 @@ def demo(
     if not ask:
         _mapped(console, found, loaded, out)
         _finetuned(console, found, model, out)
-    if seconds and not ask:
-        _pretrained(console, found, out, seconds)
+    if pretrain_seconds and not ask:
+        _pretrained(console, found, out, pretrain_seconds)
     console.print(f"\nEverything is in [bold]{out}[/]. Ask your own:")
     console.print('  bertsmith demo --ask "How do I round a number to two digits?"')
     console.print("Serve what was made, with a page to try it:")
@@ -228,7 +228,7 @@ def _pretrained(console: Console, found: list[Passage], out: Path, seconds: floa
     console.print("writes  a sentence by filling: one place after another is masked and drawn anew")
     console.print(f"[bold cyan]> {escape(pretraining.write_sentence(folder).text)}[/]")
     console.print(f'Try:    bertsmith fill {folder} "Return the [MASK] of the list."', markup=False)
-    console.print(f"Try:    bertsmith generate {folder} --length 20 --steps 500", markup=False)
+    console.print(f"Try:    bertsmith generate {folder} --length 20 --fill-steps 500", markup=False)
 
 
 def _opening(passage: Passage, length: int = 150) -> str:

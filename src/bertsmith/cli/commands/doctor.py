@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import printable, rich_console, write_json, write_lines
+from bertsmith.cli.shared.options import Json
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.setting import COMPUTE, OUTPUT, Setting
+from bertsmith.setting import COMPUTE, Setting
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +44,7 @@ def doctor(
             help="Model folder or name: also report what other programs would read differently.",
         ),
     ] = None,
-    json: Annotated[bool, Setting("Print JSON.", OUTPUT)] = False,
+    as_json: Json = False,
     fresh: Annotated[bool, Setting("Ignore the cache and measure again.", COMPUTE)] = False,
     quick: Annotated[bool, Setting("Skip probes that compile code.", COMPUTE)] = False,
     limit: Annotated[
@@ -68,18 +69,18 @@ def doctor(
     from bertsmith.hardware.report import examine
     from bertsmith.runtime.engines.kinds import engine_paths
 
-    about = None if model is None else describe(model)
+    about = None if model is None else describe(model, check=True)
     progress = _Progress()
     with progress:
         report = examine(
             fresh=fresh, quick=quick, budget=limit, progress=progress, probes=all_probes()
         )
     inference, training = choose_path(report, engine_paths()), choose_path(report, TRAINING)
-    if json:
+    if as_json:
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
         if about is not None:
-            content["model"] = {"path": about.path, "problems": list(about.problems)}
+            content["model"] = {"path": about.path, "problems": [*about.problems, *about.changed]}
         write_json(content)
         return
     _print(report, inference, training, measured=progress.ran > 0)
@@ -213,7 +214,8 @@ def _sentence(inference: PathChoice, training: PathChoice) -> str:
 def _model_lines(about: Description) -> list[str]:
     """What is wrong with a model folder."""
     path = printable(about.path, keep="")
-    return [f"{path}: {printable(one)}" for one in about.problems] or [f"{path}: no problems"]
+    found = [f"{path}: {printable(one)}" for one in (*about.problems, *about.changed)]
+    return found or [f"{path}: no problems"]
 
 
 def _use(choice: PathChoice) -> str:

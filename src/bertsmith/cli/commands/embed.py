@@ -33,14 +33,12 @@ File = Annotated[
 Out = Annotated[
     Path,
     Setting(
-        "Vectors as .npy (float32), .tsv or .jsonl; replaced only when the new file is complete.",
+        "Output: vectors as .npy (float32), .tsv or .jsonl; replaced when the new one is complete.",
         OUTPUT,
         metavar="FILE",
     ),
 ]
-Prompt = Annotated[
-    str | None, Setting("Name of a prompt of the model, prepended to each text.", MODEL)
-]
+Prompt = Annotated[str | None, Setting("Name of the model's prompt in front of the texts.", MODEL)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,8 @@ class WordOutput:
     layer: Annotated[
         str | None,
         Setting(
-            "With --words: a number (0: the words themselves), mean, or all side by side.",
+            "Layer of the words' vectors: a number (0: the words themselves), mean, or all side by "
+            "side. With --words.",
             OUTPUT,
             metavar="LAYER",
         ),

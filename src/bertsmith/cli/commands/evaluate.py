@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 What = Annotated[
     list[str], typer.Argument(metavar="DIR FILE", help="Fine-tuned model folder, labeled file.")
 ]
-AnswersFile = Annotated[
+Predictions = Annotated[
     Path | None,
     Setting(
         "Evaluate a file of SQuAD predictions (id to answer) instead of a model.",
@@ -32,7 +32,7 @@ AnswersFile = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    Setting("Also write evaluation.json and predictions.jsonl.", OUTPUT, metavar="DIR"),
+    Setting("Output: a folder for evaluation.json and predictions.jsonl.", OUTPUT, metavar="DIR"),
 ]
 SHOWN_CLASSES = 40
 
@@ -42,7 +42,7 @@ def evaluate(
     what: What,
     reading: DataOptions,
     computing: GraphEvaluationOptions,
-    answers: AnswersFile = None,
+    predictions: Predictions = None,
     rows: FirstRows = None,
     out: Out = None,
     as_json: Json = False,
@@ -58,12 +58,12 @@ def evaluate(
 
         bertsmith evaluate my-model test.tsv --out results
 
-        bertsmith evaluate --answers predictions.json dev-v1.1.json
+        bertsmith evaluate --predictions answers.json dev-v1.1.json
     """
-    if answers is not None:
+    if predictions is not None:
         if computing.knowledge is not None:
-            raise ConfigError("--knowledge is for a model, not for published --answers")
-        record = _published(what, answers, reading.labeled(rows), reading.on_error, quiet=quiet)
+            raise ConfigError("--knowledge is for a model, not for published --predictions")
+        record = _published(what, predictions, reading.labeled(rows), reading.on_error, quiet=quiet)
     else:
         record = _model(what, reading.labeled(rows), reading.on_error, computing, out, quiet=quiet)
     if as_json:
@@ -91,8 +91,8 @@ def _published(
 
     if len(what) != 1:
         raise ConfigError(
-            "with --answers, give one file of questions: "
-            "bertsmith evaluate --answers predictions.json dev.json"
+            "with --predictions, give one file of questions: "
+            "bertsmith evaluate --predictions answers.json dev.json"
         )
     return score_answers(answers, Path(what[0]), spec, on_error=on_error, quiet=quiet)
 

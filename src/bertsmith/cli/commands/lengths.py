@@ -16,9 +16,9 @@ from bertsmith.cli.shared.studies import StudyOptions
 from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune_request import FinetuneRequest
     from bertsmith.studies.lengths import Verdict
-    from bertsmith.training.finetune.finetune import FinetuneJob
+    from bertsmith.training.kind import TrainingRequest
+    from bertsmith.training.kinds.labeled.learner import FinetuneJob
     from bertsmith.training.repeat.trials import TrialResult
 
 Data = Annotated[
@@ -44,7 +44,7 @@ WithWindows = Annotated[
 class Comparing(StudyOptions):
     """How the ways of truncation are compared."""
 
-    rows: TrainRows = 600
+    train_rows: TrainRows = 600
     dev_rows: DevRows = 400
     compare: Compare = False
     windows: WithWindows = None
@@ -83,7 +83,7 @@ def lengths(
         write_lines(lines)
 
 
-def _measured(request: FinetuneRequest) -> tuple[dict[str, Any], list[str]]:
+def _measured(request: TrainingRequest) -> tuple[dict[str, Any], list[str]]:
     """The table of all rows, labeled or not."""
     from bertsmith.api.studies import measure_lengths
 
@@ -95,17 +95,18 @@ def _measured(request: FinetuneRequest) -> tuple[dict[str, Any], list[str]]:
 
 
 def _compared(
-    request: FinetuneRequest, comparing: Comparing, *, quiet: bool
+    request: TrainingRequest, comparing: Comparing, *, quiet: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """The table, the runs, and which one is best."""
     from bertsmith.api.studies import length_trials, small_job, weights_mark
     from bertsmith.cli.shared.studies import studying
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(request.model)
-    rows = (comparing.rows, comparing.dev_rows)
-    settings = request.read_recipe(request.spec.task).run
+    rows = (comparing.train_rows, comparing.dev_rows)
+    settings = labeled_recipe(request).run
     with studying(settings, comparing.out, device=request.device, quiet=quiet) as study:
         own = replace(request, out=study.folder)
         job, splits = small_job(own, rows, study.execution, study.observer)
@@ -130,23 +131,22 @@ def _nothing(limit: int) -> str:
 def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
     """Which run is best, as JSON and as lines."""
     from bertsmith.studies.lengths import verdict
-    from bertsmith.training.finetune.finetune import job_task
+    from bertsmith.training.kinds.labeled.learner import job_task
     from bertsmith.wording import counted
 
     recipe, limit = job.recipe, job.recipe.length.max_length
-    result = verdict(job_task(job), job.dev, tried, figure=recipe.best.figure)
+    result = verdict(job_task(job), job.rows.dev, tried, figure=recipe.best.figure)
     record = {
         "max_length": limit,
-        "rows": {"train": len(job.train), "dev": len(job.dev)},
+        "rows": {"train": len(job.rows.train), "dev": len(job.rows.dev)},
         "epochs": recipe.plan.epochs,
         "seed": recipe.run.seed,
         "runs": [one.to_json() for one in tried],
         **result.to_json(),
     }
-    head = f"max length {limit}, {counted(len(job.train), 'training row')}, "
-    head += (
-        f"{counted(recipe.plan.epochs, 'epoch')}; metrics of {counted(len(job.dev), 'dev row')}:"
-    )
+    head = f"max length {limit}, {counted(len(job.rows.train), 'training row')}, "
+    dev = counted(len(job.rows.dev), "dev row")
+    head += f"{counted(recipe.plan.epochs, 'epoch')}; metrics of {dev}:"
     return record, ["", head, *_table(job.task, tried, result), *result.words()]
 
 

@@ -44,7 +44,7 @@ class Scheme:
         str,
         Setting("What replaces masked tokens: mix (80/10/10), all_mask, random, similar.", MASKING),
     ] = "mix"
-    by: Annotated[
+    draw_by: Annotated[
         str | None,
         Setting("For mix: draw per token, word or unit; token if unset.", MASKING),
     ] = None
@@ -75,7 +75,7 @@ class Scheme:
         grouping = {"kind": self.grouping, "file": self.phrases}
         replacement = {
             "kind": self.replacement,
-            "by": self.by,
+            "by": self.draw_by,
             "synonyms": self.synonyms,
             "vectors": self.vectors,
         }

@@ -36,7 +36,7 @@ What = Annotated[
 Pair = Annotated[
     list[str] | None,
     Setting(
-        "Second text of a pair, context of a question, or a choice (repeatable).",
+        "Second text; the context of a question, or a choice. Repeatable.",
         DATA,
         metavar="TEXT",
     ),

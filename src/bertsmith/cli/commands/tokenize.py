@@ -18,7 +18,7 @@ from bertsmith.cli.shared.console import (
 )
 from bertsmith.cli.shared.options import Json, ModelArgument, SegmenterOption
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.setting import DATA, Setting
+from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.text.encoding import Encoding
@@ -31,14 +31,14 @@ COLUMNS = ("token", "id", "word", "start", "end", "text", "segment")
 class Cut:
     """How long texts are truncated."""
 
-    max_length: Annotated[int | None, Setting("Maximum tokens, special tokens included.", DATA)] = (
-        None
-    )
+    max_length: Annotated[int | None, Setting("Maximum tokens per text.", TRAINING)] = None
     keep: Annotated[
         str,
-        Setting("Part of a long text that is kept: head, tail or head+tail.", DATA),
+        Setting("Part of longer texts that is kept: head, tail or head+tail.", DATA),
     ] = "head"
-    strict: Annotated[bool, Setting("Fail instead of truncating.", DATA)] = False
+    strict: Annotated[
+        bool, Setting("Refuse texts that are too long; else truncate them.", DATA)
+    ] = False
 
 
 @spread

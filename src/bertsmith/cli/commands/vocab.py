@@ -23,20 +23,20 @@ Files = Annotated[
         metavar="FILES", help="Files of texts (.txt .tsv .csv .jsonl, also .gz, .zst); - is stdin."
     ),
 ]
-Size = Annotated[int, Setting("Vocabulary size, special tokens included.", TRAINING)]
+VocabSize = Annotated[int, Setting("Vocabulary size, special tokens included.", TRAINING)]
 Out = Annotated[
     Path,
     Setting(
-        "Tokenizer folder to write; an older vocabulary is replaced as a whole.",
+        "Output: the tokenizer folder; an older vocabulary is replaced as a whole.",
         OUTPUT,
         metavar="DIR",
     ),
 ]
-KindOption = Annotated[
+Kind = Annotated[
     Literal["wordpiece", "byte-bpe", "unigram", "xlnet"],
     Setting(
-        "wordpiece (BERT), byte-bpe (RoBERTa), unigram (ALBERT) or xlnet (unigram with its special "
-        "tokens).",
+        "Kind of tokenizer: wordpiece (BERT), byte-bpe (RoBERTa), unigram (ALBERT) or xlnet "
+        "(unigram with its special tokens).",
         TRAINING,
     ),
 ]
@@ -48,7 +48,7 @@ Lowercase = Annotated[
         flag="--lowercase/--cased",
     ),
 ]
-MinCount = Annotated[int, Setting("Minimum frequency of a merged pair.", TRAINING, min=0)]
+MinFrequency = Annotated[int, Setting("Minimum frequency of a merged pair.", TRAINING, min=0)]
 
 
 @app.callback()
@@ -60,12 +60,12 @@ def vocab() -> None:
 @spread
 def learn(
     files: Files,
-    size: Size,
+    vocab_size: VocabSize,
     out: Out,
     reading: TextOptions,
-    kind: KindOption = "wordpiece",
+    tokenizer: Kind = "wordpiece",
     lowercase: Lowercase = None,
-    min_count: MinCount = 2,
+    min_frequency: MinFrequency = 2,
     rows: FirstRows = None,
 ) -> None:
     """Learn a vocabulary and write it as a tokenizer folder, which transformers can load.
@@ -74,26 +74,26 @@ def learn(
 
     Examples:
 
-        bertsmith vocab learn corpus.txt --size 8000 --out my-vocab
+        bertsmith vocab learn corpus.txt --vocab-size 8000 --out my-vocab
 
-        bertsmith vocab learn a.txt b.jsonl.gz --text body --size 32000 --cased --out my-vocab
+        bertsmith vocab learn a.txt b.jsonl.gz --text body --vocab-size 32000 --cased --out my-vocab
     """
     from bertsmith.files.atomic_folder import check_target
     from bertsmith.text.learn import learn_vocabulary
     from bertsmith.text.tokenizer_files import FILES
 
     check_target(out.absolute(), overwrite=True, only=FILES)  # before the work, not after it
-    tokenizer = learn_vocabulary(
+    learned = learn_vocabulary(
         _lines(files, reading, rows),
-        kind=kind,
-        size=size,
+        kind=tokenizer,
+        size=vocab_size,
         lowercase=lowercase,
-        min_count=min_count,
+        min_count=min_frequency,
         progress=_Progress(),
     )
-    tokenizer.save(out)
-    fewer = f", fewer than the {size:,} requested" if tokenizer.vocab_size < size else ""
-    note(f"wrote {tokenizer.vocab_size:,} tokens{fewer} to {out}")
+    learned.save(out)
+    fewer = f", fewer than the {vocab_size:,} requested" if learned.vocab_size < vocab_size else ""
+    note(f"wrote {learned.vocab_size:,} tokens{fewer} to {out}")
 
 
 class _Progress:

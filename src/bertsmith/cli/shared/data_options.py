@@ -23,7 +23,7 @@ Names = list[str] | None
 
 Text = Annotated[
     Names,
-    Setting("Text column, by name or number from 1; repeatable.", DATA, metavar="COLUMN"),
+    Setting("Text column or key, by name or number from 1; repeatable.", DATA, metavar="COLUMN"),
 ]
 Label = Annotated[
     Names, Setting("Label column, by name or number; repeatable.", DATA, metavar="COLUMN")
@@ -40,8 +40,9 @@ Task = Annotated[
 Form = Annotated[
     str | None,
     Setting(
-        "delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, swag, c3; "
-        "lines: one text per line; labeled-lines: a label, a space, a text. Detected if unset.",
+        "File format: delimited, jsonl, conll, squad, spans, words, cluener, cluewsc, answers, "
+        "swag, c3; lines: one text per line; labeled-lines: a label, a space, a text. Detected if "
+        "unset.",
         DATA,
         metavar="FORMAT",
     ),
@@ -51,11 +52,14 @@ Delimiter = Annotated[str | None, Setting("Column delimiter: tab, comma, or a ch
 Encoding = Annotated[str | None, Setting("Encoding of the files; utf-8 if unset.", DATA)]
 OneText = Annotated[
     Names,
-    Setting("Column or key of the texts, by name or number.", DATA, metavar="COLUMN"),
+    Setting("Text column or key, by name or number from 1.", DATA, metavar="COLUMN"),
 ]
 FirstRows = Annotated[
     int | None,
     Setting("Read only the first N rows of each file.", DATA, metavar="N", min=1),
+]
+MaxWords = Annotated[
+    int | None, Setting("Maximum number of words: the most frequent.", DATA, min=1)
 ]
 OnError = Annotated[
     Literal["stop", "skip"],

@@ -19,7 +19,11 @@ EnsembleOption = Annotated[
 ]
 KnowledgeFile = Annotated[
     Path | None,
-    Setting("Triples to read instead of the graph of training (K-BERT).", MODEL, metavar="FILE"),
+    Setting(
+        "Triples to read with the texts (K-BERT); those of training if unset.",
+        MODEL,
+        metavar="FILE",
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from bertsmith.config import Override, overrides_of
 from bertsmith.hardware.environment import MOST_THREADS
 from bertsmith.setting import COMPUTE, DATA, MODEL, OUTPUT, TRAINING, Setting
 
@@ -20,9 +21,11 @@ MaskedModelArgument = Annotated[
 ]
 EncoderOption = Annotated[
     str,
-    Setting("Model folder, or a name such as all-MiniLM-L6-v2.", MODEL, metavar="MODEL"),
+    Setting("Model folder or name: all-MiniLM-L6-v2, for instance.", MODEL, metavar="MODEL"),
 ]
-ModelOption = Annotated[str, Setting("Model folder or name to start from.", MODEL, metavar="MODEL")]
+ModelOption = Annotated[
+    str, Setting("Model folder or name: what training starts from.", MODEL, metavar="MODEL")
+]
 
 # Data
 DataArgument = Annotated[
@@ -33,10 +36,15 @@ DataArgument = Annotated[
 ]
 DevFile = Annotated[Path | None, Setting("File with dev (validation) rows.", DATA)]
 TestFile = Annotated[Path | None, Setting("File with test rows.", DATA)]
+PositiveLabel = Annotated[
+    str | None,
+    Setting("Label of pairs that mean the same; 1, yes, entailment are known.", DATA),
+]
 SegmenterOption = Annotated[
     str | None, Setting("Chinese word boundaries: jieba or character.", DATA)
 ]
 
+Estimate = Annotated[bool, Setting("Print the plan and its cost; train nothing.", TRAINING)]
 # Training
 RecipeOption = Annotated[
     str | None, Setting("Recipe name (see `bertsmith recipes`) or .toml file.", TRAINING)
@@ -51,6 +59,11 @@ Set = Annotated[
     ),
 ]
 Epochs = Annotated[float | None, Setting("Number of training epochs.", TRAINING)]
+Steps = Annotated[int | None, Setting("Number of training steps.", TRAINING, min=1)]
+Budget = Annotated[
+    str | None,
+    Setting("Training time instead of steps: 20m, 1h30m.", TRAINING, metavar="TIME"),
+]
 LearningRate = Annotated[
     float | None,
     Setting("Learning rate; chosen by the width of the model if unset.", TRAINING),
@@ -59,11 +72,13 @@ BatchSize = Annotated[int | None, Setting("Rows per step.", TRAINING, min=1)]
 MaxLength = Annotated[int | None, Setting("Maximum tokens per text.", TRAINING, min=4)]
 TruncationSide = Annotated[
     Literal["head", "tail", "head+tail"] | None,
-    Setting("Part of longer texts that is kept.", TRAINING),
+    Setting("Part of longer texts that is kept: head, tail or head+tail.", DATA),
 ]
-TrialEpochs = Annotated[float, Setting("Epochs per run.", TRAINING)]
-TrainRows = Annotated[int, Setting("Training rows to use, stratified by label.", DATA, min=1)]
-DevRows = Annotated[int, Setting("Dev rows to use.", DATA, min=2)]
+TrialEpochs = Annotated[float, Setting("Number of training epochs.", TRAINING)]
+TrainRows = Annotated[
+    int, Setting("Training rows to use at most, stratified by label.", DATA, min=2)
+]
+DevRows = Annotated[int, Setting("Dev rows to use at most.", DATA, min=2)]
 Seed = Annotated[int | None, Setting("Random seed.", TRAINING, min=0)]
 Seeds = Annotated[
     int,
@@ -81,12 +96,16 @@ Accept = Annotated[
 # Compute
 Precision = Annotated[
     Literal["auto", "fp32", "bf16"],
-    Setting("auto: fastest path proven on this machine; fp32: exact; bf16: required.", COMPUTE),
+    Setting(
+        "Precision: auto, the fastest path proven on this machine; fp32, exact; bf16, required.",
+        COMPUTE,
+    ),
 ]
 TrainingPrecision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
     Setting(
-        "auto: fastest matmuls proven on this machine; fp32: nothing rounded; bf16: required.",
+        "Precision: auto, the fastest matmuls proven on this machine; fp32, nothing rounded; "
+        "bf16, required.",
         COMPUTE,
     ),
 ]
@@ -94,27 +113,30 @@ Threads = Annotated[
     int | None,
     Setting("CPU threads; all cores if unset.", COMPUTE, min=1, max=MOST_THREADS),
 ]
-Device = Annotated[str, Setting("cpu, cuda, cuda:1, mps.", COMPUTE)]
+Device = Annotated[str, Setting("Device: cpu, cuda, cuda:1, mps.", COMPUTE)]
 TrainingDevice = Annotated[
-    str | None, Setting("cpu, cuda, cuda:1; a GPU if there is one.", COMPUTE)
+    str | None, Setting("Device: cpu, cuda, cuda:1; a GPU if there is one.", COMPUTE)
 ]
 
 # Output
 RunFolder = Annotated[
-    Path, Setting("Folder of the run and the trained model.", OUTPUT, metavar="DIR")
+    Path, Setting("Output: the folder of the run and the trained model.", OUTPUT, metavar="DIR")
 ]
 StudyFolder = Annotated[
     Path | None,
     Setting(
-        "Folder for finished runs, which are not repeated; named after the input if unset.",
+        "Output: a folder of finished runs, which are not repeated; named after the input if "
+        "unset.",
         OUTPUT,
         metavar="DIR",
     ),
 ]
 Json = Annotated[bool, Setting("Print JSON.", OUTPUT, flag="--json")]
+Overwrite = Annotated[bool, Setting("Replace an existing model folder.", OUTPUT)]
 Quiet = Annotated[bool, Setting("Print errors and the result only.", OUTPUT)]
 
 
-def overrides(settings: Mapping[str, object]) -> list[str]:
-    """Settings that were given, as --set would take them."""
-    return [f"{key}={value}" for key, value in settings.items() if value is not None]
+def overrides(given: list[str] | None, settings: Mapping[str, object]) -> list[Override]:
+    """What --set was given, then the settings of dedicated options that were given."""
+    named = {name: value for name, value in settings.items() if value is not None}
+    return [*map(Override.parse, given or []), *overrides_of(named)]

@@ -27,7 +27,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: parameters of settings classes are replaced by their fields.
 
     Options are ordered by their group, as `GROUPS` lists them; within a group they keep their
-    order. `rare` of the result names those that only `--help-all` shows.
+    order. `settings` of the result holds the documented fields by name, `rare` the names of those
+    that only `--help-all` shows.
     """
     hints = get_type_hints(command, include_extras=True)
     own = inspect.signature(command).parameters
@@ -56,8 +57,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters = sorted((one for one, _ in shown.values()), key=_group)
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    documented = {name: one for name, (_, one) in shown.items() if one is not None}
+    run.settings = documented  # type: ignore[attr-defined]
     run.rare = frozenset(  # type: ignore[attr-defined]
-        name for name, (_, one) in shown.items() if one is not None and one.setting.rare
+        name for name, one in documented.items() if one.setting.rare
     )
     return run
 

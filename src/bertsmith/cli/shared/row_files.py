@@ -32,7 +32,8 @@ class AnswerOutput:
     out: Annotated[
         Path | None,
         Setting(
-            "Rows of a file with their answers as .jsonl, .csv or .tsv; JSONL to stdout if unset.",
+            "Output: rows of a file with their answers, .jsonl, .csv or .tsv; JSONL to stdout if "
+            "unset.",
             OUTPUT,
             metavar="FILE",
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.data_options import Text, TextOptions, open_texts
-from bertsmith.cli.shared.options import Device, Precision, Threads
+from bertsmith.cli.shared.options import Device, Overwrite, PositiveLabel, Precision, Threads
 from bertsmith.errors import ConfigError
 from bertsmith.setting import DATA, OUTPUT, Setting
 
@@ -26,8 +26,7 @@ TextsArgument = Annotated[
         "by --text 1 --text 2; - is stdin.",
     ),
 ]
-OutFolder = Annotated[Path, Setting("Folder of the new model.", OUTPUT, metavar="DIR")]
-Overwrite = Annotated[bool, Setting("Replace a model folder at --out.", OUTPUT)]
+OutFolder = Annotated[Path, Setting("Output: the folder of the new model.", OUTPUT, metavar="DIR")]
 PairsFile = Annotated[
     Path | None,
     Setting(
@@ -35,9 +34,6 @@ PairsFile = Annotated[
         DATA,
         metavar="FILE",
     ),
-]
-PositiveLabel = Annotated[
-    str | None, Setting("Label of pairs that mean the same, if not obvious.", DATA)
 ]
 
 

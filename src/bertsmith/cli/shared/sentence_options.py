@@ -15,12 +15,13 @@ from bertsmith.cli.shared.data_options import (
     data_spec,
     given_settings,
 )
+from bertsmith.cli.shared.options import PositiveLabel
 from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.labeled.spec import DataSpec
 
-KindOption = Annotated[
+RowKind = Annotated[
     Literal["scores", "labels", "triplets", "pairs", "texts"] | None,
     Setting(
         "What a row is: scores or labels (of pairs), triplets, pairs (question and answer), texts. "
@@ -30,15 +31,14 @@ KindOption = Annotated[
 ]
 ScoreColumn = Annotated[
     list[str] | None,
-    Setting("Column with the score or label, by name or number.", DATA, metavar="COLUMN"),
+    Setting("Label column, by name or number; or that of the scores.", DATA, metavar="COLUMN"),
 ]
 RowFormat = Annotated[
     Literal["delimited", "jsonl", "lines"] | None,
-    Setting("File format; lines: one text per line, tabs and all. Detected if unset.", DATA),
-]
-PositiveOption = Annotated[
-    str | None,
-    Setting("Label of pairs that mean the same; 1, yes, entailment are known.", DATA),
+    Setting(
+        "File format: delimited, jsonl; lines: one text per line, tabs and all. Detected if unset.",
+        DATA,
+    ),
 ]
 
 
@@ -46,10 +46,10 @@ PositiveOption = Annotated[
 class SentenceRowOptions:
     """What rows are and how they are read; what is unset is detected and printed."""
 
-    kind: KindOption = None
+    row_kind: RowKind = None
     text: Text = None
     label: ScoreColumn = None
-    positive: PositiveOption = None
+    positive: PositiveLabel = None
     format: RowFormat = None
     header: Header = None
     delimiter: Delimiter = None

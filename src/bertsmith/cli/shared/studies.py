@@ -17,11 +17,11 @@ from bertsmith.cli.shared.recipe_options import RecipeOptions
 from bertsmith.errors import InputFileError
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune_request import FinetuneRequest
     from bertsmith.api.observer import Observer
     from bertsmith.cli.shared.data_options import DataOptions
     from bertsmith.training.execution.execution import Execution, RunSettings
     from bertsmith.training.execution.ranks import Ranks
+    from bertsmith.training.kind import TrainingRequest
     from bertsmith.training.repeat.trials import Trial, Trials
 
 
@@ -30,16 +30,16 @@ class StudyOptions(RecipeOptions):
     """Rows and epochs of each run, and where finished runs are stored."""
 
     epochs: TrialEpochs = 2.0
-    rows: TrainRows = 1_000
+    train_rows: TrainRows = 1_000
     dev_rows: DevRows = 500
     dev: DevFile = None
     out: StudyFolder = None
 
-    def request(self, data: Path, model: str, reading: DataOptions) -> FinetuneRequest:
+    def request(self, data: Path, model: str, reading: DataOptions) -> TrainingRequest:
         """The fine-tuning that all runs are variations of; its folder is the study's."""
-        from bertsmith.api.finetune_request import FinetuneRequest
+        from bertsmith.training.kind import TrainingRequest
 
-        return FinetuneRequest(
+        return TrainingRequest(
             data=data,
             model=model,
             out=self.out or Path(),

@@ -37,7 +37,7 @@ class GenerationOptions:
 
     max_new: Annotated[
         int | None,
-        Setting("Most new tokens; the folder's own number, or 64, if unset.", WRITING, min=1),
+        Setting("Maximum number of new tokens; the folder's own, or 64, if unset.", WRITING, min=1),
     ] = None
     min_new: Annotated[int | None, Setting("Fewest new tokens.", WRITING, min=0, rare=True)] = None
     no_repeat: Annotated[
@@ -87,10 +87,14 @@ class GenerationOptions:
     ] = None
     sample: Annotated[bool | None, Setting("Draw tokens by their probability.", SAMPLING)] = None
     temperature: Annotated[
-        float | None, Setting("Below 1: likely tokens become likelier; 1 if unset.", SAMPLING)
+        float | None,
+        Setting(
+            "Temperature of the softmax: below 1, likely tokens become likelier; 1 if unset.",
+            SAMPLING,
+        ),
     ] = None
     top_k: Annotated[
-        int | None, Setting("Among the K likeliest; 50 if unset, 0: all.", SAMPLING, min=0)
+        int | None, Setting("Draw among the K likeliest; 50 if unset, 0: all.", SAMPLING, min=0)
     ] = None
     top_p: Annotated[
         float | None,
@@ -99,7 +103,7 @@ class GenerationOptions:
     seed: Annotated[
         int | None,
         Setting(
-            "Another seed draws another text; 0 if unset. No batch changes it.", SAMPLING, min=0
+            "Random seed; 0 if unset. No batch changes the text that it draws.", SAMPLING, min=0
         ),
     ] = None
     answers: Annotated[

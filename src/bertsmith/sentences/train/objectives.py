@@ -16,10 +16,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.config import Settings
+from bertsmith.config import Positive, Settings
 from bertsmith.errors import ConfigError
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Distance = Literal["euclidean", "cosine", "manhattan"]
 
 

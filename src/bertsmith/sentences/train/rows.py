@@ -190,5 +190,5 @@ def _misfit(data: SentenceData, objective: str) -> str:
         )
     return (
         f"the objective {objective} learns from {' or '.join(KINDS[objective])}, and {data.source} "
-        f"holds {data.kind}; use {usual_objective(data)}, or set --kind"
+        f"holds {data.kind}; use {usual_objective(data)}, or set --row-kind"
     )

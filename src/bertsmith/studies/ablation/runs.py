@@ -27,8 +27,10 @@ from bertsmith.studies.vectors import frozen_recipe
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.kinds.labeled.trials import finetune_trial
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain.pretrain import Job, facts, pretrain
@@ -38,7 +40,6 @@ from bertsmith.training.repeat.trials import (
     Trial,
     TrialResult,
     begin_run,
-    finetune_trial,
     read_result,
 )
 
@@ -282,10 +283,12 @@ def _probe_trial(
         recipe=recipe,
         task=probe.task,
         model=str(_model_folder(study, own, seed)),
-        train=probe.train,
-        dev=probe.dev,
+        rows=LabeledRows(
+            train=probe.train,
+            dev=probe.dev,
+            known=task_kind(probe.task).known([*probe.train, *probe.dev]),
+        ),
         out=study.folder / "runs" / name,
-        known=task_kind(probe.task).known([*probe.train, *probe.dev]),
     )
     mark = _pretrain_key(study, own, seed, corpus, execution)
     trial = finetune_trial(name, job, execution, mark=mark)

@@ -11,16 +11,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bertsmith.config import Settings, differences, read_toml, validated
+from bertsmith.config import Overrides, Settings, differences, read_toml, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 from bertsmith.training.pretrain.recipe import (
     PRETRAIN_RECIPES,
-    About,
     PretrainRecipe,
     load_recipe,
 )
+from bertsmith.training.recipe import About
 from bertsmith.training.recipe_files import RecipeShelf
 
 ABLATIONS = RecipeShelf("ablate")
@@ -147,7 +147,7 @@ def full_settings(setting: str) -> tuple[str, ...]:
 
 
 def variations(
-    recipe: str | Path, settings: Sequence[str], rows: Sequence[GridRow]
+    recipe: str | Path, settings: Overrides, rows: Sequence[GridRow]
 ) -> tuple[Variation, ...]:
     """The base, then every row; refuses rows that repeat another one or change nothing."""
     base = Variation(name=BASE, given=(), recipe=load_recipe(recipe, settings))

@@ -200,7 +200,7 @@ def senses(reader: ContextReader, tests: RoadTests) -> Cells:
 def probe(reader: ContextReader, tests: RoadTests) -> Cells:
     """Accuracy of a logistic regression on mean vectors of texts."""
     if tests.probe is None:
-        return {"probe": {"reason": "no --labels were given"}}
+        return {"probe": {"reason": "no --probe was given"}}
 
     def mean(texts: Sequence[tuple[str, ...]]) -> NDArray[np.float64]:
         rows = []

@@ -61,7 +61,7 @@ class WordTests:
 
     def _similarity(self, vectors: WordVectors, words: tuple[str, ...]) -> Cell:
         if not self.similarity:
-            return {"reason": "no --similarity was given"}
+            return {"reason": "no --word-pairs were given"}
         found = [evaluate_similarity(_among(vectors, words), one) for one in self.similarity]
         values = [one.spearman for one in found if not math.isnan(one.spearman)]
         if not values:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from bertsmith.cli.shared.console import write_json, write_lines
 from bertsmith.cli.shared.row_files import AnswerOutput
 from bertsmith.errors import ConfigError
-from bertsmith.setting import FILLING, OUTPUT, Setting
+from bertsmith.setting import FILLING, OUTPUT, Setting, settings_of
 
 if TYPE_CHECKING:
     from bertsmith.runtime.generation.options import GenerationOptions
@@ -28,11 +28,13 @@ Start = Annotated[
 Length = Annotated[int | None, Setting("Masks to fill; 20 if unset.", FILLING)]
 Steps = Annotated[
     int | None,
-    Setting("Draws, each at a random place with all others in sight; 500.", FILLING),
+    Setting(
+        "Draws, each at a random place with all others in sight; 500.", FILLING, flag="--fill-steps"
+    ),
 ]
 PlaceOrder = Annotated[
     Literal["random", "left_to_right"] | None,
-    Setting("Random places, or each place once from left to right.", FILLING),
+    Setting("Random places, or each place once from left to right.", FILLING, flag="--fill-order"),
 ]
 
 
@@ -52,11 +54,11 @@ class FillingChoice:
 
     def refuse(self) -> None:
         """Refuse the options where a text is written word by word."""
-        for one in fields(self):
+        for one in settings_of(FillingChoice):
             if getattr(self, one.name) is not None:
                 raise ConfigError(
-                    f"--{one.name} is for text by filling, which needs a masked LM and no text: "
-                    f"bertsmith generate my-bert --length 20; leave --{one.name} or the text out"
+                    f"{one.flag} is for text by filling, which needs a masked LM and no text: "
+                    f"bertsmith generate my-bert --length 20; leave {one.flag} or the text out"
                 )
 
 

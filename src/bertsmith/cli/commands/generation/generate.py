@@ -76,12 +76,12 @@ def generate(
 
         cat prompts.txt | bertsmith generate my-gpt -
 
-    A masked LM (BERT) without a text writes by filling: --length masks, of which --steps times one
-    is drawn anew with all others in sight.
+    A masked LM (BERT) without a text writes by filling: --length masks, of which --fill-steps times
+    one is drawn anew with all others in sight.
 
-        bertsmith generate my-bert --length 20 --steps 500 --seed 3
+        bertsmith generate my-bert --length 20 --fill-steps 500 --seed 3
 
-        bertsmith generate my-bert --start "the film was [MASK] [MASK] ." --order left_to_right
+        bertsmith generate my-bert --start "the film was [MASK] [MASK] ." --fill-order left_to_right
     """
     if len(what) == 1 and filling.is_given:
         write_by_filling(what[0], filling, options, output, device=device, threads=threads)

@@ -18,12 +18,12 @@ LmFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Language model of `bertsmith lm train`.")
 ]
 Prompt = Annotated[str, typer.Argument(metavar="TEXT", help="How the line begins.")]
-Most = Annotated[int, Setting("Most words of a line.", WRITING, min=1)]
+MaxNew = Annotated[int, Setting("Maximum number of new tokens: words of a line.", WRITING, min=1)]
 Lines = Annotated[int, Setting("Number of lines.", WRITING, min=1)]
-Temperature = Annotated[float, Setting("0 takes the most probable word.", SAMPLING, min=0)]
-Top = Annotated[
-    int | None, Setting("Draw from the most probable words only.", SAMPLING, flag="--top-k", min=1)
+Temperature = Annotated[
+    float, Setting("Temperature of the softmax: 0 takes the most probable word.", SAMPLING, min=0)
 ]
+TopK = Annotated[int | None, Setting("Draw among the K likeliest; all if unset.", SAMPLING, min=1)]
 Seed = Annotated[int, Setting("Random seed.", SAMPLING, min=0)]
 
 
@@ -94,10 +94,10 @@ def perplexity(
 def generate(
     model: LmFolder,
     text: Prompt = "",
-    most: Most = 50,
+    max_new: MaxNew = 50,
     lines: Lines = 1,
     temperature: Temperature = 1.0,
-    top: Top = None,
+    top_k: TopK = None,
     seed: Seed = 0,
 ) -> None:
     """Continue a line by drawing words from a language model.
@@ -111,7 +111,7 @@ def generate(
     from bertsmith.api.language_models import generate_with_language_model
 
     found = generate_with_language_model(
-        model, [text] * lines, most=most, temperature=temperature, top=top, seed=seed
+        model, [text] * lines, most=max_new, temperature=temperature, top=top_k, seed=seed
     )
     write_lines([f"{text} {line}".strip() for line in found])
 

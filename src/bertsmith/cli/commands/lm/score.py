@@ -17,7 +17,7 @@ from bertsmith.cli.shared.console import (
     write_lines,
     write_remarks,
 )
-from bertsmith.cli.shared.data_options import TextOptions, texts_or_text
+from bertsmith.cli.shared.data_options import FirstRows, TextOptions, texts_or_text
 from bertsmith.cli.shared.options import Json, MaskedModelArgument
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError
@@ -37,7 +37,6 @@ Blimp = Annotated[
     Path | None,
     Setting("Evaluate the minimal pairs of the .jsonl files in this folder.", DATA, metavar="DIR"),
 ]
-Limit = Annotated[int | None, Setting("Maximum pairs per BLiMP file.", DATA, min=1)]
 HideOption = Annotated[
     Literal["token", "word"],
     Setting("Mask one token at a time, or also the rest of its word.", MODEL),
@@ -51,7 +50,7 @@ def score(
     reading: TextOptions,
     texts: Texts = None,
     blimp: Blimp = None,
-    limit: Limit = None,
+    rows: FirstRows = None,
     hide: HideOption = "token",
     tokens: Tokens = False,
     as_json: Json = False,
@@ -64,7 +63,7 @@ def score(
 
         bertsmith lm score my-bert texts.txt --json
 
-        bertsmith lm score my-bert --blimp blimp/data --limit 100
+        bertsmith lm score my-bert --blimp blimp/data --rows 100
     """
     from bertsmith.runtime.loading import load
 
@@ -72,7 +71,7 @@ def score(
         raise ConfigError("give a file or a text to score, or --blimp FOLDER, and not both")
     masked = load(model, precision="fp32").masked
     if blimp is not None:
-        _compare(masked, blimp, limit, hide, as_json=as_json)
+        _compare(masked, blimp, rows, hide, as_json=as_json)
         return
     total, count = 0.0, 0
     from bertsmith.runtime.scoring import score_texts

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
 from bertsmith.cli.shared.console import write_lines, write_remarks
+from bertsmith.cli.shared.data_options import MaxWords
 from bertsmith.cli.shared.options import Quiet, RunFolder, Set
 from bertsmith.cli.shared.options_of import spread
+from bertsmith.config import Override
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 
@@ -17,7 +19,7 @@ from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 class WordOptions:
     """What a word is, and which are kept."""
 
-    split: Annotated[
+    word_split: Annotated[
         Literal["words", "letters", "spaces"],
         Setting(
             "words: punctuation stands apart; letters: it is left out; spaces: the text is "
@@ -31,11 +33,11 @@ class WordOptions:
         str | None,
         Setting("Tokenizer folder or model whose pieces are the words.", DATA, metavar="MODEL"),
     ] = None
-    min_count: Annotated[int, Setting("Rarer words become <unk>.", DATA, min=1)] = 1
-    most: Annotated[
-        int | None, Setting("Keep this many of the most frequent words.", DATA, min=1)
-    ] = None
-    words: Annotated[
+    min_count: Annotated[
+        int, Setting("Minimum frequency of a word; rarer ones become <unk>.", DATA, min=1)
+    ] = 1
+    max_words: MaxWords = None
+    word_stream: Annotated[
         Path | None,
         Setting(
             "Keep the words of the text in this folder, and use it if it is there.",
@@ -49,18 +51,18 @@ class WordOptions:
 class KindOptions:
     """Which kind of model, and its settings."""
 
-    kind: Annotated[str, Setting("ngram, nnlm, lstm, gru, elmo or gpt.", MODEL, metavar="KIND")] = (
-        "ngram"
-    )
+    kind: Annotated[
+        str, Setting("Kind of model: ngram, nnlm, lstm, gru, elmo or gpt.", MODEL, metavar="KIND")
+    ] = "ngram"
     order: Annotated[
         int | None, Setting("Longest n-gram: the same as --set order=N.", MODEL, min=1)
     ] = None
     set: Set = None
 
-    def settings(self) -> list[str]:
-        """All of them as "section.key=value"."""
-        given = list(self.set or ())
-        return given if self.order is None else [*given, f"order={self.order}"]
+    def settings(self) -> dict[str, Any]:
+        """All of them by name."""
+        given = {one.name: one.value for one in map(Override.parse, self.set or ())}
+        return given if self.order is None else {**given, "order": self.order}
 
 
 HeldOut = Annotated[
@@ -81,13 +83,14 @@ def train(
 ) -> None:
     """Train a language model on files of text; the same command resumes.
 
-    Perplexities can be compared when --split, --pieces, --min-count and --most are the same.
+    Perplexities can be compared when --word-split, --pieces, --min-count and --max-words are the
+    same.
 
     Examples:
 
         bertsmith lm train books.txt --kind ngram --order 5 --out kn5
 
-        bertsmith lm train reviews.csv.gz --text review --kind lstm --most 10000 --out lstm
+        bertsmith lm train reviews.csv.gz --text review --kind lstm --max-words 10000 --out lstm
 
         bertsmith lm train books.txt --form sentences --kind gpt --pieces my-bert --out gpt
     """
@@ -108,13 +111,13 @@ def train(
             reading=reading.spec(),
             on_error=reading.on_error,
             segmenter=word.segmenter,
-            split=word.split,
+            split=word.word_split,
         ),
         min_count=word.min_count,
-        most=word.most,
+        most=word.max_words,
         lower=word.lower,
         tokenizer=None if word.pieces is None else load_tokenizer(word.pieces),
-        words=word.words,
+        words=word.word_stream,
     )
 
     def heard(stream: WordStream) -> None:

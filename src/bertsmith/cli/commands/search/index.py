@@ -40,13 +40,14 @@ IndexArgument = Annotated[
 SameModel = Annotated[
     str | None,
     Setting(
-        "Model folder or name, if the index's own is elsewhere now; another model is refused.",
+        "Model folder or name; if the index's own is elsewhere now. Another model is refused.",
         MODEL,
         metavar="MODEL",
     ),
 ]
 Out = Annotated[
-    Path | None, Setting("Folder of the index; or use --store.", OUTPUT, metavar="INDEX")
+    Path | None,
+    Setting("Output: the folder of the index; or use --store.", OUTPUT, metavar="INDEX"),
 ]
 Database = Annotated[
     str | None,
@@ -75,7 +76,7 @@ QueryPrompt = Annotated[
     str | None,
     Setting("Name of the model's prompt in front of the questions.", MODEL),
 ]
-Answers = Annotated[
+AnswerColumn = Annotated[
     str | None,
     Setting(
         "Column with answers: the index is a question bank. A number counts columns without a "
@@ -102,7 +103,7 @@ class Contents:
 
     dtype: Dtype = "float16"
     metric: MetricOption = None
-    answers: Answers = None
+    answer_column: AnswerColumn = None
     no_words: NoWords = False
     prompt: Prompt = None
     query_prompt: QueryPrompt = None
@@ -135,7 +136,7 @@ def build(
 
         bertsmith index build texts.txt --model all-MiniLM-L6-v2 --out my-index
 
-        bertsmith index build faq.tsv --answers 2 --model all-MiniLM-L6-v2 --out my-bank
+        bertsmith index build faq.tsv --answer-column 2 --model all-MiniLM-L6-v2 --out my-bank
 
         bertsmith index build texts.txt --model M --store 'postgresql://me@host/db?table=texts'
     """
@@ -149,7 +150,7 @@ def build(
             file,
             load_encoder(model, computing, quiet=quiet),
             place,
-            reading=_spec(reading, contents.answers),
+            reading=_spec(reading, contents.answer_column),
             on_error=reading.on_error,
             options=IndexOptions(
                 dtype=contents.dtype,
@@ -157,7 +158,7 @@ def build(
                 prompt=contents.prompt,
                 query_prompt=contents.query_prompt,
                 words=not contents.no_words,
-                answers=contents.answers,
+                answer_column=contents.answer_column,
             ),
             precision=computing.precision,
             watch=shown,

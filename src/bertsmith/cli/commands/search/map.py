@@ -18,7 +18,7 @@ from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 if TYPE_CHECKING:
     from bertsmith.labeled.texts import TextRows
 
-Page = Annotated[Path, Setting("Page to write, .html.", OUTPUT, metavar="FILE")]
+Page = Annotated[Path, Setting("Output: a page, .html.", OUTPUT, metavar="FILE")]
 Title = Annotated[str | None, Setting("Title of the page; the name of the file if unset.", OUTPUT)]
 Methods = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ Methods = Annotated[
 ]
 LabelColumn = Annotated[
     str | None,
-    Setting("Column that colors the points, by name or number.", DATA, metavar="COLUMN"),
+    Setting("Label column, by name or number; it colors the points.", DATA, metavar="COLUMN"),
 ]
 Word = Annotated[
     list[str] | None,
@@ -46,7 +46,7 @@ Layer = Annotated[
 Points = Annotated[
     int, Setting("Most points; more are sampled at random.", DATA, min=3, max=100_000)
 ]
-MapSeed = Annotated[int, Setting("Seed of sampling and projections.", OUTPUT, min=0)]
+MapSeed = Annotated[int, Setting("Random seed; of sampling and projections.", OUTPUT, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ File = Annotated[
         help="Texts: .txt (one per line), .tsv, .csv or .jsonl, also .gz or .zst; - is stdin.",
     ),
 ]
-Count = Annotated[int, Setting("Number of pairs.", DATA, flag="-k", metavar="COUNT", min=1)]
+Count = Annotated[int, Setting("Number of results.", DATA, flag="-k", metavar="COUNT", min=1)]
 Least = Annotated[float, Setting("Least cosine similarity of a pair.", DATA, min=-1, max=1)]
 SkipEqual = Annotated[bool, Setting("Compare only the first of equal texts.", DATA)]
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 Question = Annotated[
     str | None, typer.Argument(metavar="QUESTION", help="What to look for; or use --file.")
 ]
-Count = Annotated[int, Setting("Results per question.", DATA, flag="-k", metavar="COUNT", min=1)]
+Count = Annotated[
+    int, Setting("Number of results; per question.", DATA, flag="-k", metavar="COUNT", min=1)
+]
 Questions = Annotated[
     Path | None,
     Setting("File of questions: .txt (one per line), .tsv, .csv or .jsonl.", DATA),

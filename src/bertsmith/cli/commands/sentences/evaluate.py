@@ -22,7 +22,7 @@ Average = Annotated[
     Literal["all", "mean"],
     Setting("Several STS files: all pairs together, or the mean of files.", OUTPUT),
 ]
-CorpusFile = Annotated[
+ExtraDocuments = Annotated[
     Path | None,
     Setting("Further documents that answers are searched among, one per line.", DATA),
 ]
@@ -30,7 +30,9 @@ SimilarityOption = Annotated[
     Literal["cosine", "dot", "euclidean", "manhattan"] | None,
     Setting("How vectors are compared; the model's own if unset.", MODEL),
 ]
-Dim = Annotated[int | None, Setting("Use the first dimensions of vectors only.", MODEL, min=1)]
+Dim = Annotated[
+    int | None, Setting("Dimensions of the vectors: the first ones only.", MODEL, min=1)
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class ComparisonOptions:
 
     similarity: SimilarityOption = None
     dim: Dim = None
-    corpus: CorpusFile = None
+    extra_documents: ExtraDocuments = None
     average: Average = "all"
     device: Device = "cpu"
     precision: Precision = "fp32"
@@ -65,7 +67,7 @@ def evaluate(
 
         bertsmith sentences evaluate mine sts12.tsv sts13.tsv --average mean
 
-        bertsmith sentences evaluate mine faq.tsv --corpus documents.txt
+        bertsmith sentences evaluate mine faq.tsv --extra-documents more.txt
     """
     from bertsmith.api.sentences import SentenceEvaluation, evaluate_sentences
     from bertsmith.cli.views.observer import ConsoleObserver
@@ -73,11 +75,11 @@ def evaluate(
     if rows.by_lines:
         raise ConfigError("--format lines reads texts alone, and there is nothing to compare")
     settings = SentenceEvaluation(
-        kind=rows.kind,
+        kind=rows.row_kind,
         spec=rows.spec(),
         on_error=rows.on_error,
         positive=rows.positive,
-        corpus=vectors.corpus,
+        corpus=vectors.extra_documents,
         aggregation=vectors.average,
         similarity=vectors.similarity,
         dim=vectors.dim,

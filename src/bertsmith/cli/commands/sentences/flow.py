@@ -30,12 +30,12 @@ FlowStart = Annotated[
         "rotated: a random rotation, as BERT-flow; whitened: begins as whitening, likelier.", MODEL
     ),
 ]
-KeepMost = Annotated[
+FlowDim = Annotated[
     int | None,
-    Setting("Directions to keep, those of most variance; all if unset.", MODEL, min=2),
+    Setting("Dimensions of the vectors: those of most variance; all if unset.", MODEL, min=2),
 ]
-FlowEpochs = Annotated[int, Setting("Passes over the texts.", TRAINING, min=1)]
-FlowRate = Annotated[float, Setting("Learning rate, which falls to 0.", TRAINING)]
+FlowEpochs = Annotated[int, Setting("Number of training epochs.", TRAINING, min=1)]
+FlowRate = Annotated[float, Setting("Learning rate; it falls to 0.", TRAINING)]
 FlowSeed = Annotated[int, Setting("Random seed.", TRAINING, min=0)]
 
 
@@ -43,10 +43,10 @@ FlowSeed = Annotated[int, Setting("Random seed.", TRAINING, min=0)]
 class FlowOptions:
     """How a flow is built and learned."""
 
-    steps: Steps = 4
+    flow_steps: Steps = 4
     hidden: Hidden = 32
-    start: FlowStart = "rotated"
-    keep: KeepMost = None
+    initial: FlowStart = "rotated"
+    dim: FlowDim = None
     epochs: FlowEpochs = 12
     lr: FlowRate = 1e-3
     seed: FlowSeed = 0
@@ -79,10 +79,10 @@ def flow(
 
     silent = quiet or as_json
     settings = FlowSettings(
-        steps=learning.steps,
+        steps=learning.flow_steps,
         hidden=learning.hidden,
-        start=learning.start,
-        keep=learning.keep,
+        start=learning.initial,
+        keep=learning.dim,
         epochs=learning.epochs,
         rate=learning.lr,
         seed=learning.seed,

@@ -30,7 +30,7 @@ Among = Annotated[
 Nearest = Annotated[
     int | None,
     Setting(
-        "Number of texts of --among to show; 5 if unset.", OUTPUT, flag="-k", min=1, metavar="K"
+        "Number of results: texts of --among; 5 if unset.", OUTPUT, flag="-k", min=1, metavar="K"
     ),
 ]
 Candidates = Annotated[
@@ -39,9 +39,9 @@ Candidates = Annotated[
 ]
 TopK = Annotated[
     int | None,
-    Setting("Likeliest tokens that each next one is drawn from; 5 if unset.", MODEL, min=1),
+    Setting("Draw among the K likeliest; 5 if unset.", MODEL, min=1),
 ]
-DrawSeed = Annotated[int | None, Setting("Random seed of the drawing; 0 if unset.", MODEL, min=0)]
+DrawSeed = Annotated[int | None, Setting("Random seed; 0 if unset.", MODEL, min=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

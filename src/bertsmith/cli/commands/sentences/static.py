@@ -20,19 +20,20 @@ from bertsmith.setting import DATA, MODEL, Setting
 CountTexts = Annotated[
     str | None,
     Setting(
-        "Texts that token frequencies are counted in; without it, by the order of the vocabulary.",
+        "File of texts: token frequencies are counted in it; without it, by the order of the "
+        "vocabulary.",
         DATA,
         metavar="FILE",
     ),
 ]
-TableWidth = Annotated[int, Setting("Columns of the vectors.", MODEL, min=1)]
+TableWidth = Annotated[int, Setting("Dimensions of the vectors.", MODEL, min=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticOptions:
     """What static vectors are made of."""
 
-    texts: CountTexts = None
+    text_file: CountTexts = None
     dim: TableWidth = 256
 
 
@@ -50,18 +51,18 @@ def static(
 
     Every token goes through the model once; PCA; frequent tokens weigh less. Encoding is then as
     fast as tokenizing. What that loses is printed: on --pairs, or as agreement with the model on
-    --texts.
+    --text-file.
 
     Example:
 
-        bertsmith sentences static my-model --texts texts.txt --pairs dev.csv --out fast
+        bertsmith sentences static my-model --text-file texts.txt --pairs dev.csv --out fast
     """
     from bertsmith.api.sentence_folders import run_static
     from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.sentences.static import StaticSettings
 
     silent = quiet or as_json
-    texts = None if making.texts is None else reading.stream(making.texts, quiet=silent)
+    texts = None if making.text_file is None else reading.stream(making.text_file, quiet=silent)
     made = run_static(
         folder.job(model, out),
         texts,
@@ -87,5 +88,5 @@ def static(
             f"agreement with the model on random pairs of your texts: Spearman {made.agreement:.4f}"
         )
     if made.agreement is None and made.change is None:
-        lines.append("quality was not measured: give --pairs or --texts")
+        lines.append("quality was not measured: give --pairs or --text-file")
     write_lines(lines)

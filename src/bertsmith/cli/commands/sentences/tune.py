@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertsmith.cli.shared.console import table_lines, write_json, write_lines
-from bertsmith.cli.shared.options import Device, Json, ModelArgument, Quiet, Threads
+from bertsmith.cli.shared.options import Device, Json, ModelArgument, Overwrite, Quiet, Threads
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.cli.shared.sentence_folders import ManyTextOptions, Overwrite
+from bertsmith.cli.shared.sentence_folders import ManyTextOptions
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
@@ -25,19 +25,22 @@ PairsArgument = Annotated[
 FitTexts = Annotated[
     str | None,
     Setting(
-        "Texts that whitening and flow are fitted on, at most 20,000; those of the pairs if unset.",
+        "File of texts: whitening and flow are fitted on them, 20,000 at most; those of the pairs "
+        "if unset.",
         DATA,
         metavar="FILE",
     ),
 ]
-MostPairs = Annotated[int, Setting("Pairs to use at most, evenly spread.", DATA, min=10)]
+MaxPairs = Annotated[int, Setting("Pairs to use at most, evenly spread.", DATA, min=10)]
 Flows = Annotated[int, Setting("Layers and poolings that a flow is learned for.", MODEL, min=0)]
 Dimension = Annotated[
     list[int] | None,
-    Setting("Dimensions to whiten to; repeatable. All, 512, 256 ... if unset.", MODEL),
+    Setting(
+        "Dimensions of the vectors: whiten to these; repeatable. All, 512, 256 ... if unset.", MODEL
+    ),
 ]
 WinnerFolder = Annotated[
-    Path | None, Setting("Folder of the winner, with tune.html.", OUTPUT, metavar="DIR")
+    Path | None, Setting("Output: the folder of the winner, with tune.html.", OUTPUT, metavar="DIR")
 ]
 Picture = Annotated[Path | None, Setting("The picture as an HTML page.", OUTPUT, metavar="FILE")]
 
@@ -46,8 +49,8 @@ Picture = Annotated[Path | None, Setting("The picture as an HTML page.", OUTPUT,
 class TuneOptions:
     """What is tried, on what, and where the result goes."""
 
-    texts: FitTexts = None
-    most_pairs: MostPairs = 5_000
+    text_file: FitTexts = None
+    max_pairs: MaxPairs = 5_000
     flows: Flows = 2
     dim: Dimension = None
     out: WinnerFolder = None
@@ -81,19 +84,19 @@ def tune(
     from bertsmith.sentences.tune.tune import TuneResult, TuneSettings
 
     silent = quiet or as_json
-    source = PairFile(path=pairs, kind=rows.kind, spec=rows.spec(), positive=rows.positive)
+    source = PairFile(path=pairs, kind=rows.row_kind, spec=rows.spec(), positive=rows.positive)
     job = TuneJob(
         model=model,
         pairs=source,
         out=trying.out,
         report=trying.report,
-        most_pairs=trying.most_pairs,
+        max_pairs=trying.max_pairs,
         overwrite=trying.overwrite,
         device=trying.device,
         threads=trying.threads,
     )
     settings = TuneSettings(flows=trying.flows, dimensions=tuple(trying.dim or ()) or None)
-    texts = ManyTextOptions().stream(trying.texts, quiet=silent) if trying.texts else ()
+    texts = ManyTextOptions().stream(trying.text_file, quiet=silent) if trying.text_file else ()
     found = run_tune(job, texts, settings, observer=ConsoleObserver(quiet=silent))
     if isinstance(found, TuneResult):
         write_json(_record(found)) if as_json else write_lines(_lines(found, trying))

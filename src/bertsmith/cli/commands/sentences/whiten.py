@@ -17,9 +17,9 @@ from bertsmith.cli.shared.sentence_folders import (
 )
 from bertsmith.setting import MODEL, Setting
 
-Keep = Annotated[
+Dim = Annotated[
     int | None,
-    Setting("Dimensions to keep, those of most variance; all if unset.", MODEL, min=1),
+    Setting("Dimensions of the vectors: those of most variance; all if unset.", MODEL, min=1),
 ]
 
 
@@ -30,7 +30,7 @@ def whiten(
     out: OutFolder,
     reading: ManyTextOptions,
     folder: FolderOptions,
-    keep: Keep = None,
+    dim: Dim = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -44,7 +44,7 @@ def whiten(
 
         bertsmith sentences whiten my-model texts.txt --out whitened
 
-        bertsmith sentences whiten my-model pairs.csv --text 1 --text 2 --keep 128 --out whitened
+        bertsmith sentences whiten my-model pairs.csv --text 1 --text 2 --dim 128 --out whitened
     """
     from bertsmith.api.sentence_folders import run_whiten
     from bertsmith.cli.views.observer import ConsoleObserver
@@ -54,7 +54,7 @@ def whiten(
     found = run_whiten(
         folder.job(model, out),
         reading.stream(texts, quiet=silent),
-        keep=keep,
+        keep=dim,
         observer=ConsoleObserver(quiet=silent),
     )
     if as_json:

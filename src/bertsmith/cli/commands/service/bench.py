@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bertsmith.cli.shared.console import write_json, write_lines
+from bertsmith.cli.shared.options import Json
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import InputFileError
-from bertsmith.setting import DATA, OUTPUT, SERVING, Setting
+from bertsmith.setting import DATA, SERVING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.serve.clients.load import LoadReport
@@ -29,21 +30,21 @@ class LoadOptions:
     """How much is sent, and how."""
 
     clients: Annotated[int, Setting("Clients of the closed loop.", SERVING, min=1, max=1_000)] = 8
-    rate: Annotated[
+    arrival_rate: Annotated[
         float | None,
         Setting("Requests per second at random times: the open loop.", SERVING, min=0.01),
     ] = None
     seconds: Annotated[float, Setting("Time of sending.", SERVING, min=0.1, max=3_600)] = 10.0
     requests: Annotated[int, Setting("Most requests to send.", SERVING, min=1)] = 1_000_000
     texts: Annotated[int, Setting("Texts per request.", DATA, min=1, max=2_048)] = 1
-    file: Annotated[
+    text_file: Annotated[
         Path | None,
-        Setting("Texts to send, one per line; else a few of mixed lengths.", DATA),
+        Setting("File of texts: one per line, to send; a few of mixed lengths if unset.", DATA),
     ] = None
     allow_remote: Annotated[bool, Setting("Also load another machine than this one.", SERVING)] = (
         False
     )
-    as_json: Annotated[bool, Setting("The figures as JSON.", OUTPUT, flag="--json")] = False
+    as_json: Json = False
 
 
 @spread
@@ -57,7 +58,7 @@ def bench(url: Url, load: LoadOptions) -> None:
 
         bertsmith serve bench http://127.0.0.1:8080 --clients 64 --seconds 60
 
-        bertsmith serve bench http://127.0.0.1:8080 --rate 200
+        bertsmith serve bench http://127.0.0.1:8080 --arrival-rate 200
     """
     from bertsmith.serve.clients.load import TEXTS, LoadPlan, generate_load
 
@@ -65,11 +66,11 @@ def bench(url: Url, load: LoadOptions) -> None:
         url=url,
         key=os.environ.get(KEY_VARIABLE),
         clients=load.clients,
-        rate=load.rate,
+        rate=load.arrival_rate,
         seconds=load.seconds,
         requests=load.requests,
         texts_per_request=load.texts,
-        texts=TEXTS if load.file is None else _texts(load.file),
+        texts=TEXTS if load.text_file is None else _texts(load.text_file),
         allow_remote=load.allow_remote,
     )
     report = generate_load(plan)

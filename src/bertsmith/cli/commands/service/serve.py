@@ -53,9 +53,7 @@ AllowHost = Annotated[
     ),
 ]
 Insecure = Annotated[bool, Setting("Listen on a public address without a key.", SERVING)]
-Strict = Annotated[
-    bool, Setting("Refuse texts that are too long (413); else truncate them.", SERVING)
-]
+Strict = Annotated[bool, Setting("Refuse texts that are too long; else truncate them.", SERVING)]
 Check = Annotated[bool, Setting("Print what would be served, and end.", SERVING)]
 AccessLogOption = Annotated[
     bool, Setting("A line of JSON per request on standard output.", SERVING)

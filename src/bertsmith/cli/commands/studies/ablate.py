@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.commands.pretrain import Shards, Size, Steps
+from bertsmith.cli.commands.pretrain import Shards, Size
 from bertsmith.cli.shared.options import (
+    DevRows,
+    Estimate,
     Json,
     Quiet,
     Seed,
     Set,
+    Steps,
     StudyFolder,
     Threads,
     TrainingPrecision,
+    TrainRows,
     overrides,
 )
 from bertsmith.cli.shared.options_of import spread
+from bertsmith.config import Override
 from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
@@ -41,14 +46,19 @@ Vary = Annotated[
         metavar="SETTING",
     ),
 ]
-Only = Annotated[
+Row = Annotated[
     list[str] | None,
-    Setting("Row of the grid; repeatable. Default: all.", TRAINING, metavar="NAME"),
+    Setting("Row of the grid; repeatable. All if unset.", TRAINING, metavar="NAME"),
 ]
-Seeds = Annotated[int, Setting("Number of seeds; below 3 no difference is shown.", TRAINING, min=1)]
+Seeds = Annotated[
+    int,
+    Setting(
+        "Train with this many consecutive seeds; below 3 no difference is shown.", TRAINING, min=1
+    ),
+]
 Probe = Annotated[
     list[Path] | None,
-    Setting("Labeled rows to fine-tune on; repeatable.", DATA, metavar="FILE"),
+    Setting("Labeled rows of a probe; repeatable.", DATA, metavar="FILE"),
 ]
 How = Annotated[
     Literal["frozen", "tuned", "both"],
@@ -58,9 +68,6 @@ ProbeSet = Annotated[
     list[str] | None,
     Setting("Setting of all fine-tunings.", TRAINING, metavar="KEY=VALUE"),
 ]
-ProbeTrainRows = Annotated[int, Setting("Maximum number of training rows of a probe.", DATA, min=2)]
-ProbeDevRows = Annotated[int, Setting("Maximum number of dev rows of a probe.", DATA, min=2)]
-Estimate = Annotated[bool, Setting("Print rows and cost; train nothing.", TRAINING)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +75,7 @@ class Varied:
     """What varies, and the settings that all rows share."""
 
     vary: Vary = None
-    only: Only = None
+    row: Row = None
     seeds: Seeds = 3
     size: Size = None
     steps: Steps = None
@@ -78,7 +85,7 @@ class Varied:
     threads: Threads = None
     estimate: Estimate = False
 
-    def overrides(self) -> list[str]:
+    def overrides(self) -> list[Override]:
         """The settings of all rows, as --set would take them."""
         short = {
             "model.size": self.size,
@@ -87,7 +94,7 @@ class Varied:
             "run.precision": self.precision,
             "run.threads": self.threads,
         }
-        return [*(self.set or []), *overrides(short)]
+        return overrides(self.set, short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +104,8 @@ class Probed:
     probe: Probe = None
     probing: How = "tuned"
     probe_set: ProbeSet = None
-    rows: ProbeTrainRows = 2_000
-    dev_rows: ProbeDevRows = 1_000
+    train_rows: TrainRows = 2_000
+    dev_rows: DevRows = 1_000
     out: StudyFolder = None
 
 
@@ -159,13 +166,13 @@ def _request(what: str, corpus: Path, varied: Varied, probed: Probed) -> Ablatio
         corpus=corpus,
         out=probed.out or Path(f"{Path(what).stem}-ablation"),
         vary=varied.vary or (),
-        only=varied.only or (),
+        only=varied.row or (),
         settings=varied.overrides(),
         seeds=varied.seeds,
         probes=probed.probe or (),
         probing=probed.probing,
         probe_settings=probed.probe_set or (),
-        rows=(probed.rows, probed.dev_rows),
+        rows=(probed.train_rows, probed.dev_rows),
     )
 
 

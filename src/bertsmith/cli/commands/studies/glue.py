@@ -23,7 +23,7 @@ What = Annotated[
     list[str],
     typer.Argument(metavar="MODEL DATA", help="Model folder or name, and a folder of data sets."),
 ]
-Only = Annotated[
+DataSets = Annotated[
     list[str] | None,
     Setting("Data set: cola, sst2, tnews, squad, ...; repeatable.", DATA, metavar="SET"),
 ]
@@ -36,8 +36,8 @@ RowCount = Annotated[
 class Which(RecipeOptions):
     """Which data sets, how much of them, and how they are trained on."""
 
-    only: Only = None
-    rows: RowCount = None
+    data_set: DataSets = None
+    max_rows: RowCount = None
     out: StudyFolder = None
 
 
@@ -47,13 +47,13 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
 
     DATA holds folders (or files) named as published: CoLA, SST-2, tnews_public, ...; each is
     trained with its recipe. Other data sets with a recipe (squad, conll2003, ...) run if named with
-    --only. The same command resumes; finished data sets are not repeated.
+    --data-set. The same command resumes; finished data sets are not repeated.
 
     Examples:
 
         bertsmith glue my-bert glue_data/
 
-        bertsmith glue my-bert glue_data/ --only cola --only sst2 --rows 2000
+        bertsmith glue my-bert glue_data/ --data-set cola --data-set sst2 --max-rows 2000
     """
     from bertsmith.api.studies import weights_mark
     from bertsmith.cli.shared.console import write_json, write_lines
@@ -76,10 +76,10 @@ def glue(what: What, which: Which, as_json: Json = False, quiet: Quiet = False) 
             recipe=which.read(name),
             model=model,
             out=out / name,
-            rows=which.rows,
+            rows=which.max_rows,
             mark=mark,
         )
-        for name in _wanted(sets, which.only or (), data)
+        for name in _wanted(sets, which.data_set or (), data)
     ]
     with studying(runs[0].recipe.run, out, device=which.device, quiet=quiet) as study:
         study.observer.note(f"models and finished runs are stored in {out}")
@@ -175,7 +175,7 @@ def _left_out(record: Mapping[str, Any]) -> list[str]:
     lines += [f"not usable for training: {name}: {why}" for name, why in record["unusable"].items()]
     if record["not_run"]:
         lines.append(
-            f"available, but not run (name them with --only): {', '.join(record['not_run'])}"
+            f"available, but not run (name them with --data-set): {', '.join(record['not_run'])}"
         )
     return lines
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
-from bertsmith.cli.shared.options import Json, Quiet, Set, Threads
+from bertsmith.cli.shared.options import Estimate, Json, Quiet, Set, Threads
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.setting import DATA, MODEL, OUTPUT, TRAINING, Setting
 
@@ -22,38 +22,40 @@ class RoadLength:
 
     budget: Annotated[
         str | None,
-        Setting("Time for everything, tests included: 30m.", TRAINING, metavar="TIME"),
+        Setting(
+            "Training time instead of steps: 30m; tests are included.", TRAINING, metavar="TIME"
+        ),
     ] = None
     steps: Annotated[
         int | None,
         Setting(
-            "Steps of each neural model in place of a time: two runs give the same table.",
+            "Number of training steps; of each neural model. Two runs give the same table.",
             TRAINING,
             min=1,
         ),
     ] = None
     size: Annotated[
         Literal["tiny", "mini", "small", "medium", "base", "large"],
-        Setting("Size of GPT and BERT.", MODEL),
+        Setting("Model size, layers x width: that of GPT and BERT.", MODEL),
     ] = "tiny"
-    vocab_size: Annotated[int, Setting("Pieces of the tokenizer.", MODEL, min=20)] = 8_192
+    vocab_size: Annotated[
+        int, Setting("Vocabulary size, special tokens included.", MODEL, min=20)
+    ] = 8_192
     seed: Annotated[int, Setting("Random seed.", TRAINING, min=0)] = 0
     set: Set = None
     threads: Threads = None
-    estimate: Annotated[bool, Setting("Prepare and print the plan; train nothing.", TRAINING)] = (
-        False
-    )
+    estimate: Estimate = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoadTestFiles:
     """Files of further tests."""
 
-    labels: Annotated[
+    probe: Annotated[
         Path | None,
-        Setting("Labeled texts for the probe.", DATA, metavar="FILE"),
+        Setting("Labeled rows of a probe.", DATA, metavar="FILE"),
     ] = None
-    similarity: Annotated[
+    word_pairs: Annotated[
         list[Path] | None,
         Setting("Pairs of words with ratings; repeatable.", DATA, metavar="FILE"),
     ] = None
@@ -65,7 +67,7 @@ class RoadTestFiles:
 
 PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
 RoadFolder = Annotated[
-    Path, Setting("Folder of the road; it resumes from there.", OUTPUT, metavar="DIR")
+    Path, Setting("Output: the folder of the road; it resumes from there.", OUTPUT, metavar="DIR")
 ]
 
 
@@ -98,9 +100,9 @@ def road(
 
         bertsmith road reviews.csv.gz --text review --budget 30m --out road
 
-        bertsmith road books.txt --steps 200 --similarity ws353.txt --out road
+        bertsmith road books.txt --steps 200 --word-pairs ws353.txt --out road
 
-        bertsmith road reviews.csv --text review --budget 1h --labels reviews.csv --out road
+        bertsmith road reviews.csv --text review --budget 1h --probe reviews.csv --out road
     """
     from bertsmith.api.road import RUN, read_road, write_road
     from bertsmith.cli.shared.console import note, write_json, write_lines
@@ -152,8 +154,8 @@ def _request(
         lower=not reading.cased,
         vocab_size=length.vocab_size,
         size=length.size,
-        labels=tests.labels,
-        similarity=tests.similarity or (),
+        labels=tests.probe,
+        similarity=tests.word_pairs or (),
         analogies=tests.analogies or (),
         settings=length.set or (),
         seed=length.seed,

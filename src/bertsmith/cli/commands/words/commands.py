@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertsmith.cli.shared.console import table_lines, write_json, write_lines
+from bertsmith.cli.shared.data_options import MaxWords
 from bertsmith.cli.shared.options import Json
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.setting import DATA, OUTPUT, Setting
+from bertsmith.setting import OUTPUT, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.word_vectors import WordEvaluation
@@ -26,13 +27,17 @@ Vectors = Annotated[
     ),
 ]
 Count = Annotated[int, Setting("Number of words.", OUTPUT, flag="-n", min=1)]
-First = Annotated[int | None, Setting("Use the first words only: the most frequent.", DATA, min=1)]
+
 Word = Annotated[str, typer.Argument(metavar="WORD", help="A word of the vectors.")]
 
 
 @spread
 def near(
-    vectors: Vectors, word: Word, count: Count = 10, most: First = None, as_json: Json = False
+    vectors: Vectors,
+    word: Word,
+    count: Count = 10,
+    max_words: MaxWords = None,
+    as_json: Json = False,
 ) -> None:
     """The words nearest to a word, by cosine.
 
@@ -40,11 +45,11 @@ def near(
 
         bertsmith words near vectors film
 
-        bertsmith words near glove.6B.100d.txt film -n 20 --most 100000
+        bertsmith words near glove.6B.100d.txt film -n 20 --max-words 100000
     """
     from bertsmith.api.word_vectors import load_word_vectors
 
-    _show_words(load_word_vectors(vectors, most=most).near(word, count), as_json)
+    _show_words(load_word_vectors(vectors, most=max_words).near(word, count), as_json)
 
 
 @spread
@@ -54,7 +59,7 @@ def analogy(
     b: Annotated[str, typer.Argument(metavar="B", help="... as C is to the answer.")],
     c: Annotated[str, typer.Argument(metavar="C", help="The word to answer for.")],
     count: Count = 10,
-    most: First = None,
+    max_words: MaxWords = None,
     as_json: Json = False,
 ) -> None:
     """A is to B as C is to what: the words nearest to B - A + C, which are left out themselves.
@@ -65,7 +70,7 @@ def analogy(
     """
     from bertsmith.api.word_vectors import load_word_vectors
 
-    _show_words(load_word_vectors(vectors, most=most).analogy(a, b, c, count), as_json)
+    _show_words(load_word_vectors(vectors, most=max_words).analogy(a, b, c, count), as_json)
 
 
 @spread
@@ -75,10 +80,7 @@ def evaluate(
         list[Path],
         typer.Argument(metavar="FILES", help="Rated pairs (WS-353, MEN, SimLex ...) or analogies."),
     ],
-    most: Annotated[
-        int | None,
-        Setting("Ask and answer analogies among the first words only.", DATA, min=1),
-    ] = None,
+    max_words: MaxWords = None,
     as_json: Json = False,
 ) -> None:
     """Compare vectors with published tests: rated pairs by Spearman, analogies by accuracy.
@@ -88,11 +90,11 @@ def evaluate(
 
     Example:
 
-        bertsmith words evaluate vectors EN-WS-353.txt questions-words.txt --most 30000
+        bertsmith words evaluate vectors EN-WS-353.txt questions-words.txt --max-words 30000
     """
     from bertsmith.api.word_vectors import evaluate_word_vectors
 
-    found = evaluate_word_vectors(vectors, files, most=most)
+    found = evaluate_word_vectors(vectors, files, most=max_words)
     if as_json:
         write_json(_evaluation_record(found))
         return
@@ -106,7 +108,7 @@ def convert(
         Path,
         typer.Argument(metavar="DST", help="File to write: .bin is binary; .gz is packed."),
     ],
-    form: Annotated[
+    write_as: Annotated[
         Literal["text", "binary", "glove", "sentence"] | None,
         Setting(
             "text and binary are word2vec's; glove has no line of sizes; sentence is a model "
@@ -114,7 +116,7 @@ def convert(
             OUTPUT,
         ),
     ] = None,
-    most: First = None,
+    max_words: MaxWords = None,
 ) -> None:
     """Write word vectors in another form; numbers stay the same to the last bit.
 
@@ -124,14 +126,14 @@ def convert(
 
         bertsmith words convert glove.6B.100d.txt glove.bin
 
-        bertsmith words convert vectors sentences --form sentence
+        bertsmith words convert vectors sentences --write-as sentence
     """
     from bertsmith.api.word_vectors import convert_word_vectors, word_sentence_folder
 
-    if form == "sentence":
-        written = word_sentence_folder(source, target, most=most)
+    if write_as == "sentence":
+        written = word_sentence_folder(source, target, most=max_words)
     else:
-        written = convert_word_vectors(source, target, form=form, most=most)
+        written = convert_word_vectors(source, target, form=write_as, most=max_words)
     write_lines([f"{target}: {len(written):,} words, {written.dimension} numbers each"])
 
 

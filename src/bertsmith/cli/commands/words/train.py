@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.cli.commands.corpus import Files, TextReading
 from bertsmith.cli.commands.lm.train import WordOptions
 from bertsmith.cli.shared.console import write_json, write_lines, write_remarks
 from bertsmith.cli.shared.options import Json, Quiet, RunFolder, Threads
 from bertsmith.cli.shared.options_of import spread
-from bertsmith.setting import COMPUTE, DATA, MODEL, TRAINING, Setting
+from bertsmith.setting import COMPUTE, DATA, Setting
 
 if TYPE_CHECKING:
     from bertsmith.api.word_vectors import WordChoice
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 class VectorWordOptions(WordOptions):
     """What a word is, and which get a vector."""
 
-    min_count: Annotated[int, Setting("Rarer words are left out of the text.", DATA, min=1)] = 5
+    min_count: Annotated[
+        int, Setting("Minimum frequency of a word; rarer ones are left out.", DATA, min=1)
+    ] = 5
 
     def choice(self, text: TextReading) -> WordChoice:
         """The words of files that are read so."""
@@ -43,58 +46,14 @@ class VectorWordOptions(WordOptions):
                 reading=text.spec(),
                 on_error=text.on_error,
                 segmenter=self.segmenter,
-                split=self.split,
+                split=self.word_split,
             ),
             min_count=self.min_count,
-            most=self.most,
+            most=self.max_words,
             lower=self.lower,
             tokenizer=tokenizer,
-            words=self.words,
+            words=self.word_stream,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word2VecOptions:
-    """What is learned, and how."""
-
-    model: Annotated[
-        Literal["skipgram", "cbow"],
-        Setting(
-            "skipgram: each neighbor predicts the middle word, better for rare words; cbow: the "
-            "mean of the neighbors does, faster.",
-            MODEL,
-        ),
-    ] = "skipgram"
-    loss: Annotated[
-        Literal["negative", "hierarchical", "nce"],
-        Setting(
-            "negative: against random words; hierarchical: along a Huffman tree; nce: negative "
-            "with scores that estimate probabilities.",
-            MODEL,
-        ),
-    ] = "negative"
-    dim: Annotated[int, Setting("Numbers per vector.", MODEL, min=1)] = 100
-    window: Annotated[int, Setting("Neighbors on each side, at most.", TRAINING, min=1)] = 5
-    negatives: Annotated[
-        int | None,
-        Setting("Random words per window; 5 if unset.", TRAINING, min=1),
-    ] = None
-    epochs: Annotated[int, Setting("Passes over the text.", TRAINING, min=1)] = 5
-    rate: Annotated[
-        float | None,
-        Setting(
-            "Learning rate; 0.025 for skipgram, 0.05 for cbow if unset.", TRAINING, flag="--lr"
-        ),
-    ] = None
-    sample: Annotated[
-        float,
-        Setting("Drop words with a larger share at random; 0: none.", TRAINING, min=0),
-    ] = 1e-3
-    combine: Annotated[
-        Literal["mean", "sum"] | None,
-        Setting("How cbow joins its neighbors; mean if unset.", TRAINING),
-    ] = None
-    seed: Annotated[int, Setting("Random seed.", TRAINING, min=0)] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +76,7 @@ def train(
     out: RunFolder,
     reading: TextReading,
     word: VectorWordOptions,
-    settings: Word2VecOptions,
+    settings: Word2VecSettings,
     compute: WordCompute,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -131,24 +90,19 @@ def train(
 
         bertsmith words train reviews.txt --lower --out vectors
 
-        bertsmith words train books/ --model cbow --loss hierarchical --dim 300 --out vectors
+        bertsmith words train books/ --kind cbow --loss hierarchical --dim 300 --out vectors
 
         bertsmith words train news.jsonl --text body --segmenter jieba --out vectors
     """
-    from dataclasses import asdict
-
     from bertsmith.api.word_vectors import train_word_vectors
-    from bertsmith.classic.word2vec.settings import Word2VecSettings
     from bertsmith.cli.views.progress import meter
-    from bertsmith.config import validated
 
-    given = {name: value for name, value in asdict(settings).items() if value is not None}
     silent = quiet or as_json
     with meter("words", quiet=silent) as shown, _watching(quiet=silent) as watch:
         trained = train_word_vectors(
             files,
             out,
-            settings=validated(Word2VecSettings, given, "options"),
+            settings=settings,
             options=word.choice(reading),
             threads=compute.threads,
             engine=compute.engine,

@@ -88,6 +88,14 @@ const TASKS = {
       ...(settings.sample ? { sample: true, temperature: settings.temperature } : {}), stream: true,
     }),
   },
+  correct: {
+    title: "Correct", route: "/correct",
+    about: () => "The spelling of Chinese text, corrected: one character for another.",
+    fields: () => ({ text: { label: "Text", rows: 5 } }),
+    examples: [{ text: "他每天坐公交车去上斑。" }, { text: "今天天汽很好，我们去公圆散步。" }],
+    names: { inputs: "text" },
+    body: (values) => ({ inputs: values.text }),
+  },
   similarity: {
     title: "Nearest sentences", route: "/similarity",
     about: () => "The lines below, ordered by their similarity to the sentence.",

@@ -75,6 +75,15 @@ const VIEWS = {
     ];
   },
 
+  correct(answer) {
+    const { corrected, edits } = answer[0];
+    const shown = [marked(corrected, edits, (text) => make("mark", { class: "answer" }, text))];
+    if (!edits.length) return [...shown, make("p", { class: "empty" }, "The model changes nothing in this text.")];
+    const rows = edits.map((edit) => make("li", {},
+      make("span", {}, textElement("del", edit.wrong), " → ", textElement("ins", edit.right)), make("span", { class: "number" }, percent(edit.score))));
+    return [...shown, make("h3", {}, "Changes"), make("ul", { class: "list" }, ...rows)];
+  },
+
   similarity(answer, values) {
     const rows = lines(values.lines).map((text, place) => ({ text, score: answer[place] })).sort((one, other) => other.score - one.score);
     return [bars(rows.map((row, rank) => ({ name: row.text, share: row.score, shown: row.score.toFixed(3), first: !rank })), { long: true, label: "Lines by similarity" })];
