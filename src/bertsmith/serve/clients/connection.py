@@ -69,9 +69,15 @@ class _BoundedResponse(http.client.HTTPResponse):
     """An answer that is read within an allowance."""
 
     def __init__(
-        self, sock: socket.socket, *given: Any, allowance: Allowance, **named: Any
+        self,
+        sock: socket.socket,
+        debuglevel: int = 0,
+        method: str | None = None,
+        url: str | None = None,
+        *,
+        allowance: Allowance,
     ) -> None:
-        super().__init__(sock, *given, **named)
+        super().__init__(sock, debuglevel, method, url)
         stream = _BoundedStream(self.fp.detach(), sock, allowance)
         self.fp = io.BufferedReader(stream)
 
