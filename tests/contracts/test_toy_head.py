@@ -31,8 +31,8 @@ from bertsmith.tasks.kinds import TASKS
 from bertsmith.tasks.model.heads import of_tokens
 from bertsmith.tasks.model.task_head import InputWrapper, TaskHead
 from bertsmith.tasks.task import PublishedHead, Task, TaskKind
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import EncoderSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import EncoderSettings
 
 WORDS = {"yes": "green", "no": "red"}  # what the masked LM says for each label
 IDS = {word: len(SPECIAL) + number for number, word in enumerate(TASK_WORDS)}

@@ -7,11 +7,9 @@ here either (`make` is what runs this).
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
-import signal
 import stat
 import subprocess
 import sys
@@ -55,7 +53,7 @@ def runnable(page: Path) -> list[Block]:
 
 
 @pytest.fixture
-def shell(request, tmp_path, monkeypatch) -> Iterator[dict[str, str]]:
+def shell(request, own_process, tmp_path, monkeypatch) -> dict[str, str]:
     """An environment whose `bertsmith` is this one, with a database for a page that uses one."""
     if "postgresql:///" in request.node.callspec.params["page"].read_text(encoding="utf-8"):
         server = request.getfixturevalue("postgres")
@@ -72,12 +70,7 @@ def shell(request, tmp_path, monkeypatch) -> Iterator[dict[str, str]]:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "page").mkdir()
     monkeypatch.chdir(tmp_path / "page")
-    yield dict(os.environ)
-    # What `main` set up for a process of its own.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for logger in ("bertsmith", "bertsmith.runtime.embedder"):
-        logging.getLogger(logger).handlers.clear()
-        logging.getLogger(logger).setLevel(logging.NOTSET)
+    return dict(os.environ)
 
 
 def steps(code: str) -> Iterator[str]:

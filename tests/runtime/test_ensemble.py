@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import SHORT, finetune_seeds, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, finetune_seeds, rows, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.metrics import TAGS
@@ -25,11 +25,6 @@ from bertsmith.training.kinds.labeled.recipe import PlanSettings, TaskSettings
 
 TASKS = ["classify", "multilabel", "regress", "tag", "answer", "choose"]
 QUICK = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture(scope="module")

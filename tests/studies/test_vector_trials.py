@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, rows, tiny_job
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
@@ -20,11 +20,6 @@ from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune
 from bertsmith.training.repeat.trials import TrialResult, run_trials
 
 HEADS = changed(frozen_recipe(RECIPE, epochs=15), {"plan.batch": 16})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("frozen") / "model")
 
 
 def job(source: str, out: Path, task: str = "classify") -> FinetuneJob:
