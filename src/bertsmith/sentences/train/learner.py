@@ -125,7 +125,7 @@ def _prepare(
         seed=recipe.run.seed,
         ranks=execution.ranks,
     )
-    schedule = recipe.plan.schedule(len(made.rows.rows))
+    schedule = recipe.plan.schedule(len(made.rows.rows) / recipe.plan.batch)
     inputs = LoopInputs.of_recipe(
         recipe,
         made.model,
