@@ -43,8 +43,6 @@ LAYERS = (
     ("search",),
     ("training",),
     ("sentences", "prompts", "compress", "explain", "audit", "classic"),
-    ("seq2seq",),
-    ("correction",),
     ("studies",),
     ("api",),
     ("serve",),

@@ -24,8 +24,8 @@ from bertsmith.runtime.answer_files import write_labeled
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.runtime.row_files import trained_spec
-from bertsmith.seq2seq.record import WritingFolder
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.training.kinds.write.record import WritingFolder
 
 CHUNK = 256  # rows between two reports of progress
 
