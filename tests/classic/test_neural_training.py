@@ -19,6 +19,8 @@ from bertsmith.classic.neural.train import NeuralJob, split_lines, train_neural
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 SOFTMAXES: list[dict[str, Any]] = [
     {"softmax": {"kind": "full"}},
     {"softmax": {"kind": "adaptive"}},

@@ -227,7 +227,7 @@ def test_the_kind_of_a_folder_is_found_by_itself(tmp_path: Path) -> None:
     trained(tmp_path, NgramSettings(order=2))
     assert open_lm(tmp_path / "model").kind == "ngram"
     assert "ngram" in LM_KINDS
-    with pytest.raises(FolderError, match="no language model"):
+    with pytest.raises(FolderError, match="cannot give probabilities of words"):
         open_lm(tmp_path / "words")
     with pytest.raises(ConfigError, match="not all words of this model"):
         open_lm(tmp_path / "model").log_probabilities([np.array([10**6])])

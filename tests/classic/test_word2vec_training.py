@@ -27,6 +27,8 @@ from bertsmith.config import validated
 from bertsmith.errors import ConfigError, DivergedError, FolderError, InputFileError, WriteError
 from bertsmith.objectives.masking.similar import read_neighbors
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 ENGINES = ["auto", "torch"]
 
 

@@ -20,6 +20,8 @@ from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime import answer_files
 from bertsmith.runtime.row_files import RowLines
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 Captured = pytest.CaptureFixture[str]
 LONGEST = 24  # positions of the tiny models
 

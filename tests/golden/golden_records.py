@@ -46,7 +46,7 @@ DROPPED_KEYS = frozenset(
 # Rows of a log that are written by the clock.
 DROPPED_ROWS = {"kind": frozenset({"train"})}
 # Files of a run that belong to it alone, or that are written once more as part of another.
-DROPPED_FILES = frozenset({"checkpoints", "lock"})
+DROPPED_FILES = frozenset({"checkpoints", "lock", "hashes.json"})
 # Places of values in records, by their beginning: now, and at the commit of the hashes. An example:
 # "proof.json:result.": "proof.json:".
 RENAMED: dict[str, str] = {}

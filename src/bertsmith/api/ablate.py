@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.api.observer import Observer, executing
-from bertsmith.config import override
+from bertsmith.config import Overrides, overrides_of
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.atomic_folder import make_folder
@@ -59,7 +59,7 @@ class AblationRequest:
     out: Path
     vary: Sequence[str] = ()
     only: Sequence[str] = ()
-    settings: Sequence[str] = ()
+    settings: Overrides = ()
     seeds: int = 3
     probes: Sequence[Path] = ()
     probing: Literal["frozen", "tuned", "both"] = "tuned"
@@ -91,7 +91,7 @@ def ablate(
         corpus=Path(corpus),
         out=Path(out),
         vary=vary,
-        settings=[override(name, value) for name, value in (settings or {}).items()],
+        settings=overrides_of(settings),
         seeds=seeds,
         probes=[Path(probe) for probe in probes],
         probing=probing,

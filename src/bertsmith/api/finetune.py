@@ -10,7 +10,7 @@ from typing import Any
 from bertsmith.api.kinds import finetuning_kind
 from bertsmith.api.observer import Observer
 from bertsmith.api.train import TrainedModel, train
-from bertsmith.config import override
+from bertsmith.config import overrides_of
 from bertsmith.errors import check_type
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.training.execution.execution import RunSettings
@@ -47,7 +47,7 @@ def finetune(
         model=model,
         out=Path(out),
         recipe=recipe,
-        overrides=[override(name, value) for name, value in (settings or {}).items()],
+        overrides=overrides_of(settings),
         spec=spec or DataSpec(),
         seeds=seeds,
         device=device,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from bertsmith.classic.ngram.folder import open_ngram, write_ngram
 from bertsmith.classic.stream.splitting import UNKNOWN, SplitRule
 from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.classic.stream.texts import KnownWordEncoder, encode_files, stream_of
-from bertsmith.config import overridden, validated
+from bertsmith.config import Settings, overridden, overrides_of, validated
 from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import ConfigError, WriteError, check_type
 from bertsmith.files.paths import GivenPath, GivenPaths, path_of, paths_of
@@ -33,13 +33,14 @@ class LmRequest:
     """What to train a language model on, and how.
 
     `words` is the folder that keeps the words of the text for other models; without it they are
-    removed when the model is trained. `settings` are those of the kind, as "section.key=value".
+    removed when the model is trained. `settings` are those of the kind: an object of its class, or
+    some of them by name, {"plan.epochs": 2.0}.
     """
 
     files: GivenPaths
     kind: str
     out: GivenPath
-    settings: Sequence[str] = ()
+    settings: Settings | Mapping[str, Any] = field(default_factory=dict)
     held_out: GivenPaths = ()
     reading: WordReading = field(default_factory=WordReading)
     min_count: int = 1
@@ -63,8 +64,7 @@ def train_language_model(
     """
     check_type("request", request, LmRequest)
     kind = lm_kind(request.kind)
-    where = f"settings of {request.kind}"
-    settings = validated(kind.settings, overridden({}, request.settings), where)
+    settings = _settings(request.kind, kind.settings, request.settings)
     out = path_of("out", request.out).absolute()
     place = out.parent / f".{out.name}.words"
     if request.words is not None:
@@ -93,6 +93,16 @@ def train_language_model(
     if request.words is None:
         shutil.rmtree(place, ignore_errors=True)
     return found
+
+
+def _settings(name: str, kind: type[Settings], given: Settings | Mapping[str, Any]) -> Settings:
+    """The settings of a kind of model, checked."""
+    if isinstance(given, Settings):
+        check_type(f"settings of {name}", given, kind)
+        return given
+    check_type("settings", given, Mapping)
+    tree = overridden({}, overrides_of(given))
+    return validated(kind, tree, f"settings of {name}")
 
 
 def score_language_model(

@@ -9,7 +9,7 @@ from typing import Any
 
 from bertsmith.api.observer import Observer, executing
 from bertsmith.api.train import TrainedModel
-from bertsmith.config import override
+from bertsmith.config import overrides_of
 from bertsmith.errors import ConfigError, check_type
 from bertsmith.report.curves import write_report
 from bertsmith.training.execution.stop import StopRequest
@@ -41,8 +41,7 @@ def pretrain(
         if settings:
             raise ConfigError("settings go with a recipe by name; change the recipe object instead")
     else:
-        given = [override(name, value) for name, value in (settings or {}).items()]
-        recipe = load_recipe(recipe, given)
+        recipe = load_recipe(recipe, overrides_of(settings))
     job = Job(
         recipe=recipe,
         corpus=Path(corpus),

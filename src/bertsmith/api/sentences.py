@@ -11,7 +11,7 @@ from typing import Any
 from bertsmith import __version__
 from bertsmith.api.observer import Observer, executing
 from bertsmith.api.train import TrainedModel
-from bertsmith.config import override, validated
+from bertsmith.config import Overrides, overrides_of, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.folders.read import read_folder
@@ -45,7 +45,7 @@ RECORD = "sentences.json"
 class SentenceRequest:
     """What to train on what; everything but `data`, `model` and `out` has a default.
 
-    `overrides` are settings as "section.key=value"; `objective` and `kind` are chosen by the data
+    `overrides` are settings laid over the recipe; `objective` and `kind` are chosen by the data
     if they are None; `spec` is what is known of the columns, `by_lines` that there are none.
     With several `seeds` the best by the dev rows is saved.
     """
@@ -54,7 +54,7 @@ class SentenceRequest:
     model: str
     out: Path
     recipe: str | Path | None = None
-    overrides: Sequence[str] = ()
+    overrides: Overrides = ()
     objective: str | None = None
     kind: Kind | None = None
     spec: DataSpec = field(default_factory=DataSpec)
@@ -93,7 +93,7 @@ def train_sentences(
         data=Path(data),
         model=model,
         out=Path(out),
-        overrides=[override(name, value) for name, value in (settings or {}).items()],
+        overrides=overrides_of(settings),
         objective=objective,
         kind=kind,
         dev=None if dev is None else Path(dev),

@@ -194,6 +194,10 @@ def _show_warnings(*, debug: bool) -> None:
     logger = logging.getLogger("bertsmith")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+    # How far a long file is read, which nothing else shows.
+    logging.getLogger("bertsmith.labeled.read.reader").setLevel(
+        logging.DEBUG if debug else logging.INFO
+    )
 
 
 def _end_cleanly_on_sigterm() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol
 
 from markupsafe import Markup
 
+from bertsmith.config import Overrides
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
@@ -41,7 +42,7 @@ from bertsmith.training.repeat.trials import Notice
 class TrainingRequest:
     """What to train on what; everything but `data`, `model` and `out` has a default.
 
-    `overrides` are settings as "section.key=value", `spec` is what is known of the columns,
+    `overrides` are settings laid over the recipe, `spec` is what is known of the columns,
     `files` names dev or test files that are not in `data`, `shares` how one file is split. Of
     several `seeds` (or `folds` of the training rows) the best by the dev rows is saved.
     """
@@ -50,7 +51,7 @@ class TrainingRequest:
     model: str
     out: Path
     recipe: str | Path | None = None
-    overrides: Sequence[str] = ()
+    overrides: Overrides = ()
     accept: Sequence[str] = ()
     spec: DataSpec = field(default_factory=DataSpec)
     on_error: OnError = "stop"

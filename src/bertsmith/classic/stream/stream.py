@@ -41,6 +41,7 @@ from bertsmith.corpus.sources import (
 from bertsmith.errors import ConfigError, InputFileError, WriteError
 from bertsmith.files.atomic_file import sync
 from bertsmith.files.digest import json_digest
+from bertsmith.files.folder_hashes import write_hashes
 from bertsmith.files.growing_folder import GrowingFolder
 from bertsmith.files.resumable_file import GrowingFiles
 from bertsmith.files.strict_json import write_json
@@ -219,7 +220,8 @@ class _Building:
             "account": {**asdict(tally), **account, "made_from": self.key()},
         }
         write_json(folder / MANIFEST, manifest)
-        for path in sorted(folder.rglob("*")):
+        write_hashes(folder)
+        for path in (*sorted(folder.rglob("*")), folder):
             sync(path)
         self.target.place(folder)
 

@@ -23,6 +23,7 @@ from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.folder_hashes import at_load, check_hashes, write_hashes
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.word_vectors.reading import VECTORS
 from bertsmith.files.word_vectors.writing import write_word_vectors
@@ -106,11 +107,13 @@ def save_model(
             **about,
         }
         write_file(staging / CONFIG, json.dumps(config, indent=2, ensure_ascii=False).encode())
+        write_hashes(staging)
 
 
 def open_model(path: Path) -> TrainedWords:
     """The vectors, settings and losses of a model folder."""
     folder = Folder.at(path, wanted="a folder of `bertsmith words train`")
+    check_hashes(folder)
     config = folder.json_object(CONFIG)
     where = folder.path / CONFIG
     losses = config.get("losses")
@@ -135,12 +138,18 @@ def open_model(path: Path) -> TrainedWords:
 
 def read_outputs(path: Path) -> NDArray[np.float32]:
     """The output vectors of a model folder: of words, or of inner nodes of the Huffman tree."""
-    return _array(Folder.at(path), OUTPUTS)
+    return _checked(Folder.at(path), OUTPUTS)
 
 
 def read_counts(path: Path) -> NDArray[np.int64]:
     """How often each word of a model folder occurred in its text."""
-    return _array(Folder.at(path), COUNTS)
+    return _checked(Folder.at(path), COUNTS)
+
+
+def _checked(folder: Folder, name: str) -> NDArray[Any]:
+    """An array of a finished folder, as it was written."""
+    check_hashes(folder, lambda file, size: file == name and at_load(file, size))
+    return _array(folder, name)
 
 
 def _array(folder: Folder, name: str) -> NDArray[Any]:

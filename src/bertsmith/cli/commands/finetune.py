@@ -20,10 +20,11 @@ from bertsmith.cli.shared.options import (
     Seeds,
     TestFile,
     TruncationSide,
+    overrides,
 )
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.recipe_options import RecipeOptions
-from bertsmith.config import override
+from bertsmith.config import Override
 from bertsmith.errors import ConfigError
 from bertsmith.setting import DATA, TRAINING, Setting
 
@@ -77,12 +78,14 @@ class FinetuneOptions(RecipeOptions):
     knowledge: Knowledge = None
     channel: Channel = None
 
-    def settings(self) -> list[str]:
+    def settings(self) -> list[Override]:
         """The settings that were given, as --set would take them."""
-        keep = [f'length.keep="{self.keep}"'] if self.keep else []
-        further = {"knowledge.file": self.knowledge, "channel.column": self.channel}
-        named = [override(name, value) for name, value in further.items() if value is not None]
-        return [*self.overrides(), *keep, *named]
+        further = {
+            "length.keep": self.keep,
+            "knowledge.file": self.knowledge,
+            "channel.column": self.channel,
+        }
+        return [*self.overrides(), *overrides(None, further)]
 
 
 @spread

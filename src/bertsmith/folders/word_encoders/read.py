@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
+from bertsmith.files.folder_hashes import verified
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.word_vectors.reading import read_word_vectors
 from bertsmith.folders.kinds import kind_at, refusal
@@ -53,7 +54,10 @@ def load_word_folder(name: str | Path | OpenFolder, *, device: str = "cpu") -> W
     kind, place = kind_at(name)
     if kind.name not in _SOURCES:
         raise refusal(name, kind, "words")
-    return _SOURCES[kind.name](place.path if isinstance(place, OpenFolder) else place, device)
+    if isinstance(place, Path):
+        return _SOURCES[kind.name](place, device)
+    with verified(place.root):
+        return _SOURCES[kind.name](place.path, device)
 
 
 def _from_vectors(path: Path, device: str) -> WordFolder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
@@ -166,7 +167,8 @@ def _table(sample: Sample, builder: SpecBuilder) -> list[str]:
     width = len(names) if names is not None else builder.get("columns")
     cells = [[row[i] for row in rows if len(row) == width] for i in range(width)]
     if names is not None:
-        keys = [name if names.count(name) == 1 else i + 1 for i, name in enumerate(names)]
+        times = Counter(names)
+        keys = [name if times[name] == 1 else i + 1 for i, name in enumerate(names)]
         guess_named({key: profile(cells[i]) for i, key in enumerate(keys)}, builder)
     else:
         guess_numbered({i + 1: profile(cells[i]) for i in range(width)}, builder)

@@ -39,9 +39,9 @@ from bertsmith.objectives.masked_lm import MaskedLMObjective
 from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.program import (
     Losses,
+    MaskingProgramSettings,
     ModelBuilder,
     PretrainModule,
-    ProgramSettings,
     Scores,
 )
 from bertsmith.text.tokenizer import Tokenizer
@@ -230,7 +230,7 @@ def _replaced_loss(
     return binary_cross_entropy(logits, targets.of), Score(correct, targets.count)
 
 
-class WklmSettings(ProgramSettings):
+class WklmSettings(MaskingProgramSettings):
     """Mentions of entities replaced by others of their type are detected; a weight of 0 leaves out.
 
     `entities` is a file of `entity TAB type` lines. `rate` is the share of mentions that are
@@ -282,7 +282,3 @@ class WklmSettings(ProgramSettings):
             width=self.width,
             vectors=given_vectors(self.vectors, entities.names) if self.vectors else None,
         )
-
-    def draw_of(self, epoch: int) -> int:
-        """Static masking repeats its masks and its replacements."""
-        return self.mask.copy_of(epoch)

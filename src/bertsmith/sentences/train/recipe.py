@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Count, Positive, Settings, validated
+from bertsmith.config import Count, Overrides, Positive, Settings, validated
 from bertsmith.models.sentence_spec import PoolingKind
 from bertsmith.sentences.train.objectives import ObjectiveSettings
 from bertsmith.training.recipe import ONE_LENGTH, DropoutSettings, RowPlan, TrainingRecipe
@@ -55,7 +54,7 @@ class SentenceRecipe(TrainingRecipe):
     plan: RowPlan = RowPlan(epochs=1.0)
 
 
-def load_sentence_recipe(named: str | Path | None, overrides: Sequence[str] = ()) -> SentenceRecipe:
+def load_sentence_recipe(named: str | Path | None, overrides: Overrides = ()) -> SentenceRecipe:
     """A recipe with settings given as "section.key=value" laid over it."""
     tree, source = SENTENCE_RECIPES.tree(named or DEFAULT, overrides)
     return validated(SentenceRecipe, tree, source)

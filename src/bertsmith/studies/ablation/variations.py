@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bertsmith.config import Settings, differences, read_toml, validated
+from bertsmith.config import Overrides, Settings, differences, read_toml, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
 from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
@@ -147,7 +147,7 @@ def full_settings(setting: str) -> tuple[str, ...]:
 
 
 def variations(
-    recipe: str | Path, settings: Sequence[str], rows: Sequence[GridRow]
+    recipe: str | Path, settings: Overrides, rows: Sequence[GridRow]
 ) -> tuple[Variation, ...]:
     """The base, then every row; refuses rows that repeat another one or change nothing."""
     base = Variation(name=BASE, given=(), recipe=load_recipe(recipe, settings))

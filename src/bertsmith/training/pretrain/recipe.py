@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self, Union
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertsmith.config import Count, Settings, changed, validated
+from bertsmith.config import Count, Overrides, Settings, changed, validated
 from bertsmith.corpus.examples import PAIRED, InputSettings, frame_of
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.spec import Activation, DecoderSpec, Seen, Sharing, Spec
@@ -182,7 +182,7 @@ class PretrainRecipe(Settings):
         return sum(share >= stage.after for stage in self.stages)
 
 
-def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRecipe:
+def load_recipe(named: str | Path, overrides: Overrides = ()) -> PretrainRecipe:
     """A recipe by name or path, with settings given as "section.key=value" laid over it."""
     tree, source = PRETRAIN_RECIPES.tree(named, overrides)
     return validated(PretrainRecipe, tree, source)

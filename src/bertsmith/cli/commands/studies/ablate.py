@@ -24,6 +24,7 @@ from bertsmith.cli.shared.options import (
     overrides,
 )
 from bertsmith.cli.shared.options_of import spread
+from bertsmith.config import Override
 from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Varied:
     threads: Threads = None
     estimate: Estimate = False
 
-    def overrides(self) -> list[str]:
+    def overrides(self) -> list[Override]:
         """The settings of all rows, as --set would take them."""
         short = {
             "model.size": self.size,
@@ -93,7 +94,7 @@ class Varied:
             "run.precision": self.precision,
             "run.threads": self.threads,
         }
-        return [*(self.set or []), *overrides(short)]
+        return overrides(self.set, short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

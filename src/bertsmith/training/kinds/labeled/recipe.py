@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Count, Settings, Share, validated
+from bertsmith.config import Count, Overrides, Settings, Share, validated
 from bertsmith.tasks.enrichment.branches import BranchSettings
 from bertsmith.tasks.enrichment.tags import ChannelReading
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.model.columns import AuxiliarySettings
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.tasks.task import Pair, TaskSettings
 from bertsmith.training.recipe import DropoutSettings, TrainingRecipe
@@ -128,7 +128,7 @@ class FinetuneRecipe(TrainingRecipe):
 
 
 def load_finetune_recipe(
-    named: str | Path | None, overrides: Sequence[str] = (), *, task: str | None = None
+    named: str | Path | None, overrides: Overrides = (), *, task: str | None = None
 ) -> FinetuneRecipe:
     """A recipe with settings given as "section.key=value" laid over it.
 

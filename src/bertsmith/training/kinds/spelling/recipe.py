@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from bertsmith.config import Settings, validated
+from bertsmith.config import Overrides, Settings, validated
 from bertsmith.labeled.errors.misspell import ErrorSettings
 from bertsmith.tasks.spelling.settings import DetectorSettings, ThresholdSettings
 from bertsmith.training.recipe import ONE_LENGTH, DropoutSettings, RowPlan, TrainingRecipe
@@ -38,7 +37,7 @@ class CorrectRecipe(TrainingRecipe):
     plan: RowPlan = RowPlan(epochs=4.0, batch=32)
 
 
-def load_correct_recipe(named: str | Path | None, overrides: Sequence[str] = ()) -> CorrectRecipe:
+def load_correct_recipe(named: str | Path | None, overrides: Overrides = ()) -> CorrectRecipe:
     """A recipe with settings given as "section.key=value" laid over it."""
     tree, source = CORRECT_RECIPES.tree(named or CORRECT, overrides)
     return validated(CorrectRecipe, tree, source)

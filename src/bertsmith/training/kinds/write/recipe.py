@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Count, Positive, Settings, Share, validated
+from bertsmith.config import Count, Overrides, Positive, Settings, Share, validated
 from bertsmith.training.recipe import ONE_LENGTH, DropoutSettings, RowPlan, TrainingRecipe
 from bertsmith.training.recipe_files import RecipeShelf
 
@@ -64,7 +63,7 @@ class WriteRecipe(TrainingRecipe):
     dev: DevWriting = DevWriting()
 
 
-def load_write_recipe(named: str | Path, overrides: Sequence[str] = ()) -> WriteRecipe:
+def load_write_recipe(named: str | Path, overrides: Overrides = ()) -> WriteRecipe:
     """A recipe with settings given as "section.key=value" laid over it."""
     tree, source = WRITE_RECIPES.tree(named, overrides)
     return validated(WriteRecipe, tree, source)

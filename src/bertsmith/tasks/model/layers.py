@@ -10,7 +10,6 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from bertsmith.config import Settings
 from bertsmith.models.build import INIT_STD
@@ -49,21 +48,6 @@ class HeadSettings(Settings):
         """Whether one linear layer is all, as in published classifiers."""
         further = self.layers or self.batch_norm or self.meta or self.wide or self.lstm
         return not further and self.samples == 1
-
-
-class RowsLSTM(nn.Module):
-    """A bidirectional LSTM over the rows of each text: (T, D) -> (T, 2W)."""
-
-    def __init__(self, hidden: int, width: int) -> None:
-        super().__init__()
-        self.width = 2 * width
-        self.cells = nn.LSTM(hidden, width, batch_first=True, bidirectional=True)
-
-    def forward(self, rows: Tensor, lengths: Sequence[int]) -> Tensor:
-        """Texts of these lengths, one after another; none sees another: (T, D) -> (T, 2W)."""
-        texts = pack_sequence(list(torch.split(rows, list(lengths))), enforce_sorted=False)
-        read, _ = pad_packed_sequence(self.cells(texts)[0], batch_first=True)
-        return torch.cat([text[:length] for text, length in zip(read, lengths, strict=True)])
 
 
 class TextHead(nn.Module):
