@@ -13,10 +13,8 @@ from bertsmith.api.train import TrainedModel, train
 from bertsmith.config import overrides_of
 from bertsmith.errors import check_type
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.kind import TrainingRequest
-from bertsmith.training.recipe import TrainingRecipe
 
 
 def finetune(
@@ -60,9 +58,3 @@ def run_finetune(
 ) -> TrainedModel:
     """Read, train, evaluate and report, as the request says."""
     return train(finetuning_kind(request), request, observer, stop=stop)
-
-
-def run_settings(request: TrainingRequest) -> RunSettings:
-    """What the recipe says of processes, threads and seeds."""
-    recipe: TrainingRecipe = finetuning_kind(request).recipe(request)
-    return recipe.run

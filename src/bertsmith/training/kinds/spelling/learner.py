@@ -35,7 +35,7 @@ SpellingJob = TrainingJob[CorrectRecipe, PairSplits]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
+class _BuiltCorrector:
     """What is built from a job before its first step."""
 
     loaded: LoadedFolder
@@ -71,7 +71,7 @@ class FinishedCorrector:
             )
 
 
-def spelling_learner() -> Learner[SpellingJob, _Made, FinishedCorrector]:
+def spelling_learner() -> Learner[SpellingJob, _BuiltCorrector, FinishedCorrector]:
     """What learns to correct from wrong and right texts."""
     return Learner(
         name="correction",
@@ -81,7 +81,7 @@ def spelling_learner() -> Learner[SpellingJob, _Made, FinishedCorrector]:
     )
 
 
-def _prepare(job: SpellingJob, execution: Execution) -> Prepared[_Made]:
+def _prepare(job: SpellingJob, execution: Execution) -> Prepared[_BuiltCorrector]:
     recipe = job.recipe
     made = _build(job, execution)
     schedule = recipe.plan.schedule(made.passages / recipe.plan.batch)
@@ -97,7 +97,7 @@ def _prepare(job: SpellingJob, execution: Execution) -> Prepared[_Made]:
     return Prepared(inputs=inputs, made=made)
 
 
-def _build(job: SpellingJob, execution: Execution) -> _Made:
+def _build(job: SpellingJob, execution: Execution) -> _BuiltCorrector:
     recipe = job.recipe
     loaded = load_model(job.model)
     model = _model(recipe, loaded, device=execution.device.type)
@@ -125,7 +125,7 @@ def _build(job: SpellingJob, execution: Execution) -> _Made:
         ranks=execution.ranks,
     )
     execution.prepare(module)
-    return _Made(
+    return _BuiltCorrector(
         loaded=loaded,
         module=module,
         tokens=tokens,
@@ -154,7 +154,7 @@ def _model(recipe: CorrectRecipe, loaded: LoadedFolder, *, device: str) -> Model
     return trainable(source, heads, recipe.encoder, device=device)
 
 
-def _evaluate(job: SpellingJob, prepared: _Made, execution: Execution) -> Evaluation:
+def _evaluate(job: SpellingJob, prepared: _BuiltCorrector, execution: Execution) -> Evaluation:
     """F1 of the dev rows at the best threshold, and their loss."""
     losses = evaluate_losses(prepared.module, prepared.workload, execution)
     if losses is None:
@@ -174,7 +174,7 @@ def _truth(data: SentenceData) -> tuple[list[dict[int, str]], list[str]]:
 
 
 def _finish(
-    job: SpellingJob, made: _Made, outcome: Outcome, execution: Execution
+    job: SpellingJob, made: _BuiltCorrector, outcome: Outcome, execution: Execution
 ) -> FinishedCorrector:
     """Tune the threshold on the dev rows."""
     corrector = Corrector(made.module, made.tokens, device=execution.device)
