@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, rows, tiny_folder
+from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
+from tiny_finetuning import RECIPE, rows
 
 import bertsmith
 from bertsmith.api.estimators import TextClassifier, TextRegressor, TextTagger, rows_of
@@ -30,19 +31,6 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 EXACT = RECIPE.model_copy(update={"run": RunSettings(precision="fp32")})
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bertsmith.classic.neural.softmax import FullSoftmax as FullSoftmax
     from bertsmith.classic.neural.softmax import NoiseContrast as NoiseContrast
     from bertsmith.classic.neural.softmax import SampledSoftmax as SampledSoftmax
-    from bertsmith.classic.ngram.settings import NgramSettings as NgramSettings
+    from bertsmith.classic.ngram.estimation import NgramSettings as NgramSettings
     from bertsmith.classic.stream.stream import WordStream as WordStream
     from bertsmith.classic.stream.stream import build_words as build_words
     from bertsmith.config import to_toml as to_toml
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from bertsmith.models.build import build as build
     from bertsmith.models.config.keys import config_from_spec as config_from_spec
     from bertsmith.models.config.keys import spec_from_config as spec_from_config
+    from bertsmith.models.spec import LayerShape as LayerShape
     from bertsmith.models.spec import Spec as Spec
     from bertsmith.models.variant import Variant as Variant
     from bertsmith.models.variants import VARIANTS as VARIANTS
@@ -86,9 +87,13 @@ if TYPE_CHECKING:
     from bertsmith.tasks.kinds import TASKS as TASKS
     from bertsmith.tasks.length import LengthSettings as LengthSettings
     from bertsmith.tasks.model.from_settings import task_model as task_model
-    from bertsmith.tasks.model.head import HeadSettings as HeadSettings
+    from bertsmith.tasks.model.layers import HeadSettings as HeadSettings
+    from bertsmith.tasks.model.task_head import InputWrapper as InputWrapper
+    from bertsmith.tasks.model.task_head import TaskHead as TaskHead
+    from bertsmith.tasks.model.task_model import TaskModel as TaskModel
     from bertsmith.tasks.model.text_vector import VectorSettings as VectorSettings
     from bertsmith.tasks.prediction import Prediction as Prediction
+    from bertsmith.tasks.task import PublishedHead as PublishedHead
     from bertsmith.tasks.task import Task as Task
     from bertsmith.tasks.task import TaskKind as TaskKind
     from bertsmith.tasks.task import WholeText as WholeText
@@ -117,7 +122,7 @@ _MODULES = {
         "NoiseContrast",
         "SampledSoftmax",
     ),
-    "bertsmith.classic.ngram.settings": ("NgramSettings",),
+    "bertsmith.classic.ngram.estimation": ("NgramSettings",),
     "bertsmith.classic.stream.stream": ("WordStream", "build_words"),
     "bertsmith.config": ("to_toml",),
     "bertsmith.corpus.rows": ("RowsBatch", "rows_of"),
@@ -135,7 +140,7 @@ _MODULES = {
     "bertsmith.metrics": ("CLASSIFICATION",),
     "bertsmith.models.build": ("build",),
     "bertsmith.models.config.keys": ("config_from_spec", "spec_from_config"),
-    "bertsmith.models.spec": ("Spec",),
+    "bertsmith.models.spec": ("LayerShape", "Spec"),
     "bertsmith.models.variant": ("Variant",),
     "bertsmith.models.variants": ("VARIANTS",),
     "bertsmith.models.word_encoders.elmo_spec": ("ELMO_SIZES", "ElmoSpec"),
@@ -161,10 +166,12 @@ _MODULES = {
     "bertsmith.tasks.kinds": ("TASKS",),
     "bertsmith.tasks.length": ("LengthSettings",),
     "bertsmith.tasks.model.from_settings": ("task_model",),
-    "bertsmith.tasks.model.head": ("HeadSettings",),
+    "bertsmith.tasks.model.layers": ("HeadSettings",),
+    "bertsmith.tasks.model.task_head": ("InputWrapper", "TaskHead"),
+    "bertsmith.tasks.model.task_model": ("TaskModel",),
     "bertsmith.tasks.model.text_vector": ("VectorSettings",),
     "bertsmith.tasks.prediction": ("Prediction",),
-    "bertsmith.tasks.task": ("Task", "TaskKind", "WholeText"),
+    "bertsmith.tasks.task": ("PublishedHead", "Task", "TaskKind", "WholeText"),
     "bertsmith.training.execution.precision": ("choose_precision",),
     "bertsmith.training.kinds.labeled.learner": ("FinetuneJob", "finetune"),
     "bertsmith.training.kinds.labeled.recipe": ("load_finetune_recipe",),
@@ -199,10 +206,12 @@ __all__ = [
     "GroupingSettings",
     "GruSettings",
     "HeadSettings",
+    "InputWrapper",
     "Inputs",
     "LabelSet",
     "LabeledRows",
     "LanguageModel",
+    "LayerShape",
     "Layout",
     "LengthSettings",
     "LossSum",
@@ -219,6 +228,7 @@ __all__ = [
     "PretrainBatch",
     "PretrainModule",
     "ProgramSettings",
+    "PublishedHead",
     "RowsBatch",
     "SampledSoftmax",
     "ScoreTarget",
@@ -228,7 +238,9 @@ __all__ = [
     "Targets",
     "Task",
     "TaskBatch",
+    "TaskHead",
     "TaskKind",
+    "TaskModel",
     "Variant",
     "VectorSettings",
     "Want",

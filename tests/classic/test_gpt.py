@@ -163,7 +163,7 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"words\.txt has 12 words and bertsmith\.json says 11"):
         open_gpt(tmp_path / "model")
     record.unlink()
-    with pytest.raises(FolderError, match="is no language model of these kinds"):
+    with pytest.raises(FolderError, match="cannot give probabilities of words"):
         open_lm(tmp_path / "model")
 
 

@@ -126,7 +126,7 @@ COMMANDS: dict[str, Arguments] = {
     ),
     "lm train nnlm": lambda m, out: (
         *("lm", "train", m.texts, "--kind", "nnlm", "--out", out / "lm"),
-        *("--set", "plan.epochs=null", "--set", "plan.steps=4"),
+        *("--set", "plan.epochs=1"),
     ),
     "words train": lambda m, out: (
         *("words", "train", m.texts, "--dim", 4, "--epochs", 2, "--engine", "torch"),

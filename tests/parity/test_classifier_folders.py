@@ -25,7 +25,7 @@ from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.inference import compute_logits
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.published import head_gaps
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Task

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, rows, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Tagged
@@ -16,11 +16,6 @@ from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import ChannelSettings
 
 pytestmark = pytest.mark.usefixtures("edited_folders")
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "m")
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from bertsmith.nn.encoder import Want
 from bertsmith.nn.pooling import LayerMix
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import RowsHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,

@@ -10,7 +10,8 @@ from tiny_tasks import reading_of
 import bertsmith
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
-from bertsmith.tasks.model.head import HeadSettings, RowsLSTM, draw_weights
+from bertsmith.nn.recurrent import BiLstm
+from bertsmith.tasks.model.layers import HeadSettings, draw_weights
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import TextVectorSettings
 from bertsmith.training.recipe import RatedOptimizer
@@ -25,7 +26,7 @@ WITH_LSTM = RECIPE.model_copy(
 
 def test_every_text_is_read_alone_and_in_both_directions() -> None:
     torch.manual_seed(0)
-    lstm = RowsLSTM(6, 4)
+    lstm = BiLstm(6, 4)
     texts = [torch.randn(n, 6) for n in (3, 1, 5)]
     together = lstm(torch.cat(texts), [3, 1, 5])
     assert together.shape == (9, 8)
@@ -41,7 +42,7 @@ def test_every_text_is_read_alone_and_in_both_directions() -> None:
 def test_its_weights_come_from_the_generator() -> None:
     drawn = []
     for _ in range(2):
-        lstm = RowsLSTM(6, 4)
+        lstm = BiLstm(6, 4)
         draw_weights(lstm, torch.Generator().manual_seed(3))
         drawn.append(torch.cat([weight.flatten() for weight in lstm.parameters()]))
     assert torch.equal(*drawn)

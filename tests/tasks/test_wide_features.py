@@ -21,7 +21,7 @@ from bertsmith.tasks.classify import classify_from
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.model.head import FEWEST, LENGTH, HeadSettings, WideFeatures
+from bertsmith.tasks.model.layers import FEWEST, LENGTH, HeadSettings, WideFeatures
 from bertsmith.tasks.task import TaskOptions
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import (

@@ -18,7 +18,7 @@ from bertsmith.folders.dialects.transformers import (
     read_tokenizer,
 )
 from bertsmith.folders.generation import decoder_start
-from bertsmith.folders.kinds import MODEL, folder_kind, found_kind, model_abilities, refusal
+from bertsmith.folders.kinds import MODEL, found_kind, model_abilities, refusal
 from bertsmith.folders.opened import CONFIG, OpenFolder
 from bertsmith.folders.sentence import MODULES, SentenceFolder
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
@@ -168,11 +168,10 @@ def read_folder(
 def load_tokenizer(name: str | Path | OpenFolder) -> Tokenizer:
     """The tokenizer of a model by path or name, without its weights."""
     opened = name if isinstance(name, OpenFolder) else OpenFolder.at(name)
-    folder = opened.root
-    check_hashes(folder, without_weights)
-    if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
-        return read_tokenizer(folder)
-    kind = folder_kind(opened)
+    check_hashes(opened.root, without_weights)
+    kind = found_kind(opened)
+    if kind is None:  # a vocabulary without a model
+        return read_tokenizer(opened.root)
     if kind is not MODEL and "tokenize" not in kind.abilities(opened):
         raise refusal(opened.path, kind, "tokenize")
     if kind is not MODEL:

@@ -19,7 +19,7 @@ from word_encoders import language_models, vector_file
 from bertsmith.classic.kinds import open_lm
 from bertsmith.classic.neural.folder import save_neural
 from bertsmith.classic.neural.scoring import NeuralLm
-from bertsmith.classic.ngram.settings import NgramSettings
+from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.classic.word2vec.folder import open_model, read_counts, read_outputs

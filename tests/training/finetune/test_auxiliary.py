@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, rows, tiny_job
 from tiny_tasks import tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
@@ -29,8 +29,8 @@ from bertsmith.tasks.model.columns import (
     with_auxiliary,
 )
 from bertsmith.tasks.model.from_settings import task_model
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import TextsHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.training.kinds.labeled.learner import finetune
@@ -40,11 +40,6 @@ BOTH = {
     "color": AuxiliarySettings(weight=0.5),
     "size": AuxiliarySettings(kind="number", weight=0.2),
 }
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def further(count: int, seed: int = 0) -> list[Example]:

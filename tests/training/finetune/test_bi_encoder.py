@@ -20,7 +20,7 @@ from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import answer_on
 from bertsmith.tasks.length import LengthSettings, pair_encodings
 from bertsmith.tasks.model.columns import AuxiliarySettings
-from bertsmith.tasks.model.head import CosineHead, HeadSettings
+from bertsmith.tasks.model.layers import CosineHead, HeadSettings
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, TextVectorSettings
 from bertsmith.training.kinds.labeled.record import head

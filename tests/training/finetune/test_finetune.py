@@ -15,7 +15,6 @@ from tiny_finetuning import (
     finetune_seeds,
     finetune_until,
     straight_and_cut,
-    tiny_folder,
     tiny_job,
 )
 from torch import Tensor
@@ -27,19 +26,13 @@ from bertsmith.folders.read import load_model
 from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.kinds.labeled.learner import FinetunedTask, finetune
 from bertsmith.training.kinds.labeled.recipe import TaskSettings, TextVectorSettings
 from bertsmith.training.learner import Trained
 from bertsmith.training.recipe import RatedOptimizer
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny model folder that knows a dozen words."""
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def figure(done: Trained[FinetunedTask]) -> float:

@@ -12,7 +12,6 @@ from tiny_finetuning import (
     StopAt,
     finetune_seeds,
     straight_and_cut,
-    tiny_folder,
     tiny_job,
     weights,
 )
@@ -36,12 +35,6 @@ from bertsmith.training.loop.progress import Progress
 
 SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny model folder that knows a dozen words."""
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_folder, tiny_job, weights
+from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_job, weights
 from tiny_tasks import SPECIAL, row, word_tokenizer
 
 from bertsmith.config import changed
@@ -53,11 +53,6 @@ def task_and_features(texts: list[str]) -> tuple[Classify, list[Feature]]:
 
 def masking(share: float) -> FinetuneRecipe:
     return changed(RECIPE, {"regularization.token_dropout": share})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def test_the_share_is_hidden_and_special_tokens_are_not() -> None:

@@ -20,11 +20,6 @@ from bertsmith.training.kinds.labeled.recipe import (
 from bertsmith.training.recipe import RatedOptimizer
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
-
-
 def used(out: Path) -> float:
     """The rate that a finished run tells, which is also the highest of its log."""
     told = float(json.loads((out / "result.json").read_text())["rate"])

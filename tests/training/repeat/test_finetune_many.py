@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import SHORT, StopAt, finetune_seeds, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, StopAt, finetune_seeds, rows, tiny_job
 
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label
@@ -25,11 +25,6 @@ from bertsmith.training.repeat import repeat
 from bertsmith.training.repeat.repeat import CHOSEN
 
 SHORTER = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def job(source: str, out: Path, **changes: object) -> FinetuneJob:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, rows, tiny_job
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.tasks.prediction import Prediction
@@ -124,11 +124,6 @@ def test_answers_come_back_as_they_were(tmp_path: Path) -> None:
     assert found.figures == {"accuracy": 0.1 + 0.2, "mcc": None}
     assert (found.seconds, found.more) == (1.5, {"n": 1})
     assert read_result(tmp_path / "x.json", "x", "other") is None
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("trials") / "model")
 
 
 def small(source: str, out: Path) -> FinetuneJob:

@@ -32,8 +32,8 @@ from bertsmith.tasks.enrichment.enrichment import Enrichment
 from bertsmith.tasks.enrichment.tag_channel import ChannelShape
 from bertsmith.tasks.model.columns import Auxiliary, MetaTables
 from bertsmith.tasks.model.from_settings import published_head, task_model
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import HeadShape
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.published import as_published
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import Pooling, VectorSettings

@@ -14,7 +14,7 @@ from bertsmith.tasks.enrichment.tags import ChannelReading
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, LossSettings
 from bertsmith.tasks.model.columns import AuxiliarySettings
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.tasks.task import Pair, TaskSettings
 from bertsmith.training.recipe import DropoutSettings, TrainingRecipe
