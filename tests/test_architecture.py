@@ -46,8 +46,6 @@ LAYERS = (
     ("search",),
     ("training",),
     ("sentences", "prompts", "compress", "explain", "audit", "classic"),
-    ("seq2seq",),
-    ("correction",),
     ("studies",),
     ("api",),
     ("serve",),
@@ -78,12 +76,10 @@ MOST_TOGETHER = 350  # lines of both: a longer file is not easier to read
 IDEAS_OF_THEIR_OWN = {
     "cli/command_table.py",  # what --help prints before anything is imported
     "classic/gpt/workload.py",
-    "correction/workload.py",
     "folders/word_encoders/hdf5.py",  # a foreign format, read within bounds
     "runtime/generation/greedy.py",
     "runtime/generation/stream.py",
     "sentences/train/dev.py",
-    "seq2seq/model.py",
     "serve/openapi.py",
     "serve/worker/columns.py",
     "training/loop/finalize.py",  # the end of a run, apart from its steps

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from bertsmith.runtime.word_embedder import load_words as load_words
     from bertsmith.search.index import Index as Index
     from bertsmith.search.store import Hit as Hit
-    from bertsmith.serve.client import Client as Client
+    from bertsmith.serve.clients.client import Client as Client
     from bertsmith.tasks.spelling.edits import CorrectedText as CorrectedText
     from bertsmith.tasks.spelling.edits import Edit as Edit
     from bertsmith.text.learn import learn_vocabulary as learn_vocabulary
@@ -152,7 +152,7 @@ _MODULES = {
     "bertsmith.runtime.word_embedder": ("WordEmbedder", "WordLayers", "load_words"),
     "bertsmith.search.index": ("Index",),
     "bertsmith.search.store": ("Hit",),
-    "bertsmith.serve.client": ("Client",),
+    "bertsmith.serve.clients.client": ("Client",),
     "bertsmith.tasks.spelling.edits": ("CorrectedText", "Edit"),
     "bertsmith.text.tokenizer": ("Tokenizer",),
     "bertsmith.labeled.spec": ("DataSpec",),
