@@ -34,7 +34,6 @@ def train_sentences(
     kind: Kind | None = None,
     dev: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
-    seeds: int = 1,
     device: str | None = None,
 ) -> TrainedModel:
     """Train sentence vectors; the same call again resumes a run that was interrupted.
@@ -49,7 +48,6 @@ def train_sentences(
         out=Path(out),
         overrides=overrides_of(settings),
         files={} if dev is None else {"dev": Path(dev)},
-        seeds=seeds,
         device=device,
     )
     return train(sentence_kind(objective, kind), request)
