@@ -9,7 +9,6 @@ from bertsmith.hardware.openmp import limit_spinning
 from bertsmith.lazy_names import homes_of, imported
 
 if TYPE_CHECKING:
-    from bertsmith.api.ablate import ablate as ablate
     from bertsmith.api.corpus import build_corpus as build_corpus
     from bertsmith.api.correction import correct as correct
     from bertsmith.api.estimators import TextClassifier as TextClassifier
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from bertsmith.api.map import TextMap as TextMap
     from bertsmith.api.map import map_texts as map_texts
     from bertsmith.api.pretrain import pretrain as pretrain
-    from bertsmith.api.road import road as road
     from bertsmith.api.search import IndexOptions as IndexOptions
     from bertsmith.api.search import build_index as build_index
     from bertsmith.api.search import nearest as nearest
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
     from bertsmith.api.sentences import train_sentences as train_sentences
     from bertsmith.api.similar import SimilarText as SimilarText
     from bertsmith.api.similar import similar_sentences as similar_sentences
+    from bertsmith.api.studies import ablate as ablate
+    from bertsmith.api.studies import road as road
     from bertsmith.api.train import TrainedModel as TrainedModel
     from bertsmith.api.vectors import flow_vectors as flow_vectors
     from bertsmith.api.vectors import static_vectors as static_vectors
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from bertsmith.runtime.word_embedder import load_words as load_words
     from bertsmith.search.index import Index as Index
     from bertsmith.search.store import Hit as Hit
-    from bertsmith.serve.client import Client as Client
+    from bertsmith.serve.clients.client import Client as Client
     from bertsmith.tasks.spelling.edits import CorrectedText as CorrectedText
     from bertsmith.tasks.spelling.edits import Edit as Edit
     from bertsmith.text.learn import learn_vocabulary as learn_vocabulary
@@ -101,7 +101,6 @@ limit_spinning()  # here, because whatever loads torch for us imports this packa
 _MODULES = {
     "bertsmith.api.correction": ("correct",),
     "bertsmith.api.evaluate": ("evaluate",),
-    "bertsmith.api.ablate": ("ablate",),
     "bertsmith.api.finetune": ("finetune",),
     "bertsmith.api.language_models": (
         "LmRequest",
@@ -113,7 +112,7 @@ _MODULES = {
     ),
     "bertsmith.api.map": ("MapOptions", "TextMap", "map_texts"),
     "bertsmith.api.pretrain": ("pretrain",),
-    "bertsmith.api.road": ("road",),
+    "bertsmith.api.studies": ("ablate", "road"),
     "bertsmith.api.search": (
         "IndexOptions",
         "build_index",
@@ -153,7 +152,7 @@ _MODULES = {
     "bertsmith.runtime.word_embedder": ("WordEmbedder", "WordLayers", "load_words"),
     "bertsmith.search.index": ("Index",),
     "bertsmith.search.store": ("Hit",),
-    "bertsmith.serve.client": ("Client",),
+    "bertsmith.serve.clients.client": ("Client",),
     "bertsmith.tasks.spelling.edits": ("CorrectedText", "Edit"),
     "bertsmith.text.tokenizer": ("Tokenizer",),
     "bertsmith.labeled.spec": ("DataSpec",),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bertsmith.classic.neural.softmax import FullSoftmax as FullSoftmax
     from bertsmith.classic.neural.softmax import NoiseContrast as NoiseContrast
     from bertsmith.classic.neural.softmax import SampledSoftmax as SampledSoftmax
-    from bertsmith.classic.ngram.settings import NgramSettings as NgramSettings
+    from bertsmith.classic.ngram.estimation import NgramSettings as NgramSettings
     from bertsmith.classic.stream.stream import WordStream as WordStream
     from bertsmith.classic.stream.stream import build_words as build_words
     from bertsmith.config import to_toml as to_toml
@@ -122,7 +122,7 @@ _MODULES = {
         "NoiseContrast",
         "SampledSoftmax",
     ),
-    "bertsmith.classic.ngram.settings": ("NgramSettings",),
+    "bertsmith.classic.ngram.estimation": ("NgramSettings",),
     "bertsmith.classic.stream.stream": ("WordStream", "build_words"),
     "bertsmith.config": ("to_toml",),
     "bertsmith.corpus.rows": ("RowsBatch", "rows_of"),

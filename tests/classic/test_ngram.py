@@ -12,10 +12,9 @@ import pytest
 from bertsmith.classic.generation import generate_lines
 from bertsmith.classic.kinds import LM_KINDS, open_lm
 from bertsmith.classic.language_model import score_lines
-from bertsmith.classic.ngram.estimation import discounts_of
+from bertsmith.classic.ngram.estimation import NgramSettings, discounts_of
 from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.model import NgramLm
-from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.config import validated

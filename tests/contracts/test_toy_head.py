@@ -156,12 +156,13 @@ def test_a_verbalizer_behind_a_soft_prompt_is_trained_stored_and_predicts(
 def test_a_prompt_learns_under_a_frozen_encoder(source: str, tmp_path: Path) -> None:
     recipe = RECIPE.model_copy(update={"encoder": EncoderSettings(frozen=True)})
     done = finetune(replace(tiny_job(source, None, recipe=recipe), task="prompted"))
-    assert done.model is not None
-    assert not done.model.keeps_vectors
-    assert not done.model.keeps_layers
-    assert isinstance(done.model.wrapper, SoftPrompt)
-    assert done.model.wrapper.prompt.abs().max() > 1e-3
-    trained = {name for name, one in done.model.named_parameters() if one.requires_grad}
+    assert done.finished is not None
+    trained_model = done.finished.model
+    assert not trained_model.keeps_vectors
+    assert not trained_model.keeps_layers
+    assert isinstance(trained_model.wrapper, SoftPrompt)
+    assert trained_model.wrapper.prompt.abs().max() > 1e-3
+    trained = {name for name, one in trained_model.named_parameters() if one.requires_grad}
     assert all(name.startswith(("model.heads.", "wrapper.")) for name in trained)
 
 

@@ -217,7 +217,7 @@ def test_many_faults_are_listed_up_to_twenty_with_their_number(tmp_path: Path) -
     missing: list[str] = []
 
     def change(state: State) -> State:
-        missing.extend(state)
+        missing.extend(name for name in state if "pooler" not in name)  # no model must have one
         return {f"odd.{number:03d}": torch.ones(1) for number in range(50)}
 
     with pytest.raises(TensorMismatchError) as caught:

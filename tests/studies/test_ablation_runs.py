@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from command_line import environment, run
 
-from bertsmith.api.ablate import AblationRequest, ablate, plan_ablation, read_ablation
 from bertsmith.api.observer import executing
+from bertsmith.api.studies import ablate
 from bertsmith.config import to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.objectives.causal import CausalSettings
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS, masked_loss
+from bertsmith.studies.ablation.study import AblationRequest, read_ablation
 from bertsmith.studies.ablation.table import RowFigures, make_table
 from bertsmith.studies.ablation.variations import (
     GridRow,
@@ -122,7 +123,7 @@ def test_rows_that_cannot_be_are_refused(
 def test_every_row_reads_as_many_tokens_as_the_base(toy_shards: Path, tmp_path: Path) -> None:
     settings = [*SETTINGS, "schedule.steps=40"]
     vary = ["objectives.nsp=0", "batch.tokens=1024", "mask.rate=0.3"]
-    study = read_ablation(_request(toy_shards, tmp_path / "o", *vary, settings=settings))
+    study = read_ablation(_request(toy_shards, tmp_path / "o", *vary, settings=settings)).ablation
     corpus = open_corpus(toy_shards)
     steps = [row.recipe.schedule.steps for row in study.rows]
     works = [PretrainWorkload(row.recipe, corpus) for row in study.rows]
@@ -140,12 +141,13 @@ def test_static_masks_that_are_never_repeated_share_the_run_of_the_base(
     toy_shards: Path, tmp_path: Path
 ) -> None:
     vary = ["mask.copies=10", "mask.rate=0.3"]
-    study = read_ablation(_request(toy_shards, tmp_path / "o", *vary))
+    study = read_ablation(_request(toy_shards, tmp_path / "o", *vary)).ablation
     assert "no difference is possible" in study.rows[1].note
     assert study.owners()["mask.copies=10"] is study.rows[0]
     assert study.probed(study.rows[1]) is study.rows[0]
     longer = [*SETTINGS, "schedule.steps=2000"]
-    static = read_ablation(_request(toy_shards, tmp_path / "o", "mask.copies=1", settings=longer))
+    once = _request(toy_shards, tmp_path / "o", "mask.copies=1", settings=longer)
+    static = read_ablation(once).ablation
     assert not static.rows[1].note
     assert static.rows[1].recipe.program.draw_of(5) == 0
 
@@ -246,10 +248,11 @@ def test_a_whole_ablation_shares_models_and_writes_its_files(
     study = read_ablation(
         _request(toy_shards, out, *vary, probes=[probe], probing="frozen", settings=SETTINGS)
     )
-    with executing(study.base.run, out, None) as (execution, _):
-        _, cost = plan_ablation(study, execution)
-    assert (cost.models, cost.probes, cost.left, cost.seconds) == (3, 4, 0, 0.0)
-    assert "all finished" in cost.lines()[0]
+    with executing(study.ablation.base.run, out, None) as (execution, _):
+        plan = study.plan(execution)
+    cost = [plan.record[name] for name in ("models", "probes", "left", "seconds")]
+    assert cost == [3, 4, 0, 0.0]
+    assert "all finished" in plan.price[0]
     ablate("bert", toy_shards, out, vary=vary, **how)
     assert (out / "ablation.json").read_bytes() == first
     assert {f: f.stat().st_mtime_ns for f in (out / "finished").iterdir()} == times

@@ -17,8 +17,8 @@ from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
 from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
 from bertsmith.classic.neural.train import LineJob, NeuralJob, train_neural
+from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.folder import open_ngram
-from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.stream.stream import WordStream
 from bertsmith.config import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import io
@@ -186,7 +187,8 @@ def _show_warnings(*, debug: bool) -> None:
         """Log records as remarks."""
 
         def emit(self, record: logging.LogRecord) -> None:
-            write_remarks([self.format(record)])
+            with contextlib.suppress(OSError):  # nobody can read it, and the work goes on
+                write_remarks([self.format(record)])
 
     handler = Remarks()
     prefix = "%(name)s" if debug else "note"

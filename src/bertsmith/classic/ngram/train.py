@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.classic.ngram.estimation import estimate
+from bertsmith.classic.ngram.estimation import NgramSettings, estimate
 from bertsmith.classic.ngram.folder import write_ngram
-from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.stream.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import ConfigError

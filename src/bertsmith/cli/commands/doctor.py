@@ -70,7 +70,7 @@ def doctor(
     from bertsmith.runtime.engines.kinds import engine_paths
 
     about = None if model is None else describe(model, check=True)
-    progress = _Progress()
+    progress = _ProbeLines()
     with progress:
         report = examine(
             fresh=fresh, quick=quick, budget=limit, progress=progress, probes=all_probes()
@@ -97,7 +97,7 @@ def all_probes() -> dict[str, Probe]:
     return {**PROBES, **engine_probes(), **WORD_PROBES}
 
 
-class _Progress:
+class _ProbeLines:
     """One line on stderr for each probe that runs: live on a terminal, plain elsewhere."""
 
     def __init__(self) -> None:

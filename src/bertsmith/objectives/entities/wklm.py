@@ -24,7 +24,6 @@ from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum, Score, binary_cross_entropy
 from bertsmith.objectives.batch import PretrainBatch, Targets, rows_inputs
-from bertsmith.objectives.entities.account import entity_remarks, text_remarks
 from bertsmith.objectives.entities.alignment import (
     AlignmentHead,
     alignment_loss,
@@ -34,7 +33,12 @@ from bertsmith.objectives.entities.alignment import (
 )
 from bertsmith.objectives.entities.entity_list import FORMAT, read_entities
 from bertsmith.objectives.entities.mentions import Entities
-from bertsmith.objectives.entities.replaced import ReplacedTexts, replace_mentions
+from bertsmith.objectives.entities.replaced import (
+    ReplacedTexts,
+    entity_remarks,
+    replace_mentions,
+    text_remarks,
+)
 from bertsmith.objectives.masked_lm import MaskedLMObjective
 from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.program import (

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertsmith.nn.modes import evaluating
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import MICRO_TOKENS, example_batches
@@ -130,16 +131,12 @@ def _batches(
     count: Callable[[int], None] | None,
 ) -> Iterator[tuple[list[int], TaskBatch]]:
     """Batches of features with their numbers, while the model is in evaluation mode."""
-    was_training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         for numbers in example_batches(features, MICRO_TOKENS):
             batch = task_batch([features[number] for number in numbers]).to(execution.device)
             yield numbers, batch
             if count is not None:
                 count(batch.tokens)
-    finally:
-        model.train(was_training)
 
 
 class _StopEncoding(Exception):  # noqa: N818 - no error, and never leaves this module

@@ -122,7 +122,7 @@ def labeled_learner(
     """
     return Learner(
         name="fine-tuning",
-        facts=lambda job, execution: _facts(_fitted(job), execution, loss),
+        facts=lambda job, execution: labeled_facts(_fitted(job), execution, loss),
         prepare=lambda job, execution, watch: _prepare(
             _fitted(job), execution, watch, loss=loss, cache=cache
         ),
@@ -363,7 +363,10 @@ def _finish(_: FinetuneJob, made: _Made, outcome: Outcome, execution: Execution)
     )
 
 
-def _facts(job: FinetuneJob, execution: Execution, loss: Loss | None) -> dict[str, Fact]:
+def labeled_facts(
+    job: FinetuneJob, execution: Execution, loss: Loss | None = None
+) -> dict[str, Fact]:
+    """All that decides the result of a job: its recipe as it stands, model, rows, enrichment."""
     own = {} if loss is None else {"loss.own": getattr(loss, "__qualname__", repr(loss))}
     return job_facts(
         job,

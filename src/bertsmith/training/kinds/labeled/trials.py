@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 
+from bertsmith.files.digest import json_digest
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
-from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune, labeled_learner
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune, labeled_facts
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.repeat.trials import Trial, TrialResult, begin_run, job_key
+from bertsmith.training.repeat.trials import Trial, TrialResult, begin_run, recipe_facts
 
 
 def finetune_trial(
@@ -19,7 +20,9 @@ def finetune_trial(
 
     `mark` identifies the initial weights, since others may have the same name.
     """
-    key = job_key(labeled_learner(), job, execution, mark=mark)
+    # The job as it is given: its model may not be there yet, as those of an ablation.
+    facts = labeled_facts(job, execution)
+    key = json_digest({**facts, **recipe_facts(job.recipe, job.recipe.run.seed), "mark": mark})
 
     def run(watch: Watcher | None) -> TrialResult | Outcome:
         on_first(execution.ranks, lambda: begin_run(job.folder, key))

@@ -14,11 +14,10 @@ from typing import Any
 from disk_points import Points
 from tiny_road import tiny_request
 
-from bertsmith.api import road
 from bertsmith.studies.road import material, study
+from bertsmith.studies.study import run_study, write_study
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.repeat.trials import StudyProgress, held, run_trials
+from bertsmith.training.repeat.trials import StudyProgress
 
 
 def _die(*_: Any, **__: Any) -> Any:
@@ -39,7 +38,6 @@ def run(order: dict[str, Any], points: Points) -> None:
             _die()
 
     study.measured = measure
-    found = road.read_road(tiny_request(Path(order["material"]), Path(order["folder"])))
-    with held(found.folder, Ranks()):
-        done = run_trials(found.trials(Execution()), found.folder, watch=watch, keep_going=True)
-    road.write_road(found, done)
+    found = study.read_road(tiny_request(Path(order["material"]), Path(order["folder"])))
+    done = run_study(found, found.plan(Execution()), watch=watch)
+    write_study(found, found.result(done))

@@ -10,13 +10,13 @@ from disk_points import Points
 from toy_index import build, texts
 
 from bertsmith.search import index
-from bertsmith.search.folder import candidates, recall, writer
+from bertsmith.search.folder import candidates, writer
 
 ROWS = texts(1_500)
 
 
 def run(order: dict[str, Any], points: Points) -> None:
     writer.MOST_ROWS, index.BLOCK = 600, 256
-    candidates.EXACT_BELOW = recall.EXACT_BELOW = 1_000
+    candidates.EXACT_BELOW = 1_000
     points.install()
     build(Path(order["folder"]), ROWS, "float16").close()

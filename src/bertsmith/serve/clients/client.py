@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import threading
 import time
@@ -16,13 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.errors import ArgumentError, ConfigError
-from bertsmith.serve.transport import Transport
+from bertsmith.serve.clients.shapes import AnswerError, checked, rows
+from bertsmith.serve.clients.transport import Transport
+from bertsmith.serve.clients.vectors import (
+    MOST_DIMENSION,
+    Vectors,
+    listed_vectors,
+    packed_vectors,
+    texts_at_once,
+)
+from bertsmith.serve.http.addresses import MODEL_NAME
 
-Vectors = NDArray[np.float32]
 Text = str | Sequence[str]  # a text, or a pair of them
 
 AT_ONCE = 4  # requests of encode(blocking=False) on their way
 SPARE = 4_096  # bytes of a body that are not texts
+COUNTED = ("texts", "openai_texts", "body_bytes")
+MODEL = {
+    "model_id": str,
+    "abilities": [str],
+    "normalized": (bool, None),
+    "dimension": int,
+    "limits": dict.fromkeys(COUNTED, int),
+}
+SCORED = {"label": str, "score": float}
+RANKED = {"index": int, "score": float}
 
 
 class Fetched(NamedTuple):
@@ -35,10 +52,11 @@ class Fetched(NamedTuple):
 class Client:
     """The models of a service.
 
-    Every call ends within `timeout` seconds, retries included: with an answer, or with a
-    ServiceError that names the address and the way out. Busy answers (429, 503) are retried after
-    the time that the service asks for. Longer lists than the service takes at once are sent in
-    parts, in their order. For any number of threads; `close` it, or use it with `with`.
+    Every request ends within `timeout` seconds, retries included: with an answer of the form that
+    the service has, or with a ServiceError that names the address and the way out. Busy answers
+    (429, 503) are retried after the time that the service asks for. Longer lists than the service
+    takes at once are sent in parts, in their order. For any number of threads; `close` it, or use
+    it with `with`.
     """
 
     def __init__(
@@ -79,14 +97,20 @@ class Client:
 
     def models(self) -> dict[str, dict[str, Any]]:
         """Every model by name: abilities, limits, labels, prompts."""
-        found: dict[str, dict[str, Any]] = self._transport.ask("GET", "/models")
+        answer = self._transport.ask("GET", "/models")
+        with self._transport.understanding():
+            found: dict[str, dict[str, Any]] = checked(answer, {})
+            for name, info in found.items():
+                _check_model(name, info)
         self._models = found
         return found
 
     @property
     def server_status(self) -> dict[str, Any]:
         """The service as bert-as-service's clients show it."""
-        status: dict[str, Any] = self._transport.ask("GET", "/status/server")
+        answer = self._transport.ask("GET", "/status/server")
+        with self._transport.understanding():
+            status: dict[str, Any] = checked(answer, {})
         return status
 
     def encode(
@@ -152,21 +176,23 @@ class Client:
         """Classes of texts or pairs: per text a list of {label, score}, the likeliest first."""
         info = self._info("classify")
         rows = [[one] if isinstance(one, str) else list(one) for one in _listed(texts)]
-        return self._in_parts("/predict", info, rows, lambda part: {"inputs": part})
+        return self._in_parts("/predict", info, rows, lambda part: {"inputs": part}, [SCORED])
 
     def tag(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Tagged pieces of texts: per text {spans, tags}."""
         info = self._info("tag")
-        return self._in_parts("/tag", info, _checked(texts), lambda part: {"inputs": part})
+        shape = {"spans": [object], "tags": [object]}
+        return self._in_parts("/tag", info, _checked(texts), lambda part: {"inputs": part}, shape)
 
     def answer(self, question: str, context: str) -> dict[str, Any]:
         """The answer to a question as a piece of the context: {answer, others}."""
-        return self._one("answer", "/answer", {"question": question, "context": context})
+        body = {"question": question, "context": context}
+        return self._one("answer", "/answer", body, {"answer": object, "others": [object]})
 
     def choose(self, context: str, choices: Sequence[str]) -> dict[str, Any]:
         """The choice that fits a context best: {choice, probabilities}, by number from 0."""
         body = {"context": context, "choices": _checked(choices)}
-        return self._one("choose", "/choose", body)
+        return self._one("choose", "/choose", body, {"choice": int, "probabilities": [float]})
 
     def rerank(
         self, query: str, texts: Sequence[str], *, raw: bool = False
@@ -176,7 +202,10 @@ class Client:
         results: list[dict[str, Any]] = []
         for start, part in _parts(given, info["limits"], len(query)):
             body = {"query": query, "texts": part, "raw_scores": raw}
-            found = self._ask("/rerank", info, body)
+            found = self._rows("/rerank", info, body, RANKED, len(part))
+            with self._transport.understanding():
+                if sorted(one["index"] for one in found) != list(range(len(part))):
+                    raise AnswerError("the results are not numbered as the texts are")
             results += [{**one, "index": start + one["index"]} for one in found]
         return sorted(results, key=lambda one: -one["score"])
 
@@ -186,7 +215,7 @@ class Client:
         found: list[float] = []
         for _, part in _parts(given, info["limits"], len(text)):
             body = {"inputs": {"source_sentence": text, "sentences": part}}
-            found += self._ask("/similarity", info, body)
+            found += self._rows("/similarity", info, body, float, len(part))
         return np.array(found, np.float32)
 
     def search(
@@ -196,7 +225,7 @@ class Client:
         body: dict[str, Any] = {"query": query, "k": k, "hybrid": hybrid}
         if where is not None:
             body["where"] = list(where)
-        hits: list[dict[str, Any]] = self._one("search", "/search", body)["hits"]
+        hits: list[dict[str, Any]] = self._one("search", "/search", body, {"hits": [{}]})["hits"]
         return hits
 
     def correct(
@@ -205,46 +234,48 @@ class Client:
         """Spelling corrected: per text {corrected, edits}; the model's own threshold if unset."""
         info = self._info("correct")
         options = {} if threshold is None else {"threshold": threshold}
+        shape = {"corrected": str, "edits": [object]}
         return self._in_parts(
-            "/correct", info, _checked(texts), lambda part: {"inputs": part, **options}
+            "/correct", info, _checked(texts), lambda part: {"inputs": part, **options}, shape
         )
 
     def fill(self, text: str, *, top: int = 5) -> dict[str, Any]:
         """The likeliest tokens for each [MASK]: {text, guesses}."""
-        return self._one("fill", "/fill", {"text": text, "top": top})
+        shape = {"text": str, "guesses": [object]}
+        return self._one("fill", "/fill", {"text": text, "top": top}, shape)
 
     def generate(self, text: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What the model writes: {text, answers}; `options` as in the route's form."""
-        return self._one("generate", "/generate", {**(options or {}), "text": text})
+        shape = {"text": str, "answers": [object]}
+        return self._one("generate", "/generate", {**(options or {}), "text": text}, shape)
 
     def stream(self, text: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
         """What the model writes, in pieces as they become certain."""
         info = self._info("generate")
         body = {**(options or {}), "text": text, "stream": True}
         for event in self._transport.events(_path(info, "/generate"), body):
-            yield event["text"]
+            with self._transport.understanding():
+                piece: str = checked(event, {"text": str})["text"]
+            yield piece
 
     def _vectors(self, texts: list[str], prompt: str | None, normalize: bool | None) -> Vectors:
         info = self._info("embed")
-        vectors: list[Any] = []
-        if prompt is None and normalize is None:
-            limits = {**info["limits"], "texts": info["limits"]["openai_texts"]}
-            for _, part in _parts(texts, limits):
+        packed = prompt is None and normalize is None
+        most = info["limits"]["openai_texts" if packed else "texts"]
+        most = min(most, texts_at_once(info["dimension"], packed=packed))
+        normal = info["normalized"] if normalize is None else normalize
+        vectors = []
+        for _, part in _parts(texts, {**info["limits"], "texts": most}):
+            if packed:
                 body = {"input": part, "model": info["model_id"], "encoding_format": "base64"}
                 answer = self._transport.ask("POST", "/v1/embeddings", body)
-                rows = sorted(answer["data"], key=lambda one: one["index"])
-                vectors += [
-                    np.frombuffer(base64.b64decode(row["embedding"]), "<f4") for row in rows
-                ]
-        else:
-            normal = info["normalized"] if normalize is None else normalize
-            vectors = self._in_parts(
-                "/embed",
-                info,
-                texts,
-                lambda part: {"inputs": part, "prompt_name": prompt, "normalize": normal},
-            )
-        return np.array(vectors, np.float32)
+            else:
+                options = {"prompt_name": prompt, "normalize": normal}
+                answer = self._ask("/embed", info, {"inputs": part, **options})
+            with self._transport.understanding():
+                decoded = packed_vectors if packed else listed_vectors
+                vectors.append(decoded(answer, len(part), info["dimension"]))
+        return np.concatenate(vectors)
 
     def _info(self, ability: str) -> dict[str, Any]:
         """What is known of the model that answers."""
@@ -265,15 +296,40 @@ class Client:
     def _ask(self, path: str, info: dict[str, Any], body: dict[str, Any]) -> Any:
         return self._transport.ask("POST", _path(info, path), body)
 
-    def _one(self, ability: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self._ask(path, self._info(ability), body)
-        return answer
+    def _rows(
+        self, path: str, info: dict[str, Any], body: dict[str, Any], shape: Any, count: int
+    ) -> list[Any]:
+        """A result of that shape for each of so many texts."""
+        answer = self._ask(path, info, body)
+        with self._transport.understanding():
+            found: list[Any] = rows(answer, shape, count)
+        return found
 
-    def _in_parts(self, path: str, info: dict[str, Any], rows: list[Any], body: Any) -> list[Any]:
+    def _one(self, ability: str, path: str, body: dict[str, Any], shape: Any) -> dict[str, Any]:
+        answer = self._ask(path, self._info(ability), body)
+        with self._transport.understanding():
+            found: dict[str, Any] = checked(answer, shape)
+        return found
+
+    def _in_parts(
+        self, path: str, info: dict[str, Any], given: list[Any], body: Any, shape: Any
+    ) -> list[Any]:
         results: list[Any] = []
-        for _, part in _parts(rows, info["limits"]):
-            results += self._ask(path, info, body(part))
+        for _, part in _parts(given, info["limits"]):
+            results += self._rows(path, info, body(part), shape, len(part))
         return results
+
+
+def _check_model(name: str, info: Any) -> None:
+    """Refuse what a service could not say of a model."""
+    checked(info, MODEL, "a model")
+    if not MODEL_NAME.fullmatch(name) or info["model_id"] != name:
+        raise AnswerError(f"{name:.100} is no name of a model")
+    if (
+        not 0 < info["dimension"] <= MOST_DIMENSION
+        or min(info["limits"][one] for one in COUNTED) < 1
+    ):
+        raise AnswerError(f"{name} has limits that no service has")
 
 
 def _path(info: dict[str, Any], path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import random
@@ -15,11 +16,19 @@ from email.message import Message
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from bertsmith.errors import ConfigError, ServiceError
+from bertsmith.errors import ConfigError, ServiceError, without_passwords
+from bertsmith.serve.clients.connection import (
+    Allowance,
+    BoundedConnection,
+    SecureConnection,
+    TooMuchError,
+)
+from bertsmith.serve.clients.shapes import AnswerError, parsed
 
 RETRIED = (429, 503)  # the service is busy, or a worker is being started
 FIRST_DELAY, LONGEST_DELAY = 0.1, 10.0  # seconds, where the service names none
 PART = 1 << 16  # bytes read at once, so that the time limit is looked at in between
+MOST_BODY = 16_000_000  # bytes of an answer
 MESSAGE = 300  # characters of the service's own message in an error
 
 
@@ -29,11 +38,7 @@ class ServiceReply:
 
     status: int
     headers: Message
-    body: bytes
-
-    def json(self) -> Any:
-        """The body as JSON."""
-        return json.loads(self.body)
+    body: bytes | bytearray
 
 
 class Transport:
@@ -54,12 +59,25 @@ class Transport:
                 raise ConfigError("the key must be printable ASCII characters, as the service has")
             self._headers["Authorization"] = f"Bearer {key}"
         self.timeout, self._retries = timeout, retries
-        self._idle: list[http.client.HTTPConnection] = []
+        self._idle: list[BoundedConnection] = []
         self._lock = threading.Lock()
 
     def ask(self, method: str, path: str, value: Any = None) -> Any:
         """The JSON answer to a JSON value; busy answers are retried until the time is over."""
-        return self._reply(method, path, value).json()
+        reply = self._reply(method, path, value)
+        with self.understanding():
+            return parsed(reply.body)
+
+    @contextlib.contextmanager
+    def understanding(self) -> Iterator[None]:
+        """Around the use of an answer, which may be of another form than the service's."""
+        try:
+            yield
+        except AnswerError as error:
+            raise ServiceError(
+                f"{self.url} does not answer in the form of this service: {visible(str(error))}; "
+                "correct the address, or use a service of the same version"
+            ) from None
 
     def events(self, path: str, value: Any) -> Iterator[Any]:
         """The events of a streamed answer; an event with an error raises."""
@@ -67,21 +85,29 @@ class Transport:
         connection, response = self._started("POST", path, value, end)
         try:
             if response.status != 200:
-                raise self._refused(
-                    ServiceReply(response.status, response.headers, response.read(PART))
-                )
-            for line in response:
-                if time.monotonic() > end:
-                    raise self._late()
-                if line.startswith(b"data: "):
-                    event = json.loads(line[6:])
-                    if "error" in event:
-                        raise ServiceError(f"{self.url}: {event['error']!s:.{MESSAGE}}")
-                    yield event
+                body = bytearray(response.read(PART))
+                raise self._refused(ServiceReply(response.status, response.headers, body))
+            rest = b""
+            while part := response.read1(PART):
+                *lines, rest = (rest + part).split(b"\n")
+                for line in lines:
+                    if line.startswith(b"data: "):
+                        yield self._event(line[6:])
+            if rest:
+                raise http.client.IncompleteRead(rest)
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
         finally:
             connection.close()
+
+    def _event(self, line: bytes) -> Any:
+        with self.understanding():
+            event = parsed(line)
+            if not isinstance(event, dict):
+                raise AnswerError("an event must be an object")
+        if "error" in event:
+            raise ServiceError(f"{self.url}: {visible(str(event['error']))}")
+        return event
 
     def close(self) -> None:
         """End the connections."""
@@ -101,7 +127,7 @@ class Transport:
                 failure = self._unreachable(error)
                 failure.__cause__ = error
             else:
-                if reply.status < 300:
+                if 200 <= reply.status < 300:
                     return reply
                 failure = self._refused(reply)
                 if reply.status not in RETRIED:
@@ -118,11 +144,9 @@ class Transport:
     def _once(self, method: str, path: str, value: Any, end: float) -> ServiceReply:
         connection, response = self._started(method, path, value, end)
         try:
-            parts = []
+            body = bytearray()
             while part := response.read1(PART):
-                parts.append(part)
-                if time.monotonic() > end:
-                    raise TimeoutError
+                body += part
         except BaseException:
             connection.close()
             raise
@@ -132,35 +156,33 @@ class Transport:
         else:
             with self._lock:
                 self._idle.append(connection)
-        return ServiceReply(response.status, response.headers, b"".join(parts))
+        return ServiceReply(response.status, response.headers, body)
 
     def _started(
         self, method: str, path: str, value: Any, end: float
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    ) -> tuple[BoundedConnection, http.client.HTTPResponse]:
         """A connection whose answer has begun; an idle one that was closed meanwhile is left."""
         body = None if value is None else json.dumps(value, ensure_ascii=False).encode()
         while True:
             with self._lock:
                 reused = bool(self._idle)
                 connection = self._idle.pop() if reused else self._new()
-            seconds = max(0.001, end - time.monotonic())
-            connection.timeout = seconds
+            allowance = Allowance(end)
+            connection.allow(allowance)
             try:
-                if connection.sock is not None:
-                    connection.sock.settimeout(seconds)
                 connection.request(method, self._prefix + path, body, self._headers)
-                return connection, connection.getresponse()
+                response = connection.getresponse()
+                allowance.left = MOST_BODY
+                return connection, response
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 closed = isinstance(error, ConnectionError | http.client.BadStatusLine)
                 if not (reused and closed):
                     raise
 
-    def _new(self) -> http.client.HTTPConnection:
-        if self._secure:
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(self._host, self._port, context=context)
-        return http.client.HTTPConnection(self._host, self._port)
+    def _new(self) -> BoundedConnection:
+        kind = SecureConnection if self._secure else BoundedConnection
+        return kind(self._host, self._port)
 
     def _late(self) -> ServiceError:
         return ServiceError(
@@ -178,6 +200,11 @@ class Transport:
                 f"{self.url}: no secure connection ({type(error).__name__}): correct the "
                 "certificate, or write http:// where the service has none"
             )
+        if isinstance(error, TooMuchError):
+            return ServiceError(
+                f"{self.url} answers with more than {MOST_BODY:,} bytes: request less at once, or "
+                "correct the address"
+            )
         if isinstance(error, http.client.HTTPException):
             return ServiceError(
                 f"{self.url} does not answer as an HTTP service does: correct the port"
@@ -190,9 +217,11 @@ class Transport:
     def _refused(self, reply: ServiceReply) -> ServiceError:
         """What the service says, with the way out where it is the client's to go."""
         try:
-            said = reply.json()["error"]
+            said = parsed(reply.body)["error"]
             said = said["message"] if isinstance(said, dict) else said
         except (ValueError, KeyError, TypeError):
+            said = None
+        if not isinstance(said, str):
             said = "not an answer of this service"
         ways = {
             401: "; give the service's key as Client(url, key=...)",
@@ -202,7 +231,7 @@ class Transport:
         }
         way = ways.get(reply.status, "")
         return ServiceError(
-            f"{self.url} answers {reply.status}: {said!s:.{MESSAGE}}{way}", status=reply.status
+            f"{self.url} answers {reply.status}: {visible(said)}{way}", status=reply.status
         )
 
 
@@ -223,9 +252,16 @@ def _address(url: str) -> SplitResult:
         or port == 0
     ):
         raise ConfigError(
-            f"{url!r:.100} is no address of a service: give one as http://127.0.0.1:8080"
+            f"{without_passwords(url)!r:.100} is no address of a service: give one as "
+            "http://127.0.0.1:8080; a key is given as Client(url, key=...)"
         )
     return parts
+
+
+def visible(text: str) -> str:
+    """What a service says, as it can be shown: not too long, and nothing that drives a terminal."""
+    shown = text[:MESSAGE]
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown)
 
 
 def _retry_after(headers: Message) -> float:

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from bertsmith.errors import ConfigError
+from bertsmith.serve.clients.transport import MOST_BODY, Transport
 from bertsmith.serve.http.addresses import is_loopback
-from bertsmith.serve.transport import Transport
 
 TEXTS = (  # of mixed lengths, where no file is given
     "a short text",
@@ -192,8 +192,11 @@ class _Generator:
             writer.write(request)
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
             fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
-            await reader.readexactly(int(fields["content-length"]))
-            status = head.split(" ", 2)[1]
+            length = int(fields.get("content-length", ""))
+            if length > MOST_BODY:
+                raise ValueError(length)
+            await reader.readexactly(length)
+            status = head.partition(" ")[2][:3]
         except BaseException:
             writer.close()
             raise
