@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.folders.runs import finished_runs
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row
@@ -15,9 +16,6 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import TaskLogits
 from bertsmith.tasks.task import Task
 from bertsmith.text.encoding import UnknownTokens
-
-RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder
-FIGURES = "figures.json"  # in the folder of each of them that is finished
 
 
 class Ensemble(Predictor):
@@ -96,19 +94,13 @@ def load_ensemble(
 
 def runs_below(out: Path) -> list[Path]:
     """The finished runs of a folder that was made with several seeds or folds."""
-    for kind in RUNS:
-        runs = [path.parent for path in (out / kind).glob(f"*/{FIGURES}")]
-        if runs:
-            return sorted(runs, key=lambda path: (len(path.name), path.name))
-    raise FolderError(
-        f"{out} holds no runs to average; `bertsmith finetune DATA --model M --out DIR --seeds 5` "
-        "makes them, or name several folders"
-    )
-
-
-def has_runs(out: Path) -> bool:
-    """Whether a folder was made with several seeds or folds."""
-    return any(any((out / kind).glob(f"*/{FIGURES}")) for kind in RUNS)
+    runs = finished_runs(out)
+    if not runs:
+        raise FolderError(
+            f"{out} holds no runs to average; `bertsmith finetune DATA --model M --out DIR --seeds "
+            "5` makes them, or name several folders"
+        )
+    return runs
 
 
 def _check_alike(members: Sequence[ModelPredictor]) -> None:
