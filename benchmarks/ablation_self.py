@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.api.ablate import AblationRequest, read_ablation
 from bertsmith.api.observer import executing
 from bertsmith.studies.ablation.runs import ablation_trials, row_figures
+from bertsmith.studies.ablation.study import AblationRequest, read_ablation
 from bertsmith.studies.ablation.table import RowFigures, make_table
 from bertsmith.training.repeat.trials import held, run_trials
 from machine import machine_facts
@@ -93,7 +93,7 @@ def trained(given: argparse.Namespace) -> Values:
         probes=given.probes,
         rows=(given.rows, 1_000),
     )
-    whole = read_ablation(request)
+    whole = read_ablation(request).ablation
     study = replace(whole, rows=whole.rows[:1])
     with (
         executing(study.base.run, study.folder, None) as (execution, _),

@@ -63,8 +63,8 @@ def reached(name: str, options: argparse.Namespace) -> list[float]:
 
 def settings(name: str) -> dict[str, Any]:
     """Those that `bertsmith finetune` takes for this set."""
-    from bertsmith.training.finetune.default_rate import by_width
-    from bertsmith.training.finetune.recipe import load_finetune_recipe
+    from bertsmith.training.default_rate import by_width
+    from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 
     recipe = load_finetune_recipe(TRIALS[name].recipe)
     if recipe.encoder.frozen:

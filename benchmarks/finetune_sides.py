@@ -39,8 +39,9 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
     from bertsmith.labeled.example import Example, Label
     from bertsmith.runtime.load_predictor import load_predictor
     from bertsmith.training.execution.execution import choose_execution, keep_freed_memory
-    from bertsmith.training.finetune.finetune import FinetuneJob, finetune
-    from bertsmith.training.finetune.recipe import load_finetune_recipe
+    from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune
+    from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
+    from bertsmith.training.kinds.labeled.rows import LabeledRows
 
     def examples(name: str) -> list[Example]:
         return [
@@ -70,8 +71,7 @@ def ours(job: dict[str, Any], rows: dict[str, Any]) -> dict[str, Any]:
         recipe=recipe,
         task="classify",
         model=MODEL,
-        train=examples("train"),
-        dev=judged[:HANDFUL],
+        rows=LabeledRows(train=examples("train"), dev=judged[:HANDFUL]),
         out=out,
     )
     steps = Steps()

@@ -88,8 +88,8 @@ def _estimate(job: dict[str, Any]) -> dict[str, Any]:
     """Train one model from its text file to its folder, and score the test text, if there is one"""
     from bertsmith.api.language_models import score_language_model
     from bertsmith.classic.ngram.arpa import write_arpa
+    from bertsmith.classic.ngram.estimation import NgramSettings
     from bertsmith.classic.ngram.folder import open_ngram
-    from bertsmith.classic.ngram.settings import NgramSettings
     from bertsmith.classic.ngram.train import train_ngram
     from bertsmith.classic.stream.stream import WordReading, build_words
     from bertsmith.corpus.sources import CorpusSettings

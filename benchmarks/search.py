@@ -155,7 +155,6 @@ def measure_vectors(options: argparse.Namespace, folder: Path) -> None:
     import torch
 
     from bertsmith.search.folder import candidates
-    from bertsmith.search.folder import recall as graphs
     from bertsmith.search.folder.store import FolderStore
 
     rows, width = options.rows, options.width
@@ -164,10 +163,11 @@ def measure_vectors(options: argparse.Namespace, folder: Path) -> None:
     true: list[list[int]] = []
     for dtype in options.only:
         path = folder / dtype
-        graphs.EXACT_BELOW = threshold if dtype == options.dtype else 1 << 60
+        candidates.EXACT_BELOW = threshold if dtype == options.dtype else 1 << 60
         start, cpu = time.perf_counter(), time.process_time()
         build(rows, width, dtype, path)
         spent, cpu = time.perf_counter() - start, time.process_time() - cpu
+        candidates.EXACT_BELOW = threshold
         with FolderStore.open(path) as store:
             size = sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) / 1e6
             print(f"{dtype}: built in {spent:.0f} s ({cpu:.0f} CPU s), {size:.0f} MB", flush=True)

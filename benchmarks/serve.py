@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.folders.resolve import resolve
-from bertsmith.serve.load import LoadPlan, generate_load
+from bertsmith.serve.clients.load import LoadPlan, generate_load
 from machine import machine_facts
 from material import cut_texts
 

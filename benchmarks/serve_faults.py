@@ -28,7 +28,18 @@ import numpy as np
 from machine import machine_facts
 from material import cut_texts
 from serve import tree
-from serve_side import CORES, MODEL, SHORT, Asker, Side, ours, percentile, started, times_during
+from serve_side import (
+    CORES,
+    MODEL,
+    SHORT,
+    Asker,
+    Side,
+    cpu,
+    ours,
+    percentile,
+    started,
+    times_during,
+)
 
 LONG_TEXTS = ["one word after another makes a long text of many tokens " * 60] * 32
 
@@ -61,7 +72,7 @@ def answers(seconds: float) -> dict[str, Any]:
 
 
 def load(side: Side, **plan: Any) -> dict[str, Any]:
-    from bertsmith.serve.load import LoadPlan, generate_load
+    from bertsmith.serve.clients.load import LoadPlan, generate_load
 
     return generate_load(LoadPlan(url=side.url, timeout=90, **plan)).to_json()
 
@@ -148,7 +159,7 @@ def fairness(seconds: float) -> dict[str, Any]:
 
 def trickle(seconds: float) -> dict[str, Any]:
     """200 connections that send a byte per second; how long they live, what others notice."""
-    head = b"POST /embed HTTP/1.1\r\nhost: a\r\n"
+    head = b"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     starts = [b"", head, head + b"content-length: 1000\r\n\r\n{"]
     with started(ours()) as side, contextlib.ExitStack() as stack:
         asker = Asker(side.url)
@@ -248,7 +259,9 @@ def terminate(seconds: float) -> dict[str, Any]:
                     except OSError:
                         return
                     try:
-                        connection.request("POST", "/embed", json.dumps({"inputs": [SHORT] * 8}))
+                        body = json.dumps({"inputs": [SHORT] * 8})
+                        kind = {"content-type": "application/json"}
+                        connection.request("POST", "/embed", body, kind)
                         statuses.append(connection.getresponse().status)
                         go.set()
                     except (OSError, http.client.HTTPException):
@@ -282,14 +295,16 @@ def soak(seconds: float) -> dict[str, Any]:
         load(side, clients=8, seconds=5, texts=texts)
         peak = load(side, clients=32, seconds=15, texts=texts)
         rate = 0.7 * peak["requests_per_second"]
+        length = min(30.0, seconds / 4)
         rounds = max(4, int(seconds // 30))
+        used = cpu(side)
         memory: list[float] = []
         front: list[float] = []
         p99: list[float] = []
         descriptors: list[int] = []
         statuses: dict[str, int] = {}
         for _ in range(rounds):
-            found = load(side, rate=rate, seconds=30, texts=texts)
+            found = load(side, rate=rate, seconds=length, texts=texts)
             pages = [
                 int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 for pid in tree(side.process.pid)
@@ -301,9 +316,12 @@ def soak(seconds: float) -> dict[str, Any]:
             for status, count in found["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + count
         settled = memory[min(4, len(memory) - 2) :]
-        slope = float(np.polyfit(np.arange(len(settled)) / 2, settled, 1)[0])
+        minutes = length / 60
+        slope = float(np.polyfit(np.arange(len(settled)) * minutes, settled, 1)[0])
+        used = cpu(side) - used
     return {
-        "minutes": rounds / 2,
+        "minutes": rounds * minutes,
+        "front_cpu_s": round(used, 1),
         "rate": round(rate, 1),
         "memory_mb": [round(one, 1) for one in memory],
         "front_mb": [round(one, 1) for one in front],

@@ -11,7 +11,7 @@ import numpy as np
 
 from bertsmith.serve.queue import WaitingText
 from bertsmith.serve.served_model import ServedModel
-from bertsmith.serve.server import run
+from bertsmith.serve.server import bound_socket, run
 from bertsmith.serve.service import Service, ServiceSettings
 
 
@@ -24,7 +24,6 @@ if __name__ == "__main__":
     settings = ServiceSettings(models={"model": Path(sys.argv[1])}, precision="fp32", threads=1)
     run(
         Service(settings),
-        host="127.0.0.1",
-        port=int(sys.argv[2]),
+        bound_socket("127.0.0.1", int(sys.argv[2])),
         notice=lambda message: print(message, file=sys.stderr),
     )

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 MODEL = "all-MiniLM-L6-v2"
@@ -27,6 +28,18 @@ class Side:
 
     url: str
     process: subprocess.Popen[str]
+
+
+def resident(side: Side) -> float:
+    """Megabytes of the front in memory."""
+    pages = int(Path(f"/proc/{side.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def cpu(side: Side) -> float:
+    """Seconds of CPU time of the front."""
+    fields = Path(f"/proc/{side.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def ours() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 from fork_client import ForkServer
 from postgres_server import PostgresServer, binaries
 
-pytest_plugins = ["suite_order"]
+pytest_plugins = ["shared_models", "suite_order"]
 
 # Started with nohup or in the background, this process ignores signals, and so would each program
 # that a test starts and interrupts.
@@ -19,6 +20,16 @@ for number, usual in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+@pytest.fixture
+def own_process() -> Iterator[None]:
+    """Afterwards, what `main` sets up for a process of its own is undone."""
+    yield
+    for name in ("bertsmith", "bertsmith.runtime.embedder"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +48,9 @@ def forks() -> Iterator[ForkServer]:
     server = ForkServer()
     yield server
     server.close()
+
+
+@pytest.fixture
+def edited_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are as strangers wrote them: a test may edit one, and no hash gives it away."""
+    monkeypatch.setattr("bertsmith.files.folder_hashes.damage", lambda folder, chosen=None: [])

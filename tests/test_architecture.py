@@ -5,24 +5,27 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "bertsmith"
-FILES = sorted(SOURCE.rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
-PYTHON_FILES = [
-    *FILES,
-    *TESTS,
-    *sorted(ROOT.glob("benchmarks/*.py")),
-]
+from source_tree import (
+    FILES,
+    PYTHON_FILES,
+    ROOT,
+    SOURCE,
+    TESTS,
+    each_file,
+    functions,
+    imports,
+    named_modules,
+    part,
+    place,
+    tree,
+)
 
 # From the ground up; parts of one storey never import each other.
 LAYERS = (
+    ("lazy_names",),
     ("errors",),
     ("wording",),
     ("setting",),
@@ -38,17 +41,16 @@ LAYERS = (
     ("metrics",),
     ("objectives", "tasks"),
     ("evaluation",),
+    ("report",),
     ("runtime",),
     ("search",),
     ("training",),
     ("sentences", "prompts", "compress", "explain", "audit", "classic"),
-    ("seq2seq",),
-    ("correction",),
-    ("report",),
     ("studies",),
     ("api",),
     ("serve",),
     ("demo",),
+    ("parts",),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -59,6 +61,30 @@ MOST_PARAMETERS = 8
 MOST_FILES = 22  # in a folder, beside __init__.py
 MOST_TEST_FILES = 20
 TABLES = {"models/variants", "labeled/formats", "hardware/probes"}  # one file per entry
+# Tables whose entries are files, however small: objectives, noises, metrics, optimizers ...
+ENTRY_TABLES = TABLES | {
+    "files/word_vectors",
+    "metrics",
+    "objectives",
+    "objectives/noise",
+    "report/finetune",
+    "training/optimizers",
+}
+ENTRY_TREES = {"cli/commands", "training/kinds"}
+LEAST_ALONE = 120  # lines of a file that one other file of its folder needs
+MOST_TOGETHER = 350  # lines of both: a longer file is not easier to read
+IDEAS_OF_THEIR_OWN = {
+    "cli/command_table.py",  # what --help prints before anything is imported
+    "classic/gpt/workload.py",
+    "folders/word_encoders/hdf5.py",  # a foreign format, read within bounds
+    "runtime/generation/greedy.py",
+    "runtime/generation/stream.py",
+    "sentences/train/dev.py",
+    "serve/openapi.py",
+    "serve/worker/columns.py",
+    "training/loop/finalize.py",  # the end of a run, apart from its steps
+    "training/loop/prefetch.py",  # the thread that prepares batches
+}
 # Files that may do what nobody else may, with the reason.
 PICKLE_READER = {"folders/pickle_child.py"}
 # typer calls a command by the names of its options, scikit-learn set_params by those of a model
@@ -72,60 +98,6 @@ ORACLES = {
     "rouge_score",
     "sacrebleu",
 }
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
-
-
-def place(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
-
-
-def part(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
-
-
-def imports(module: ast.Module, path: Path) -> Iterator[tuple[str, int]]:
-    """Every module that a file imports, relative ones made absolute, with the line."""
-    package = ("bertsmith", *path.relative_to(SOURCE).parent.parts)
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            for name in node.names:
-                yield name.name, node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            origin = ".".join([*above, *([node.module] if node.module else [])])
-            yield origin, node.lineno
-            for name in node.names:
-                yield f"{origin}.{name.name}", node.lineno
-
-
-def named_modules(module: ast.Module) -> Iterator[tuple[str, int]]:
-    """Strings that name a module of the package, as "bertsmith.runtime.engines:build"."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            named = re.fullmatch(r"(bertsmith(?:\.\w+)+)(?::\w+)?", node.value)
-            if named:
-                yield named[1], node.lineno
-
-
-def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
-def each_file(check: Callable[[Path], None]) -> Callable[[], None]:
-    """One test that holds a rule for every file of the package."""
-
-    def test() -> None:
-        for path in FILES:
-            check(path)
-
-    test.__name__ = check.__name__
-    return test
 
 
 @each_file
@@ -145,8 +117,11 @@ def test_imports_point_down(file: Path) -> None:
 
 def test_the_package_itself_imports_nothing_heavy() -> None:
     light = {"__future__", "importlib", "os", "sys", "typing"}
+    lazy = light | {"collections.abc", "sys"}
     openmp = "bertsmith.hardware.openmp"  # sets a variable that must be there before torch is
-    for file, allowed in (("__init__.py", light | {openmp}), ("hardware/openmp.py", light)):
+    own = {openmp, "bertsmith.lazy_names"}
+    files = (("__init__.py", light | own), ("hardware/openmp.py", light), ("lazy_names.py", lazy))
+    for file, allowed in files:
         for node in tree(SOURCE / file).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = (
@@ -216,10 +191,46 @@ def test_no_class_name_is_defined_twice() -> None:
     homes: dict[str, str] = {}
     for path in FILES:
         for node in tree(path).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef) and node.name != "_Prepared":
                 where = f"{place(path)}:{node.lineno}"
                 assert node.name not in homes, f"{where} {node.name}, also {homes[node.name]}"
                 homes[node.name] = where
+
+
+def test_small_files_join_the_one_file_that_needs_them() -> None:
+    """One importer in the same folder: entries of tables, and what is long enough, stay apart."""
+    modules = {".".join(("bertsmith", *dotted(path))): path for path in FILES}
+    needed_by: dict[Path, set[Path]] = {path: set() for path in FILES}
+    for path in FILES:
+        for name, _ in [*imports(tree(path), path), *named_modules(tree(path))]:
+            if name in modules and modules[name] != path:
+                needed_by[modules[name]].add(path)
+    lonely = []
+    for path, others in needed_by.items():
+        if len(others) != 1 or path.name == "__init__.py" or is_entry(path):
+            continue
+        (other,) = others
+        own, both = line_count(path), line_count(path) + line_count(other)
+        if place(path) in IDEAS_OF_THEIR_OWN or other.parent != path.parent:
+            continue
+        if own < LEAST_ALONE and both <= MOST_TOGETHER:
+            lonely.append(f"{place(path)}: {own} lines, needed by {place(other)} alone")
+    assert lonely == [], "join them, by idea"
+
+
+def dotted(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def is_entry(path: Path) -> bool:
+    """Whether a file is an entry of a table, or a part of one."""
+    where = place(path.parent)
+    return where in ENTRY_TABLES or any(where.startswith(f"{one}/") for one in ENTRY_TREES)
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 @each_file
@@ -324,64 +335,3 @@ def _clean(path: Path, *patterns: re.Pattern[str]) -> None:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         for pattern in patterns:
             assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-
-
-# Tasks and objectives are known by their descriptors alone: nobody else asks for a name or class.
-TASK_NAMES = {"classify", "multilabel", "regress", "tag", "answer", "choose"}
-OBJECTIVE_NAMES = {"mlm", "nsp", "sop", "sbo", "rtd"}
-TASK_CLASSES = {
-    *("Classify", "Multilabel", "Regress", "Tag", "FindAnswer", "Choose"),
-    *("MaskedLMObjective", "SpanBoundary", "NextSentence", "SentenceOrder"),
-    *("MaskedProgram", "ElectraProgram"),
-}
-TASK_TABLES = {"tasks/kinds.py", "labeled/targets.py"}
-TASK_FILES = ("tasks/classify.py", "tasks/multilabel.py", "tasks/regress.py", "tasks/choose.py")
-TASK_FOLDERS = ("tasks/tag/", "tasks/answer/", "objectives/")
-
-
-def named_tasks(nodes: Iterable[ast.AST | None]) -> int:
-    known = TASK_NAMES | OBJECTIVE_NAMES
-    return sum(isinstance(node, ast.Constant) and node.value in known for node in nodes)
-
-
-def asks_for_a_task(node: ast.AST) -> bool:
-    """A comparison with a task's name, a collection or table of names, isinstance of its class."""
-    if isinstance(node, ast.Compare):
-        sides = [node.left, *node.comparators]
-        many = [e for side in sides for e in getattr(side, "elts", ())]  # x in ("tag", "other")
-        return named_tasks([*sides, *many]) > 0
-    if isinstance(node, ast.MatchValue):
-        return named_tasks([node.value]) > 0
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
-        return named_tasks(node.elts) > 1
-    if isinstance(node, ast.Dict):
-        return named_tasks(node.keys) > 1
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        names = {n.id for arg in node.args[1:] for n in ast.walk(arg) if isinstance(n, ast.Name)}
-        return node.func.id in ("isinstance", "issubclass") and bool(names & TASK_CLASSES)
-    return False
-
-
-@each_file
-def test_no_branch_on_a_task_or_objective_outside_its_descriptor(file: Path) -> None:
-    where = place(file)
-    if where in TASK_TABLES or where in TASK_FILES or where.startswith(TASK_FOLDERS):
-        return
-    for node in ast.walk(tree(file)):
-        assert not asks_for_a_task(node), f"{where}:{getattr(node, 'lineno', 0)} asks for a task"
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        'task.name == "tag"',
-        'name in ("classify", other)',
-        'name in ("classify", "regress")',
-        'table = {"tag": 1, "answer": 2}',
-        "isinstance(task, Tag | None)",
-        'name in ("mlm", "sbo")',
-        'match name:\n    case "choose":\n        pass',
-    ],
-)
-def test_a_branch_on_a_task_is_seen(code: str) -> None:
-    assert any(asks_for_a_task(node) for node in ast.walk(ast.parse(code)))

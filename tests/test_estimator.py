@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, rows, tiny_folder
+from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
+from tiny_finetuning import RECIPE, rows
 
 import bertsmith
 from bertsmith.api.estimators import TextClassifier, TextRegressor, TextTagger, rows_of
 from bertsmith.errors import ArgumentError, BertsmithError, ConfigError
 from bertsmith.training.execution.execution import RunSettings
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import clone, is_classifier, is_regressor  # noqa: E402
@@ -30,19 +31,6 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 EXACT = RECIPE.model_copy(update={"run": RunSettings(precision="fp32")})
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +91,8 @@ def test_a_saved_estimator_is_loaded_with_its_settings_classes_and_numbers(
         TextRegressor.load(tmp_path / "mood")
     with pytest.raises(NotFittedError):
         TextClassifier().save(tmp_path / "none")
-    (tmp_path / "mood" / "estimator.json").unlink()  # as a folder of `bertsmith finetune`
+    for name in ("estimator.json", "hashes.json"):  # as a folder of `bertsmith finetune`
+        (tmp_path / "mood" / name).unlink()
     assert TextClassifier.load(tmp_path / "mood").predict(data[0]).tolist() == (
         fitted.predict(data[0]).tolist()
     )

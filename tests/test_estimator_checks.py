@@ -14,13 +14,13 @@ scikit-learn does not give:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pytest
 import torch
+from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
 from tiny_finetuning import RECIPE
 from tiny_models import shrunk
 from tiny_tasks import SPECIAL, word_tokenizer
@@ -29,7 +29,7 @@ from bertsmith.api.estimators import TextClassifier, TextRegressor
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.training.execution.execution import RunSettings
-from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.kinds.labeled.recipe import PlanSettings
 
 pytest.importorskip("sklearn", minversion="1.6")
 from sklearn.utils.estimator_checks import (
@@ -101,14 +101,6 @@ class NumberClassifier(OnNumbers, TextClassifier):
 
 class NumberRegressor(OnNumbers, TextRegressor):
     pass
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kind", [TextClassifier, TextRegressor])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent))
 from chart import figure
+from options_page import options_page
 from settings_page import settings_page
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ OUTSIDE = re.compile(
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the repository's root, the license and the settings."""
+    """Add the pages of the repository's root, the license, the settings and the options."""
     from mkdocs.structure.files import File
 
     for source, page in TOP.items():
@@ -49,6 +50,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     license_text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     files.append(File.generated(config, "LICENSE.txt", content=license_text))
     files.append(File.generated(config, "settings.md", content=settings_page()))
+    files.append(File.generated(config, "options.md", content=options_page()))
     return files
 
 

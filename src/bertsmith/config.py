@@ -10,15 +10,23 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import to_jsonable_python
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from bertsmith.errors import ConfigError, unknown
 
 Tree = dict[str, Any]
 S = TypeVar("S", bound="Settings")
+
+Count = Annotated[int, Field(gt=0)]
+# In the files of a model: beyond them no machine holds it, and sizes are multiplied without care.
+Width = Annotated[int, Field(gt=0, le=1 << 20)]  # columns
+Depth = Annotated[int, Field(gt=0, le=1_000)]  # layers
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]  # of something that must not be used up
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
 LARGEST_FILE = 1_000_000  # bytes; a recipe is a page of text
 EXTENDS = "extends"
@@ -124,26 +132,65 @@ def _other(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(key in new and key in old and new[key] != old[key] for key in CHOOSERS)
 
 
-def overridden(tree: Mapping[str, Any], overrides: Sequence[str]) -> Tree:
-    """The tree with settings given as "section.key=value", values as TOML writes them.
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A setting that is laid over others, by its dotted name: Override("plan.epochs", 2.0)."""
 
-    What is no TOML value but looks like a word or a path is text: `model.size=mini`.
-    """
-    for override in overrides:
-        path, equals, text = override.partition("=")
-        keys = [key.strip() for key in path.split(".")]
+    name: str
+    value: Any
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """One of the command line, "section.key=value", the value as TOML writes it.
+
+        What is no TOML value but looks like a word or a path is text: `model.size=mini`.
+        """
+        name, equals, value = text.partition("=")
+        keys = [key.strip() for key in name.split(".")]
         if not equals or not all(BARE_KEY.fullmatch(key) for key in keys):
-            raise ConfigError(f"{override!r} is no setting; write section.key=value")
-        layer: Tree = {keys[-1]: _value(text.strip(), override)}
+            raise ConfigError(f"{text!r} is no setting; write section.key=value")
+        return cls(".".join(keys), _value(value.strip(), text))
+
+    def __str__(self) -> str:
+        """As the command line spells it."""
+        value = self._plain()
+        return f"{self.name}={'null' if value is None else _literal(value)}"
+
+    def layer(self) -> Tree:
+        """The tree that holds nothing else."""
+        keys = self.name.split(".")
+        if not all(BARE_KEY.fullmatch(key) for key in keys):
+            raise ConfigError(f"{self.name!r} is the name of no setting; write section.key")
+        layer: Tree = {keys[-1]: self._plain()}
         for key in reversed(keys[:-1]):
             layer = {key: layer}
-        tree = overlaid(tree, layer)
+        return layer
+
+    def _plain(self) -> Any:
+        """The value as TOML could have it: settings as tables, paths as texts."""
+        if isinstance(self.value, date | time):  # refused with its place
+            return self.value
+        try:
+            return to_jsonable_python(self.value, inf_nan_mode="constants")
+        except PydanticSerializationError:
+            raise ConfigError(f"{self.name} is {self.value!r:.60}; no setting is one") from None
+
+
+def overrides_of(settings: Mapping[str, Any] | None) -> list[Override]:
+    """Settings by name, as Python takes them, {"plan.epochs": 2.0}; None gives none."""
+    return [Override(name, value) for name, value in (settings or {}).items()]
+
+
+Overrides = Sequence[Override | str]
+"""Settings to lay over others, typed, or as the command line spells them."""
+
+
+def overridden(tree: Mapping[str, Any], overrides: Overrides) -> Tree:
+    """The tree with settings laid over it, in their order; texts are parsed first."""
+    for one in overrides:
+        found = Override.parse(one) if isinstance(one, str) else one
+        tree = overlaid(tree, found.layer())
     return dict(tree)
-
-
-def override(name: str, value: Any) -> str:
-    """A setting as `overridden` takes it: ("plan.epochs", 2) -> "plan.epochs=2"."""
-    return f"{name}={_literal(value)}"
 
 
 def _value(text: str, override: str) -> Any:

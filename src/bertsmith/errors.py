@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
+
+# Of an address of any scheme, also where a Path has lost one of the slashes.
+_PASSWORD = re.compile(r"(:/{1,2}[^\s/:@]*:)\S*@|\b((?:ssl)?password=)[^\s&]+", re.IGNORECASE)
+
+
+def without_passwords(message: str) -> str:
+    """A message in which addresses have no password: SCHEME://USER:***@HOST."""
+    return _PASSWORD.sub(lambda found: f"{found[1]}***@" if found[1] else f"{found[2]}***", message)
 
 
 class BertsmithError(Exception):
-    """Root of everything raised on purpose; the command line prints it in one line and exits."""
+    """Root of everything raised on purpose; the command line prints it in one line and exits.
+
+    Passwords of addresses in the message are hidden.
+    """
 
     exit_code = 1
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(without_passwords(p) if isinstance(p, str) else p for p in parts))
 
 
 class ConfigError(BertsmithError):
@@ -73,6 +88,12 @@ class WriteError(BertsmithError):
     """A result that could not be written; whatever stood there before is untouched."""
 
     exit_code = 74
+
+
+class TargetExistsError(WriteError):
+    """Something else stands where a result is to be written; it is refused before the work."""
+
+    exit_code = 2
 
 
 class LockedError(WriteError):

@@ -11,9 +11,9 @@ import pytest
 from test_ngram import trained, zipf_text
 
 from bertsmith.classic.ngram.arpa import read_arpa, write_arpa
+from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.folder import open_ngram, write_ngram
 from bertsmith.classic.ngram.model import NgramLm
-from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.stream.folder import word_numbers
 from bertsmith.errors import InputFileError
 

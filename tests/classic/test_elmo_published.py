@@ -80,7 +80,7 @@ def test_a_wrong_shape_is_refused_by_the_name_of_its_tensor(
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file[name]
         file.create_dataset(name, data=np.zeros(shape, dtype=np.float32))
-    with pytest.raises(TensorMismatchError, match=f"(?s){name}.*asks for"):
+    with pytest.raises(TensorMismatchError, match=f"(?s){name}.*not "):
         read_published(tmp_path)
 
 
@@ -106,9 +106,9 @@ def test_damage_is_refused_with_the_file_and_the_way_out(tmp_path: Path) -> None
         read_published(tmp_path)
     with h5py.File(weights, "a") as file:
         file["CNN_proj/b_proj"] = h5py.ExternalLink("other.hdf5", "/b")
-    with pytest.raises(TensorMismatchError, match="link to another file"):
+    with pytest.raises(TensorMismatchError, match="CNN_proj/b_proj is a link"):
         read_published(tmp_path)
-    weights.write_bytes(weights.read_bytes()[:500])
+    weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
     with pytest.raises(FolderError, match="no whole hdf5 file"):
         read_published(tmp_path)
 
@@ -126,5 +126,5 @@ def test_options_that_describe_no_model_are_refused(tmp_path: Path) -> None:
         read_published(tmp_path)
     options["lstm"]["dim"] = 1 << 40
     path.write_text(json.dumps(options))
-    with pytest.raises((ConfigError, TensorMismatchError), match="W_0"):
+    with pytest.raises(ConfigError, match="hidden"):
         read_published(tmp_path)

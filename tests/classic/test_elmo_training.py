@@ -22,6 +22,8 @@ from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.progress import Progress
 from bertsmith.training.optimizers.optimizers import AdamWSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 TINY = ElmoSpec(length=14, characters=4, filters=((1, 4), (2, 6)), hidden=12, projection=8)
 WIDER = ElmoSpec(length=14, filters=((1, 16), (2, 16)), hidden=32, projection=16)
 

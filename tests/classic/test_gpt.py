@@ -26,6 +26,8 @@ from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.read import load_model
 from bertsmith.nn.inputs import Inputs
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 def lines_of(stream: TinyWords) -> list[np.ndarray]:
     return np.split(stream.ids, stream.starts[1:-1])
@@ -161,7 +163,7 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"words\.txt has 12 words and bertsmith\.json says 11"):
         open_gpt(tmp_path / "model")
     record.unlink()
-    with pytest.raises(FolderError, match="is no language model of these kinds"):
+    with pytest.raises(FolderError, match="cannot give probabilities of words"):
         open_lm(tmp_path / "model")
 
 

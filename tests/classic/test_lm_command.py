@@ -7,15 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from command_line import run
 from test_ngram import zipf_text
-
-from bertsmith.cli.app import main
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    return int(left.value.code or 0)
 
 
 def test_a_model_is_trained_scored_converted_and_continues_text(

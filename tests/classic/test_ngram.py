@@ -12,10 +12,9 @@ import pytest
 from bertsmith.classic.generation import generate_lines
 from bertsmith.classic.kinds import LM_KINDS, open_lm
 from bertsmith.classic.language_model import score_lines
-from bertsmith.classic.ngram.estimation import discounts_of
+from bertsmith.classic.ngram.estimation import NgramSettings, discounts_of
 from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.model import NgramLm
-from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
 from bertsmith.config import validated
@@ -227,7 +226,7 @@ def test_the_kind_of_a_folder_is_found_by_itself(tmp_path: Path) -> None:
     trained(tmp_path, NgramSettings(order=2))
     assert open_lm(tmp_path / "model").kind == "ngram"
     assert "ngram" in LM_KINDS
-    with pytest.raises(FolderError, match="no language model"):
+    with pytest.raises(FolderError, match="cannot give probabilities of words"):
         open_lm(tmp_path / "words")
     with pytest.raises(ConfigError, match="not all words of this model"):
         open_lm(tmp_path / "model").log_probabilities([np.array([10**6])])

@@ -10,13 +10,19 @@ from word2vec_reference import MODES, reference_window, text_stream
 
 from bertsmith.classic.word2vec import native
 from bertsmith.classic.word2vec.engines import WORD_PROBES, choose_engine
-from bertsmith.classic.word2vec.huffman import huffman_tree
 from bertsmith.classic.word2vec.native import WORD_TIERS, NativeWordEngine
-from bertsmith.classic.word2vec.noise import alias_table, keep_thresholds, noise_shares
+from bertsmith.classic.word2vec.probe import traced_windows
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import Tables, WordWeights, text_pieces
+from bertsmith.classic.word2vec.tables import (
+    Tables,
+    WordWeights,
+    alias_table,
+    huffman_tree,
+    keep_thresholds,
+    noise_shares,
+    text_pieces,
+)
 from bertsmith.classic.word2vec.torch_engine import TorchWordEngine, train_step
-from bertsmith.classic.word2vec.windows import traced_windows
 from bertsmith.errors import HardwareError
 from bertsmith.hardware.report import cached
 

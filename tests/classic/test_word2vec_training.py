@@ -17,15 +17,17 @@ from gensim.models import KeyedVectors
 from word2vec_reference import MODES, text_stream
 
 from bertsmith.classic.stream.folder import WordStream
-from bertsmith.classic.word2vec import epochs, train
+from bertsmith.classic.word2vec import train
 from bertsmith.classic.word2vec.engines import choose_engine
 from bertsmith.classic.word2vec.folder import open_model, read_counts, read_outputs
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables
-from bertsmith.classic.word2vec.train import train_word2vec
+from bertsmith.classic.word2vec.train import run_epoch, train_word2vec
 from bertsmith.config import validated
 from bertsmith.errors import ConfigError, DivergedError, FolderError, InputFileError, WriteError
 from bertsmith.objectives.masking.similar import read_neighbors
+
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 ENGINES = ["auto", "torch"]
 
@@ -108,7 +110,7 @@ def test_a_run_resumes_after_its_last_epoch_with_the_same_bytes(
         if epoch == 2 and not done:
             done.append(epoch)
             raise KeyboardInterrupt
-        return epochs.run_epoch(*arguments, epoch=epoch, **more)  # type: ignore[arg-type]
+        return run_epoch(*arguments, epoch=epoch, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(train, "run_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -286,4 +288,4 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_a_remedy(stream: WordStream
 
     tables = Tables.of(stream, Word2VecSettings())
     with pytest.raises(DivergedError, match="lower rate"):
-        epochs.run_epoch(Broken(), tables, seed=1, epoch=0, threads=1)
+        run_epoch(Broken(), tables, seed=1, epoch=0, threads=1)

@@ -7,18 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run
 from test_ngram import zipf_text
 
 import bertsmith
-from bertsmith.cli.app import main
 
 TRAIN = ["--form", "sentences", "--word-split", "spaces", "--dim", "12", "--epochs", "2"]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    return int(left.value.code or 0)
 
 
 @pytest.fixture(scope="module")

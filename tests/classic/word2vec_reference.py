@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bertsmith.classic.stream.folder import WordStream
+from bertsmith.classic.word2vec.probe import TracedWindow
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.windows import TracedWindow
 
 MODES = [
     (model, loss) for model in ("skipgram", "cbow") for loss in ("negative", "hierarchical", "nce")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, finetune_seeds, rows, tiny_folder, tiny_job
 
 from bertsmith.labeled.example import Label
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.repeat.finetune_runs import finetune_seeds
+from bertsmith.training.kinds.labeled.learner import finetune
 
 
 @pytest.fixture(scope="module")

@@ -32,10 +32,10 @@ def _no_handlers_after() -> None:
 
 
 @pytest.fixture(scope="module")
-def hostile(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile(classifier: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a fine-tuned model and rows, whose names all hold control characters."""
     home = tmp_path_factory.mktemp("hostile") / f"home{EVIL}"
-    model = shutil.copytree(tiny, home / f"model{EVIL}")
+    model = shutil.copytree(classifier, home / f"model{EVIL}")
     for file in ("bertsmith.json", "config.json"):
         record = json.loads((model / file).read_text())
         if "id2label" in record:

@@ -15,7 +15,9 @@ from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
 
 from bertsmith.errors import BertsmithError, FolderError
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.kinds.labeled.learner import finetune
+
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 ODD: list[Any] = [
     *(None, True, -1, 10**30, 1.5, "x", [], ["a"], ["0", "0"], [1, 2], [["a"]], {}, {"a": 1}),
@@ -81,14 +83,14 @@ def test_any_damage_is_an_error_of_ours_or_harmless(
     ],
 )
 def test_the_command_line_names_what_is_wrong(
-    tiny: Path,
+    classifier: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     key: str,
     value: object,
     message: str,
 ) -> None:
-    folder = shutil.copytree(tiny, tmp_path / "copy")
+    folder = shutil.copytree(classifier, tmp_path / "copy")
     record = json.loads((folder / "bertsmith.json").read_text())
     record["task"][key] = value
     (folder / "bertsmith.json").write_text(json.dumps(record))
@@ -98,8 +100,8 @@ def test_the_command_line_names_what_is_wrong(
     assert str(folder) in shown or key == "labels"
 
 
-def test_equal_labels_in_config_json_are_refused(tiny: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny, tmp_path / "copy")
+def test_equal_labels_in_config_json_are_refused(classifier: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(classifier, tmp_path / "copy")
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {"0": "same", "1": "same"}
     (folder / "config.json").write_text(json.dumps(config))
@@ -107,8 +109,8 @@ def test_equal_labels_in_config_json_are_refused(tiny: Path, tmp_path: Path) -> 
         load_predictor(folder)
 
 
-def test_a_section_without_a_name_is_refused(tiny: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny, tmp_path / "copy")
+def test_a_section_without_a_name_is_refused(classifier: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(classifier, tmp_path / "copy")
     (folder / "bertsmith.json").write_text('{"task": {"labels": ["a"]}}')
     with pytest.raises(FolderError, match="task must be a table with a name"):
         load_predictor(folder)

@@ -44,10 +44,10 @@ def squad(path: Path) -> Path:
 
 
 def test_figures_are_those_of_the_rows(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = labeled(tmp_path / "test.tsv", wrong=6)
-    assert run("evaluate", tiny, path, "--json", "--out", tmp_path / "judged", "--quiet") == 0
+    assert run("evaluate", classifier, path, "--json", "--out", tmp_path / "judged", "--quiet") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["rows"] == 60
     assert told["figures"]["accuracy"] == pytest.approx(54 / 60)
@@ -59,33 +59,33 @@ def test_figures_are_those_of_the_rows(
     ]
     assert [row["line"] for row in rows] == list(range(2, 62))
     assert sum(row["truth"] == row["prediction"] for row in rows) == 54
-    assert run("evaluate", tiny, path) == 0
+    assert run("evaluate", classifier, path) == 0
     shown = capsys.readouterr()
     assert "accuracy     0.9000" in shown.out
     assert "label: label" in shown.err  # what was guessed is told
 
 
 def test_a_label_the_model_does_not_know_is_named_with_its_place(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = labeled(tmp_path / "test.tsv")
     path.write_text(path.read_text() + "a bird\tmaybe\n")
-    assert run("evaluate", tiny, path) == 2
+    assert run("evaluate", classifier, path) == 2
     shown = capsys.readouterr().err
     assert "line 62" in shown
     assert "'maybe'" in shown
-    assert run("evaluate", tiny, path, "--on-error", "skip") == 0
+    assert run("evaluate", classifier, path, "--on-error", "skip") == 0
     shown = capsys.readouterr()
     assert "60 rows" in shown.out
     assert "1 of 61 rows were rejected" in shown.err
 
 
 def test_rows_without_labels_have_no_figures(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "texts.tsv"
     path.write_text("text\na bird\na stone\n")
-    assert run("evaluate", tiny, path) == 2
+    assert run("evaluate", classifier, path) == 2
     assert "--label" in capsys.readouterr().err
 
 

@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 from command_line import COMMAND, environment, fresh, run
-from tiny_finetuning import rows, tiny_folder
+from tiny_finetuning import rows
 
 from bertsmith.labeled.example import Label
 from bertsmith.runtime.load_predictor import load_predictor
 
 FAST = ("--epochs", "3", "--lr", "3e-3", "--batch", "8", "--precision", "fp32", "--threads", "1")
 PROOF = ("model.safetensors", "bertsmith.json", "predictions.dev.jsonl")
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(tiny_folder(tmp_path_factory.mktemp("source") / "model"))
 
 
 def table(path: Path, count: int = 160, *, seed: int = 0, columns: str = "text\tlabel") -> Path:
@@ -43,7 +38,7 @@ def record(out: Path) -> dict[str, dict[str, object]]:
 
 
 def test_one_file_becomes_a_proven_model(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = table(tmp_path / "rows.tsv", 200), tmp_path / "out"
     assert run("finetune", data, "--model", source, "--out", out, *FAST) == 0
@@ -80,7 +75,7 @@ def test_one_file_becomes_a_proven_model(
 
 
 def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = table(tmp_path / "rows.tsv", 60)
     alone = ("--set", "encoder.frozen=true", *FAST, "--epochs", "1")
@@ -99,7 +94,7 @@ def test_a_head_alone_at_the_rate_of_a_whole_model_is_remarked(
 
 
 @pytest.mark.slow
-def test_a_stopped_command_goes_on_and_ends_the_same(source: Path, tmp_path: Path) -> None:
+def test_a_stopped_command_goes_on_and_ends_the_same(source: str, tmp_path: Path) -> None:
     data = table(tmp_path / "rows.tsv", 400)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
 
@@ -134,7 +129,7 @@ def test_a_stopped_command_goes_on_and_ends_the_same(source: Path, tmp_path: Pat
     assert record(broken)["test"]["figures"] == figures
 
 
-def test_files_of_their_own_and_columns_by_name(source: Path, tmp_path: Path) -> None:
+def test_files_of_their_own_and_columns_by_name(source: str, tmp_path: Path) -> None:
     columns = "id\tmood\tbody"
     data = table(tmp_path / "a.tsv", columns=columns)
     dev = table(tmp_path / "b.tsv", 40, seed=1, columns=columns)
@@ -157,7 +152,7 @@ def test_files_of_their_own_and_columns_by_name(source: Path, tmp_path: Path) ->
 
 
 def test_several_seeds_show_their_mean(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = table(tmp_path / "rows.tsv"), tmp_path / "out"
     arguments = ("finetune", data, "--model", source, "--out", out, "--seeds", "2", *FAST)
@@ -171,7 +166,7 @@ def test_several_seeds_show_their_mean(
 
 
 def test_folds_judge_every_row_once(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = table(tmp_path / "rows.tsv", 100), tmp_path / "out"
     arguments = ("finetune", data, "--model", source, "--out", out, "--folds", "2", *FAST)
@@ -181,7 +176,7 @@ def test_folds_judge_every_row_once(
 
 
 def test_mistakes_leave_nothing_behind(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = table(tmp_path / "rows.tsv"), tmp_path / "out"
     usual = ("--model", source, "--out", out)

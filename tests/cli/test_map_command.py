@@ -9,15 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import run
-from tiny_sentences import sentences, tiny_sentence_folder
+from tiny_sentences import sentences
 
 import bertsmith
 from bertsmith.api.map import MapOptions, map_texts
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> str:
-    return tiny_sentence_folder(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture
@@ -39,27 +34,29 @@ def shown(path: Path, *arguments: object) -> dict:
     return data_of(path)
 
 
-def test_texts_with_their_labels_by_name_and_number(table, model, tmp_path, capsys) -> None:
+def test_texts_with_their_labels_by_name_and_number(table, encoder, tmp_path, capsys) -> None:
     out = tmp_path / "map.html"
-    data = shown(out, table, "--model", model, "--label", "kind", "--method", "pca")
+    data = shown(out, table, "--model", encoder, "--label", "kind", "--method", "pca")
     assert capsys.readouterr().out == f"40 points: {out}\n"
     assert data["texts"] == sentences(40)
     assert data["names"] == ["even", "odd"]
     assert data["labels"] == [0, 1] * 20
     assert data["legend"] == "kind"
     assert [one["method"] for one in data["maps"]] == ["pca"]
-    by_number = shown(tmp_path / "b.html", table, "--model", model, "--label", 2, "--method", "pca")
+    by_number = shown(
+        tmp_path / "b.html", table, "--model", encoder, "--label", 2, "--method", "pca"
+    )
     assert by_number["labels"] == data["labels"]
 
 
 def test_the_same_seed_gives_the_same_page_and_samples_keep_their_order(
-    table, model, tmp_path, capsys
+    table, encoder, tmp_path, capsys
 ) -> None:
     pages = []
     for seed in (1, 1, 2):
         out = tmp_path / f"{len(pages)}.html"
         options = ("--points", 10, "--seed", seed, "--title", "t")
-        assert run("map", table, "--model", model, "--out", out, *map(str, options)) == 0
+        assert run("map", table, "--model", encoder, "--out", out, *map(str, options)) == 0
         pages.append(out.read_text("utf-8"))
     assert pages[0] == pages[1]
     assert "10 of 40 texts are shown, drawn at random" in capsys.readouterr().err
@@ -69,11 +66,11 @@ def test_the_same_seed_gives_the_same_page_and_samples_keep_their_order(
     assert [one["method"] for one in data_of(tmp_path / "0.html")["maps"]] == ["tsne", "pca"]
 
 
-def test_words_are_points_colored_by_word(table, model, tmp_path) -> None:
+def test_words_are_points_colored_by_word(table, encoder, tmp_path) -> None:
     texts = sentences(40)
     one, other = texts[0].split()[:2]
     data = shown(
-        tmp_path / "w.html", table, "--model", model, "--word", one, "--word", other, "--layer", 1
+        tmp_path / "w.html", table, "--model", encoder, "--word", one, "--word", other, "--layer", 1
     )
     assert data["words"] is True
     assert len(data["texts"]) == sum(text.split().count(w) for text in texts for w in {one, other})
@@ -97,10 +94,10 @@ def test_words_are_points_colored_by_word(table, model, tmp_path) -> None:
     ],
 )
 def test_what_cannot_be_shown_is_one_line(
-    arguments, message, table, model, tmp_path, capsys
+    arguments, message, table, encoder, tmp_path, capsys
 ) -> None:
     out = tmp_path / "map.html"
-    assert run("map", table, "--model", model, "--out", out, *arguments) == 2
+    assert run("map", table, "--model", encoder, "--out", out, *arguments) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("error: ")
     assert message in error
@@ -116,31 +113,31 @@ def test_what_cannot_be_shown_is_one_line(
         ("a\na\na\n", "same vector"),
     ],
 )
-def test_too_few_texts_are_refused(content, message, model, tmp_path, capsys) -> None:
+def test_too_few_texts_are_refused(content, message, encoder, tmp_path, capsys) -> None:
     (tmp_path / "few.txt").write_text(content)
     out = tmp_path / "map.html"
-    assert run("map", tmp_path / "few.txt", "--model", model, "--out", out) == 2
+    assert run("map", tmp_path / "few.txt", "--model", encoder, "--out", out) == 2
     assert message in capsys.readouterr().err
     assert not out.exists()
 
 
-def test_a_file_without_columns_has_no_labels(model, tmp_path, capsys) -> None:
+def test_a_file_without_columns_has_no_labels(encoder, tmp_path, capsys) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(sentences(5)))
     out = tmp_path / "map.html"
-    assert run("map", tmp_path / "lines.txt", "--model", model, "--out", out, "--label", "x") == 2
+    assert run("map", tmp_path / "lines.txt", "--model", encoder, "--out", out, "--label", "x") == 2
     assert "has no columns but the texts" in capsys.readouterr().err
 
 
-def test_many_labels_are_grouped_and_named(model, tmp_path) -> None:
+def test_many_labels_are_grouped_and_named(encoder, tmp_path) -> None:
     rows = [(text, str(at)) for at, text in enumerate(sentences(30))]
-    made = map_texts(rows, model, tmp_path / "m.html", options=MapOptions(methods=["pca"]))
+    made = map_texts(rows, encoder, tmp_path / "m.html", options=MapOptions(methods=["pca"]))
     assert made.notes == ["19 labels beyond the 11 most frequent share one color, other"]
     assert data_of(made.path)["others"] == 19
 
 
-def test_from_python_with_a_loaded_model(model, tmp_path) -> None:
+def test_from_python_with_a_loaded_model(encoder, tmp_path) -> None:
     texts = sentences(6)
-    with bertsmith.load(model, precision="fp32") as loaded:
+    with bertsmith.load(encoder, precision="fp32") as loaded:
         made = bertsmith.map_texts(
             texts, loaded, tmp_path / "m.html", options=bertsmith.MapOptions(methods=["pca"])
         )

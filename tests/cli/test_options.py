@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import pytest
 import typer
 from pydantic import Field
+from site_scripts import script
 
 from bertsmith.cli.shared.grouped_help import GroupedCommand
 from bertsmith.cli.shared.options_of import spread
@@ -164,7 +165,7 @@ def test_values_of_python_are_checked_by_the_same_declaration(values, message) -
 
 
 def test_an_option_is_added_in_one_place(capsys, monkeypatch) -> None:
-    """A new field of a settings class is an option, a field of the form, and documented."""
+    """A new field of a settings class is an option, a field of the form, a row of the pages."""
     from bertsmith.runtime.generation import options
     from bertsmith.serve.forms import given_settings, with_settings
     from bertsmith.serve.routes import RequestForm
@@ -178,8 +179,11 @@ def test_an_option_is_added_in_one_place(capsys, monkeypatch) -> None:
     monkeypatch.setattr(options, "GenerationOptions", GenerationOptions)
     module = importlib.import_module("bertsmith.cli.commands.generation.generate")
     monkeypatch.setattr(module, "GenerationOptions", GenerationOptions)
-    call(spread(module.generate.__wrapped__), "--help")
+    command = spread(module.generate.__wrapped__)
+    call(command, "--help")
     assert "--rhyme" in capsys.readouterr().out
+    rows = script("options_page").option_rows(command.settings)
+    assert "| `--rhyme` | number, 0 to 9 | `2` | Lines that rhyme. |" in rows
 
     @with_settings(GenerationOptions, most={"rhyme": 4})
     class Form(RequestForm):

@@ -34,18 +34,18 @@ def objects(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_text_is_answered_at_once(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("predict", tiny, "a red bird") == 0
+def test_a_text_is_answered_at_once(classifier: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("predict", classifier, "a red bird") == 0
     first, *odds = capsys.readouterr().out.splitlines()
     assert first == "yes"
     assert [line.split()[1] for line in odds] == ["yes", "no"]
-    assert run("predict", tiny, "a stone", "--json") == 0
+    assert run("predict", classifier, "a stone", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["texts"], told["prediction"]) == (["a stone"], "no")
     assert sum(told["probabilities"].values()) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_every_column_is_kept_and_rows_stay_in_order(tiny: Path, tmp_path: Path) -> None:
+def test_every_column_is_kept_and_rows_stay_in_order(classifier: Path, tmp_path: Path) -> None:
     texts = some_texts(60)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -54,10 +54,10 @@ def test_every_column_is_kept_and_rows_stay_in_order(tiny: Path, tmp_path: Path)
         writer.writerow([f"k{number}", text, f'a "remark",\nof {number}', "not read"])
     source = tmp_path / "in.csv"
     source.write_text(table.getvalue(), encoding="utf-8")
-    assert run("predict", tiny, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
-    assert run("predict", tiny, source, "--out", tmp_path / "out.csv", "--quiet") == 0
+    assert run("predict", classifier, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
+    assert run("predict", classifier, source, "--out", tmp_path / "out.csv", "--quiet") == 0
     found = objects(tmp_path / "out.jsonl")
-    said = load_predictor(tiny).predict(texts)
+    said = load_predictor(classifier).predict(texts)
     assert [row["key"] for row in found] == [f"k{number}" for number in range(60)]
     assert [row["remark"] for row in found] == [f'a "remark",\nof {n}' for n in range(60)]
     assert [row["prediction"] for row in found] == [one.value for one in said]
@@ -68,41 +68,41 @@ def test_every_column_is_kept_and_rows_stay_in_order(tiny: Path, tmp_path: Path)
     assert {row["label"] for row in listed} == {"not read"}
 
 
-def test_json_rows_are_kept_as_they_are_written(tiny: Path, tmp_path: Path) -> None:
+def test_json_rows_are_kept_as_they_are_written(classifier: Path, tmp_path: Path) -> None:
     written = [
         f'{{"text": "{text}", "n": 1.0, "big": 12345678901234567890, "deep": {{"a": [1e3]}}}}'
         for text in some_texts(5)
     ]
     source = tmp_path / "in.jsonl"
     source.write_text("\n".join(written) + "\n", encoding="utf-8")
-    assert run("predict", tiny, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
+    assert run("predict", classifier, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
     lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
     for line, given_row in zip(lines, written, strict=True):
         assert line.startswith(given_row[:-1] + ', "prediction": ')
         json.loads(line)
 
 
-def test_a_list_and_a_packed_file_are_read_too(tiny: Path, tmp_path: Path) -> None:
+def test_a_list_and_a_packed_file_are_read_too(classifier: Path, tmp_path: Path) -> None:
     listed = [{"text": text, "place": number} for number, text in enumerate(some_texts(7))]
     source = tmp_path / "in.json.gz"
     source.write_bytes(gzip.compress(json.dumps(listed, indent=2).encode()))
-    assert run("predict", tiny, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
+    assert run("predict", classifier, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
     found = objects(tmp_path / "out.jsonl")
     assert [row["place"] for row in found] == list(range(7))
     assert [row["text"] for row in found] == [row["text"] for row in listed]
 
 
-def test_a_column_called_like_ours_is_not_lost(tiny: Path, tmp_path: Path) -> None:
+def test_a_column_called_like_ours_is_not_lost(classifier: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text('{"text": "bird", "prediction": "mine"}\n{"text": "stone"}\n')
-    assert run("predict", tiny, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
+    assert run("predict", classifier, source, "--out", tmp_path / "out.jsonl", "--quiet") == 0
     first, second = objects(tmp_path / "out.jsonl")
     assert (first["prediction"], first["prediction_2"]) == ("mine", "yes")
     assert second["prediction_2"] == "no"
 
 
-def test_standard_input_is_one_text_a_line(tiny: Path) -> None:
-    done = fresh("predict", tiny, "-", text='bird, tree\n"stone\n\nriver')
+def test_standard_input_is_one_text_a_line(classifier: Path) -> None:
+    done = fresh("predict", classifier, "-", text='bird, tree\n"stone\n\nriver')
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["text"] for row in found] == ["bird, tree", '"stone', "", "river"]
@@ -111,15 +111,15 @@ def test_standard_input_is_one_text_a_line(tiny: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "tsv"])
 def test_rejected_rows_are_accounted_for(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     source = tmp_path / "in.tsv"
     source.write_text("key\ttext\na\tbird\nb\ntoo\tmany\there\nc\tstone\n", encoding="utf-8")
     out = tmp_path / f"out.{kind}"
-    assert run("predict", tiny, source, "--out", out) == 2
+    assert run("predict", classifier, source, "--out", out) == 2
     assert "2 of 4 rows cannot be used" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.tsv"]
-    assert run("predict", tiny, source, "--out", out, "--on-error", "skip") == 0
+    assert run("predict", classifier, source, "--out", out, "--on-error", "skip") == 0
     assert "2 of 4 rows predicted by eager-fp32" in capsys.readouterr().out
     rejected = objects(tmp_path / "in.tsv.rejected.jsonl")
     assert [row["line"] for row in rejected] == [3, 4]
@@ -127,29 +127,33 @@ def test_rejected_rows_are_accounted_for(
     assert text.index("bird") < text.index("stone")
 
 
-def test_mistakes_are_named(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_named(
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in.tsv").write_text("text\nbird\n")
     for arguments, said in (
-        ((tiny, tmp_path / "none.tsv"), "there is no such file"),
-        ((tiny, tmp_path / "in.tsv", "--out", tmp_path / "out.xlsx"), ".jsonl, .csv or .tsv"),
-        ((tiny, "a text", "--out", tmp_path / "out.csv"), "--out is for files"),
-        ((tiny,), "give a fine-tuned model folder, and a file"),
-        ((tiny, tmp_path), "is a folder"),
+        ((classifier, tmp_path / "none.tsv"), "there is no such file"),
+        ((classifier, tmp_path / "in.tsv", "--out", tmp_path / "out.xlsx"), ".jsonl, .csv or .tsv"),
+        ((classifier, "a text", "--out", tmp_path / "out.csv"), "--out is for files"),
+        ((classifier,), "give a fine-tuned model folder, and a file"),
+        ((classifier, tmp_path), "is a folder"),
         (("all-MiniLM-L6-v2", "a text"), "was not fine-tuned"),
     ):
         assert run("predict", *arguments) == 2, arguments
         assert said in capsys.readouterr().err
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tiny: Path, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(
+    classifier: Path, tmp_path: Path
+) -> None:
     source = tmp_path / "in.csv"
     texts = some_texts(12_000)
     lines = (f"{number},{text},=1+{number}" for number, text in enumerate(texts))
     source.write_text("\n".join(["key,text,sum", *lines]) + "\n", encoding="utf-8")
     whole, broken = tmp_path / "whole.csv", tmp_path / "broken.csv"
-    assert run("predict", tiny, source, "--out", whole, "--quiet", "--threads", "1") == 0
+    assert run("predict", classifier, source, "--out", whole, "--quiet", "--threads", "1") == 0
     journal = tmp_path / ".broken.csv.partial" / "journal.json"
-    command = [*COMMAND, "predict", tiny, source, "--out", broken, "--threads", "1"]
+    command = [*COMMAND, "predict", classifier, source, "--out", broken, "--threads", "1"]
     seen = []
     for number in (signal.SIGKILL, signal.SIGTERM):
         process = subprocess.Popen(
@@ -177,7 +181,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tiny: Path, tmp_path:
 
 
 def test_what_another_file_left_unfinished_is_not_mixed_in(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    classifier: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_files, "CHUNK", 8)
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
@@ -191,12 +195,12 @@ def test_what_another_file_left_unfinished_is_not_mixed_in(
         return real(self, some)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RowLines, "lines", stops)
-    assert run("predict", tiny, source, "--out", out, "--quiet") == 130
+    assert run("predict", classifier, source, "--out", out, "--quiet") == 130
     journal = json.loads((tmp_path / ".out.jsonl.partial" / "journal.json").read_bytes())
     assert journal["state"]["rows"] == 16
     monkeypatch.setattr(RowLines, "lines", real)
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in some_texts(40, seed=9)))
-    assert run("predict", tiny, source, "--out", out, "--quiet") == 0
+    assert run("predict", classifier, source, "--out", out, "--quiet") == 0
     assert [row["text"] for row in objects(out)] == some_texts(40, seed=9)
 
 
@@ -208,13 +212,13 @@ DANGEROUS = st.text(st.sampled_from("=+-@\t\r\n'\",;x ä\u2028"), max_size=6)
 )
 @given(cells=st.lists(DANGEROUS, min_size=1, max_size=5))
 def test_a_csv_result_is_safe_for_spreadsheets_and_reads_back_equal(
-    tiny: Path, tmp_path: Path, cells: list[str]
+    classifier: Path, tmp_path: Path, cells: list[str]
 ) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "out.csv"
     source.write_text(
         "".join(json.dumps({"text": "bird", "remark": cell}) + "\n" for cell in cells)
     )
-    lines = RowLines("csv", RowPredictions(load_predictor(tiny)), ("text", "remark"))
+    lines = RowLines("csv", RowPredictions(load_predictor(classifier)), ("text", "remark"))
     rows = SourceRows(source, DataSpec(format="jsonl", text=("text",), label=(), why={"x": "y"}))
     predicted = PredictedRow(Prediction(value="=yes", confidence=0.5))
     text = lines.header() + lines.lines((example, kept, predicted) for example, kept in rows)
@@ -230,11 +234,11 @@ def test_a_csv_result_is_safe_for_spreadsheets_and_reads_back_equal(
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_row_with_an_empty_text_gets_no_prediction(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     source, out = tmp_path / "in.csv", tmp_path / f"out.{kind}"
     source.write_text("key,text\na,bird\nb,\nc, \nd,stone\n", encoding="utf-8")
-    assert run("predict", tiny, source, "--out", out) == 0
+    assert run("predict", classifier, source, "--out", out) == 0
     shown = capsys.readouterr()
     assert "2 rows without a prediction, as a text is empty (line 3, line 4)" in shown.err
     assert "2 of 4 rows predicted" in shown.out
@@ -246,7 +250,7 @@ def test_a_row_with_an_empty_text_gets_no_prediction(
             found = [dict(row) for row in csv.DictReader(file)]
     assert [row["key"] for row in found] == ["a", "b", "c", "d"]
     assert [bool(row["prediction"]) for row in found] == [True, False, False, True]
-    assert run("predict", tiny, source, "--out", out, "--empty", "keep") == 0
+    assert run("predict", classifier, source, "--out", out, "--empty", "keep") == 0
     assert "4 of 4 rows predicted" in capsys.readouterr().out
-    assert run("predict", tiny, source, "--out", out, "--empty", "reject") == 2
+    assert run("predict", classifier, source, "--out", out, "--empty", "reject") == 2
     assert "2 of 4 rows cannot be used" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 from stop_after import StopAfter
-from toy_corpus import needed_settings, short_recipe, toy_corpus
+from toy_corpus import needed_settings, short_recipe
 
 from bertsmith.corpus.rows import RowsBatch
 from bertsmith.corpus.shards import Corpus, open_corpus
@@ -66,11 +66,6 @@ class ArrangedSettings(ProgramSettings):
         return Arranged()
 
 
-@pytest.fixture(scope="module")
-def corpus_path(tmp_path_factory) -> Path:
-    return toy_corpus(tmp_path_factory.mktemp("corpus"))
-
-
 PROGRAMS = ["arranged", *ARRANGING]
 EACH = pytest.mark.parametrize("name", PROGRAMS)
 
@@ -120,8 +115,8 @@ def texts(workload: PretrainWorkload, step: int) -> list[tuple[object, ...]]:
 
 
 @EACH
-def test_two_ranks_read_what_one_reads(name, corpus_path: Path) -> None:
-    corpus: Corpus = open_corpus(corpus_path)
+def test_two_ranks_read_what_one_reads(name, toy_shards: Path) -> None:
+    corpus: Corpus = open_corpus(toy_shards)
     whole = texts(PretrainWorkload(recipe(name), corpus), 2)
     halves = [PretrainWorkload(recipe(name), corpus, rank=rank, world=2) for rank in (0, 1)]
     assert sorted(text for half in halves for text in texts(half, 2)) == whole
@@ -133,10 +128,10 @@ def test_two_ranks_read_what_one_reads(name, corpus_path: Path) -> None:
 
 
 @EACH
-def test_a_stopped_run_resumes_to_the_same_weights(name, corpus_path: Path, tmp_path: Path) -> None:
-    straight = Job(recipe=recipe(name), corpus=corpus_path, out=tmp_path / "straight")
+def test_a_stopped_run_resumes_to_the_same_weights(name, toy_shards: Path, tmp_path: Path) -> None:
+    straight = Job(recipe=recipe(name), corpus=toy_shards, out=tmp_path / "straight")
     assert pretrain(straight).status == "finished"
-    cut = Job(recipe=recipe(name), corpus=corpus_path, out=tmp_path / "cut")
+    cut = Job(recipe=recipe(name), corpus=toy_shards, out=tmp_path / "cut")
     stopped = pretrain(cut, execution=Execution(stop=StopAfter(3)))
     assert stopped.status == "stopped"
     assert 0 < stopped.step < 6

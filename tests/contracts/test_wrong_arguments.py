@@ -7,19 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_finetuning import SHORT, finetuned_folder
 
 import bertsmith as public
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finetuned_folder(tmp_path_factory.mktemp("wrong") / "model", SHORT)
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> public.LoadedModel:
-    return public.load(folder)
+def model(classifier: Path) -> public.LoadedModel:
+    return public.load(classifier)
 
 
 Call = Callable[[Any, Any], object]
@@ -78,12 +72,12 @@ CALLS: dict[str, Call] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_a_wrong_type_is_refused_by_name(
     name: str,
-    folder: Path,
+    classifier: Path,
     model: public.LoadedModel,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(public.BertsmithError):
-        CALLS[name](folder, model)
+        CALLS[name](classifier, model)
     assert list(tmp_path.iterdir()) == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import signal
 import subprocess
 import sys
 
@@ -15,14 +13,7 @@ import bertsmith
 from bertsmith.demo import library_docs
 from bertsmith.demo.library_docs import Passage, passages
 
-
-@pytest.fixture(autouse=True)
-def _restore() -> None:
-    yield
-    for name in ("bertsmith", "bertsmith.runtime.embedder"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).setLevel(logging.NOTSET)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+pytestmark = pytest.mark.usefixtures("own_process")
 
 
 def test_passages_are_many_distinct_and_always_the_same() -> None:

@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import re
-import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
-import pydantic
 import pytest
-
-import bertsmith
+from site_scripts import script
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LONGEST_LINE = 130
 
 
-def script(name: str) -> ModuleType:
-    """A script of docs/site as a module."""
-    path = DOCS / "site" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"docs_site_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_every_public_name_is_in_the_reference() -> None:
-    page = (DOCS / "reference-python.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^::: bertsmith\.(\w+)$", page, re.MULTILINE))
-    assert listed == set(bertsmith.__all__) - {"__version__"}
-
-
-@pytest.mark.parametrize("name", sorted(set(bertsmith.__all__) - {"__version__"}))
-def test_every_public_name_is_documented(name) -> None:
-    value = getattr(bertsmith, name)
-    assert inspect.getdoc(value), name
-    if not inspect.isclass(value) or issubclass(value, Exception):
-        return
-    inherited = set(dir(pydantic.BaseModel)) if issubclass(value, pydantic.BaseModel) else set()
-    for member, one in inspect.getmembers(value):
-        if member in inherited:
-            continue
-        own = inspect.isfunction(one) or inspect.ismethod(one) or isinstance(one, property)
-        if own and not member.startswith("_"):
-            assert inspect.getdoc(one), f"{name}.{member}"
-
-
 def test_the_settings_page_names_every_setting() -> None:
     from bertsmith.sentences.train.recipe import SentenceRecipe
-    from bertsmith.training.finetune.recipe import FinetuneRecipe
+    from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
     from bertsmith.training.pretrain.recipe import PretrainRecipe
 
     page = script("settings_page").settings_page()
@@ -65,6 +26,18 @@ def test_the_settings_page_names_every_setting() -> None:
             assert f"### `{section}`" in page
     assert "| `optimizer.weight_decay` | float | `0.01` |" in page
     assert "largest norm of all gradients" in page, "comments of fields are shown"
+
+
+def test_the_options_page_names_every_option_of_every_command() -> None:
+    from bertsmith.cli.command_table import COMMANDS, command_of
+
+    page = script("options_page").options_page()
+    headings = [one.split() for one in re.findall(r"^### (.+)$", page, re.MULTILINE)]
+    assert {command_of(words)[0] for words in headings} == set(COMMANDS)
+    assert "| ·`--first` | text |  | Token that every answer begins with. |" in page
+    assert (
+        "| `--vocab-size` | number | required | Vocabulary size, special tokens included. |" in page
+    )
 
 
 def test_options_stay_whole_in_inline_code_only() -> None:

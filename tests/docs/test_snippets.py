@@ -7,11 +7,9 @@ here either (`make` is what runs this).
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
-import signal
 import stat
 import subprocess
 import sys
@@ -28,9 +26,10 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 PLAIN = re.compile(r"bertsmith [^|<>$`&;()]*")
+CONTINUED = re.compile(r"^(bertsmith [^\n]*?) *\\\n *", re.MULTILINE)
 HEREDOC = re.compile(r"<<'(\w+)'")
 NOT_HERE = ("make ", "pip ", "git ", "cd ", "python benchmarks/")
-GENERATED = {"settings.md"}  # by docs/site when the site is built
+GENERATED = {"settings.md", "options.md"}  # by docs/site when the site is built
 KNOWN = {"python", "bash", "text", "toml", "json", "console", "cpp", ""}
 
 
@@ -55,7 +54,7 @@ def runnable(page: Path) -> list[Block]:
 
 
 @pytest.fixture
-def shell(request, tmp_path, monkeypatch) -> Iterator[dict[str, str]]:
+def shell(request, own_process, tmp_path, monkeypatch) -> dict[str, str]:
     """An environment whose `bertsmith` is this one, with a database for a page that uses one."""
     if "postgresql:///" in request.node.callspec.params["page"].read_text(encoding="utf-8"):
         server = request.getfixturevalue("postgres")
@@ -72,16 +71,16 @@ def shell(request, tmp_path, monkeypatch) -> Iterator[dict[str, str]]:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "page").mkdir()
     monkeypatch.chdir(tmp_path / "page")
-    yield dict(os.environ)
-    # What `main` set up for a process of its own.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for logger in ("bertsmith", "bertsmith.runtime.embedder"):
-        logging.getLogger(logger).handlers.clear()
-        logging.getLogger(logger).setLevel(logging.NOTSET)
+    return dict(os.environ)
 
 
 def steps(code: str) -> Iterator[str]:
-    """A shell block as steps: plain `bertsmith` lines alone, everything between them together."""
+    """A shell block as steps: plain `bertsmith` lines alone, everything between them together.
+
+    A `bertsmith` line that ends in a backslash goes on in the next one.
+    """
+    while code != (code := CONTINUED.sub(r"\1 ", code)):
+        pass
     script: list[str] = []
     ending = ""
     for line in code.splitlines():
@@ -156,3 +155,21 @@ def test_every_run_time_dependency_has_a_reason() -> None:
         package = re.split(r"[<>=!~ ]", requirement)[0]
         assert f"| {package} |" in reasons, package
         assert f"\n{package}==" in pins, package
+
+
+def test_a_line_that_ends_in_a_backslash_goes_on() -> None:
+    code = "\n".join(
+        [
+            "bertsmith a --x 1 \\",
+            "    --y 2 \\",
+            "  --z",
+            "for n in 1; do \\",
+            "  echo; done",
+            "bertsmith b",
+        ]
+    )
+    assert list(steps(code)) == [
+        "bertsmith a --x 1 --y 2 --z",
+        "for n in 1; do \\\n  echo; done",
+        "bertsmith b",
+    ]

@@ -11,8 +11,7 @@ import pytest
 from proof_cases import CASES, classify_case, example, multilabel_case, regress_case, tag_case
 
 from bertsmith.errors import ConfigError
-from bertsmith.evaluation.proof import prove
-from bertsmith.evaluation.proof.classes import MOST_LABELS, OTHERS
+from bertsmith.evaluation.proof import MOST_LABELS, OTHERS, prove
 from bertsmith.labeled.example import Label
 from bertsmith.metrics.calibration import reliability
 from bertsmith.tasks.classify import Classify

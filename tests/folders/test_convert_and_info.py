@@ -24,6 +24,8 @@ from bertsmith.models.config.labels import Labels
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.models.variant import Head
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 def run(*arguments: str) -> int:
     log = logging.getLogger("bertsmith")

@@ -21,6 +21,8 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model, write_tensors
 from bertsmith.models.sentence_spec import SentenceSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 def tree(path: Path) -> dict[str, bytes]:
     """Every file below a folder with its bytes."""
@@ -31,6 +33,7 @@ def test_the_files_that_other_tools_need_are_there(tmp_path: Path) -> None:
     save_model(tiny_model(), tiny_tokenizer(), tmp_path / "m", sentence=SentenceSettings())
     assert set(tree(tmp_path / "m")) == {
         "config.json",
+        "hashes.json",
         "model.safetensors",
         "bertsmith.json",
         "tokenizer.json",

@@ -24,6 +24,8 @@ from bertsmith.folders.generation import (
 from bertsmith.folders.read import read_folder
 from bertsmith.folders.write import save_model
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 WHOLE = {
     "decoder_start_token_id": 2,
     "eos_token_id": [3, 4],
@@ -129,9 +131,9 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused_by_name(name: str, saved: Path, tmp_path: Path) -> None:
     content, says = HOSTILE[name]
-    folder = read_folder(written(saved, tmp_path, content))
+    path = written(saved, tmp_path, content)
     with pytest.raises(BertsmithError, match=r"generation_config\.json") as fault:
-        read_generation(folder)
+        read_generation(read_folder(path))
     assert says in str(fault.value)
 
 

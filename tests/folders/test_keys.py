@@ -19,6 +19,8 @@ from bertsmith.folders.static import load_static, save_static
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 WHITENING = DenseLayer(
     inputs=16,
     outputs=16,

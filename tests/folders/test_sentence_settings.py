@@ -18,6 +18,8 @@ from bertsmith.folders.sentence_files import sentence_files
 from bertsmith.folders.write import save_model
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 OLD, NEW = "sentence_transformers.models", "sentence_transformers.sentence_transformer.modules"
 BASE = "sentence_transformers.base.modules"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,16 @@ DROPPED_KEYS = frozenset(
 # Rows of a log that are written by the clock.
 DROPPED_ROWS = {"kind": frozenset({"train"})}
 # Files of a run that belong to it alone, or that are written once more as part of another.
-DROPPED_FILES = frozenset({"checkpoints", "lock"})
+DROPPED_FILES = frozenset({"checkpoints", "lock", "hashes.json"})
 # Places of values in records, by their beginning: now, and at the commit of the hashes. An example:
 # "proof.json:result.": "proof.json:".
 RENAMED: dict[str, str] = {}
+# Places of values that records of a kind (as proof.json names it) did not have at that commit.
+ADDED: dict[str, frozenset[str]] = {
+    "labeled": frozenset({"kind"}),
+    "write": frozenset({"kind", "training.best_weights", "data.files.test"}),
+    "spelling": frozenset({"kind", "training.best_weights", "data.files.test"}),
+}
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -89,7 +96,25 @@ def canonical(text: str, name: str, work: Path) -> list[str]:
             values = [{f"{number:06d}": row} for number, row in enumerate(_kept_rows(values))]
         except json.JSONDecodeError:
             values = [{"text": text}]
-    return sorted(_as_before(line) for value in values for line in _leaves(value, f"{name}:"))
+    lines = [line for value in values for line in _leaves(_without_added(value), f"{name}:")]
+    return sorted(map(_as_before, lines))
+
+
+def _without_added(record: Any) -> Any:
+    """A record without what its kind has had since the commit of the hashes."""
+    added = ADDED.get(str(record.get("kind")), ()) if isinstance(record, dict) else ()
+    for place in added:
+        record = _without(record, place.split("."))
+    return record
+
+
+def _without(record: Any, keys: list[str]) -> Any:
+    first, *rest = keys
+    if not isinstance(record, dict) or first not in record:
+        return record
+    if not rest:
+        return {key: value for key, value in record.items() if key != first}
+    return record | {first: _without(record[first], rest)}
 
 
 def _kept_rows(rows: list[Any]) -> list[Any]:
@@ -104,13 +129,18 @@ def _kept_rows(rows: list[Any]) -> list[Any]:
 def _leaves(value: Any, place: str) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
-            if key not in DROPPED_KEYS:
+            if key not in DROPPED_KEYS and not _is_digest(key, inner):
                 yield from _leaves(inner, f"{place}{key}.")
     elif isinstance(value, list) and value:
         for number, inner in enumerate(value):
             yield from _leaves(inner, f"{place}{number}.")
     else:
         yield f"{place.removesuffix('.')} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _is_digest(key: str, value: Any) -> bool:
+    """Whether a value is the key of a run: a digest of all that decides it, with its paths."""
+    return key == "key" and re.fullmatch("[0-9a-f]{64}", str(value)) is not None
 
 
 def _as_before(line: str) -> str:

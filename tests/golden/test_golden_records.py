@@ -105,6 +105,16 @@ def test_a_place_that_was_renamed_has_the_hash_of_before(
     assert record_lines(folder, tmp_path / "now") == ["proof.json:best.f1 = 0.25"]
 
 
+def test_what_a_kind_of_record_has_in_addition_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(golden_records, "ADDED", {"toy": frozenset({"kind", "data.new"})})
+    before = hashed(tmp_path, {"data": {"rows": 3}})
+    assert hashed(tmp_path, {"kind": "toy", "data": {"rows": 3, "new": 1}}) == before
+    assert hashed(tmp_path, {"kind": "other", "data": {"rows": 3, "new": 1}}) != before
+    assert hashed(tmp_path, {"kind": "toy", "data": {"rows": 4, "new": 1}}) != before
+
+
 def test_what_is_printed_counts_as_json_or_as_text(tmp_path: Path) -> None:
     assert output_hash('{"a": 1, "b": 2}', tmp_path) == output_hash(' {"b":2,"a":1}\n', tmp_path)
     assert output_hash("a line\n", tmp_path) != output_hash("another\n", tmp_path)

@@ -20,6 +20,8 @@ from bertsmith.models.build import build
 from bertsmith.models.names import published_state
 from bertsmith.models.tensor_forms import Joined, Plain, SplitHeads, StoredAs, Transposed, join
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 SIZES = st.integers(1, 5)
 BLOCK = "encoder.blocks.{i}."
 BERT = VARIANTS["bert"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from one_thread import one_thread  # noqa: F401 - a fixture of all tests here
 from program_cases import MIXES, SOURCES, VOCAB, case, masking, objectives, pairs, tiny
 from torch.nn import functional as F
 
@@ -22,15 +23,6 @@ from bertsmith.objectives.source_target import GAIN
 
 EACH = pytest.mark.parametrize("name", MIXES)
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small only lose by sharing their work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def rows_for(name: str, count: int = 8, seed: int = 0) -> RowsBatch:

@@ -25,13 +25,13 @@ from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.inference import compute_logits
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.published import head_gaps
 from bertsmith.tasks.tag.tag import Tag
 from bertsmith.tasks.task import Task
-from bertsmith.training.finetune.model import build_task_model, save_task_model
-from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
-from bertsmith.training.finetune.record import head
+from bertsmith.training.kinds.labeled.model import build_task_model, save_task_model
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, TextVectorSettings
+from bertsmith.training.kinds.labeled.record import head
 
 TEXTS = ["a bad cab", "hello world", "z"]
 ACTIVATIONS = {"bert": "tanh", "albert": "tanh", "roberta": "tanh", "ernie": "tanh"}

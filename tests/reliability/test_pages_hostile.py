@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from finetune_record import finetune_record
+from finetune_record import finetune_page, finetune_record
 from html_tree import PAYLOADS, Tree
 from proof_cases import CASES, classify_case, example
 
@@ -19,7 +19,6 @@ from bertsmith.labeled.example import Label
 from bertsmith.objectives.masking.masking import MaskSettings
 from bertsmith.objectives.masking.preview import Piece, Preview, Tally
 from bertsmith.report.curves import curves_page
-from bertsmith.report.finetune import finetune_page
 from bertsmith.report.finetune.model_card import model_card
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.prediction import Prediction

@@ -6,15 +6,16 @@ import copy
 from pathlib import Path
 
 import pytest
-from finetune_record import finetune_record
+from finetune_record import finetune_page, finetune_record
 from html_tree import Tree
 from proof_cases import CASES, classify_case
 
 from bertsmith.cli.views.results import result_lines
-from bertsmith.report.finetune import finetune_page, write_finetune_report
 from bertsmith.report.finetune.figures import fraction, percent, plural, value_of
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import BEATEN, headline, is_beaten
+from bertsmith.report.finetune.page import finetune_sections
+from bertsmith.report.training_page import write_training_page
 
 EVERYWHERE = ("Metrics", "Seeds", "Folds", "Worst errors", "Data", "Training", "Settings")
 SPECIAL = {
@@ -149,7 +150,7 @@ def test_nothing_cut_and_everything_cut_are_said(record) -> None:
 
 
 def test_the_report_is_written_whole_beside_the_model(tmp_path, record) -> None:
-    path = write_finetune_report(tmp_path, record)
+    path = write_training_page(tmp_path, finetune_sections(record))
     assert path == tmp_path / "report.html"
     assert path.read_text(encoding="utf-8") == finetune_page(record, title=tmp_path.name)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from html_tree import PAYLOADS, Tree
 
-from bertsmith.report.map import MapPoint, MapView, map_page
+from bertsmith.sentences.map.page import MapPoint, MapView, map_page
 from bertsmith.sentences.map.projection import Projection
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

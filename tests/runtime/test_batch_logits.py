@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import SHORT, finetuned_folder
 
 from bertsmith.errors import ConfigError, TextError
 from bertsmith.runtime.load_predictor import load_predictor
@@ -16,14 +15,9 @@ from bertsmith.runtime.predictor import ModelPredictor
 TEXTS = ["red bird stone", "green tree", "small house river bird large"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finetuned_folder(tmp_path_factory.mktemp("batch-logits") / "out", SHORT)
-
-
 @pytest.fixture
-def predictor(folder: Path) -> ModelPredictor:
-    return load_predictor(folder)
+def predictor(classifier: Path) -> ModelPredictor:
+    return load_predictor(classifier)
 
 
 def test_the_logits_of_a_batch_are_those_of_predictions(predictor: ModelPredictor) -> None:

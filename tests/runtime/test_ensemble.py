@@ -8,30 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, finetune_seeds, rows, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.metrics import TAGS
 from bertsmith.nn.crf import Crf
-from bertsmith.runtime.ensemble import Ensemble, load_ensemble, runs_below
+from bertsmith.runtime.ensemble import Ensemble, joint_logits, joint_task, load_ensemble, runs_below
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, Predictor
-from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.prediction import PredictedAnswer
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.tag.tag import Tag
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import PlanSettings, TaskSettings
-from bertsmith.training.repeat.finetune_runs import finetune_seeds
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import PlanSettings, TaskSettings
 
 TASKS = ["classify", "multilabel", "regress", "tag", "answer", "choose"]
 QUICK = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture(scope="module")

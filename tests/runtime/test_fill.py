@@ -11,6 +11,8 @@ from masked_models import masked_folder, tokenizer
 from bertsmith.errors import FolderError, TextError, TooLongError
 from bertsmith.runtime.loading import load
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 def test_guesses_equal_those_of_transformers(folder, model) -> None:
     from transformers import BertForMaskedLM

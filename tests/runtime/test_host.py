@@ -10,12 +10,11 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import finetuned_folder, rows
+from tiny_finetuning import rows
 
 import bertsmith
 from bertsmith.errors import FolderError, HardwareError
@@ -30,11 +29,6 @@ from bertsmith.runtime.mask_filling import MaskedModel
 from bertsmith.runtime.scoring import score_texts
 
 TEXTS = [f"the {'very ' * (n % 7)}old man number {n} ran home" for n in range(60)]
-
-
-@pytest.fixture(scope="module")
-def finetuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finetuned_folder(tmp_path_factory.mktemp("host") / "tiny")
 
 
 class SmallBatches(EagerEngine):
@@ -96,8 +90,8 @@ def test_a_failing_batch_raises_its_own_error(model, streams) -> None:
     assert float(host.submit(7).result()) == 7.0, "the workers go on with the next batch"
 
 
-def test_eight_threads_get_the_numbers_of_one(finetuned) -> None:
-    model = bertsmith.load(finetuned, precision="fp32")
+def test_eight_threads_get_the_numbers_of_one(classifier) -> None:
+    model = bertsmith.load(classifier, precision="fp32")
     texts = [example.texts[0] for example in rows(40, seed=4)]
     parts = [texts[n % 5 :: 2] for n in range(8)]
     alone = [(model.encode(part), model.predict(part)) for part in parts]
@@ -116,8 +110,8 @@ def test_eight_threads_get_the_numbers_of_one(finetuned) -> None:
     assert [account.texts for account in accounts] == [3 * len(part) for part in parts]
 
 
-def test_eight_threads_share_the_workers_of_an_engine_with_streams(finetuned) -> None:
-    loaded = bertsmith.load(finetuned, precision="fp32")
+def test_eight_threads_share_the_workers_of_an_engine_with_streams(classifier) -> None:
+    loaded = bertsmith.load(classifier, precision="fp32")
     engine = SmallBatches(loaded.model.encoder, device=torch.device("cpu"), dtype=torch.float32)
     host = Host(loaded.model, loaded.tokenizer, engine=engine, threads=3)
     embedder = Embedder(host, loaded.settings)
@@ -130,13 +124,13 @@ def test_eight_threads_share_the_workers_of_an_engine_with_streams(finetuned) ->
     host.close()
 
 
-def test_vectors_and_predictions_read_the_weights_once(finetuned, monkeypatch) -> None:
+def test_vectors_and_predictions_read_the_weights_once(classifier, monkeypatch) -> None:
     fills = []
     fill = load_weights.fill_model
     monkeypatch.setattr(
         load_weights, "fill_model", lambda *a, **k: fills.append(1) or fill(*a, **k)
     )
-    model = bertsmith.load(finetuned)
+    model = bertsmith.load(classifier)
     model.encode(["red bird"])
     model.predict(["red bird"])
     assert len(fills) == 1
@@ -145,13 +139,13 @@ def test_vectors_and_predictions_read_the_weights_once(finetuned, monkeypatch) -
     assert model.predictor is model.predictor
 
 
-def test_one_object_fills_and_scores_as_the_masked_model_does(folder, model, finetuned) -> None:
+def test_one_object_fills_and_scores_as_the_masked_model_does(folder, model, classifier) -> None:
     loaded = bertsmith.load(folder, precision="fp32")
     text = "the man went to [MASK] store"
     assert loaded.fill(text, top=3) == model.fill(text, top=3)
     assert loaded.score(TEXTS[:4]) == list(score_texts(model, TEXTS[:4]))
     with pytest.raises(FolderError, match="no masked-LM head"):
-        bertsmith.load(finetuned).fill(text)
+        bertsmith.load(classifier).fill(text)
 
 
 def test_scores_come_from_an_engine_with_streams_too(model) -> None:
@@ -252,8 +246,8 @@ def test_a_researcher_gets_hidden_states_of_a_padded_batch(folder) -> None:
     assert torch.allclose(hidden[1, : len(ids[1])], alone, atol=1e-6)
 
 
-def test_predict_in_one_call(finetuned) -> None:
+def test_predict_in_one_call(classifier) -> None:
     texts = [example.texts[0] for example in rows(5, seed=4)]
-    assert bertsmith.predict(finetuned, texts, precision="fp32") == bertsmith.load(
-        finetuned, precision="fp32"
+    assert bertsmith.predict(classifier, texts, precision="fp32") == bertsmith.load(
+        classifier, precision="fp32"
     ).predict(texts)

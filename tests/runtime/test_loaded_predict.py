@@ -11,7 +11,7 @@ import bertsmith
 from bertsmith.errors import FolderError, TextError
 from bertsmith.folders.convert import convert
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.training.finetune.recipe import TextVectorSettings
+from bertsmith.training.kinds.labeled.recipe import TextVectorSettings
 
 
 def test_a_loaded_folder_answers_and_gives_vectors(tmp_path: Path) -> None:

@@ -11,21 +11,17 @@ import pytest
 import torch
 from command_line import run
 from safetensors.torch import load_file, save_file
-from tiny_finetuning import SHORT, finetuned_folder
 
 import bertsmith
 from bertsmith.errors import FolderError, TensorMismatchError
 from bertsmith.runtime.embedder import EncodingAccount
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finetuned_folder(tmp_path_factory.mktemp("finite") / "model", SHORT)
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 
 @pytest.fixture
-def fine_tuned(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "model"))
+def fine_tuned(classifier: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(classifier, tmp_path / "model"))
 
 
 def spoil(folder: Path, value: float, dtype: torch.dtype) -> str:

@@ -21,9 +21,9 @@ from bertsmith.runtime.engines.kinds import engine_paths, engine_probes
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, answer_on
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.head import HeadSettings
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import TextVectorSettings
+from bertsmith.tasks.model.layers import HeadSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import TextVectorSettings
 
 TASKS = ("classify", "multilabel", "regress", "tag", "answer", "choose")
 VECTORS = ("published", "first", "mean", "attention")

@@ -6,19 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, rows, tiny_job
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.labeled.example import Tagged
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.tagging import folder_tagger
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import ChannelSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import ChannelSettings
 
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "m")
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +47,8 @@ def test_a_tag_model_tags_the_rows_of_training_and_of_prediction(
     done = finetune(job)
     predictor = load_predictor(tmp_path / "out")
     assert predictor.meta_columns == (), "no column is needed: the model tags"
-    found = predictor.predict([row.texts[0] for row in job.dev])
-    assert [one.value for one in found] == [one.value for one in done.dev_predictions]
+    found = predictor.predict([row.texts[0] for row in job.rows.dev])
+    assert [one.value for one in found] == [one.value for one in done.finished.predictions]
     weights = own / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
     with pytest.raises(FolderError, match="is not the one it was trained with"):

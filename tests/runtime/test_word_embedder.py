@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from command_line import run
+from folder_models import tiny_model, tiny_tokenizer
 from word_encoders import elmo_folder, vector_file
 
 import bertsmith
@@ -15,6 +16,7 @@ from bertsmith.classic.elmo.folder import open_reader
 from bertsmith.classic.stream.splitting import SplitRule, WordSplitter
 from bertsmith.errors import ConfigError, FolderError, TensorMismatchError
 from bertsmith.files.word_vectors.reading import read_word_vectors
+from bertsmith.folders.write import save_model
 from bertsmith.text.encoding import UnknownTokens
 from bertsmith.text.whole_words.rule import WordRule
 
@@ -152,7 +154,6 @@ def test_hdf5_of_the_wrong_shape_is_refused_by_the_name_of_its_tensor(tmp_path: 
         ("generate", "a text"),
         ("lm score", "TEXTS"),
         ("tokenize", "a text"),
-        ("info",),
         ("predict", "a text"),
     ],
 )
@@ -168,9 +169,19 @@ def test_what_an_encoder_of_words_cannot_do_is_refused_by_name(
     assert "encoder of words" in said or "was not fine-tuned" in said
 
 
+def test_info_of_an_encoder_of_words_says_what_it_can_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("info", elmo_folder(tmp_path / "elmo")) == 0
+    printed = capsys.readouterr().out
+    assert "encoder of words" in printed
+    assert "words" in printed.split("abilities", 1)[1].splitlines()[0]
+
+
 def test_load_words_of_another_model_names_load(tmp_path: Path) -> None:
+    save_model(tiny_model("bert"), tiny_tokenizer(), tmp_path / "bert")
     with pytest.raises(FolderError, match=r"`bertsmith\.load` opens other models"):
-        bertsmith.load_words(tmp_path)
+        bertsmith.load_words(tmp_path / "bert")
 
 
 def test_words_that_are_pieces_of_a_tokenizer_are_refused(tmp_path: Path) -> None:

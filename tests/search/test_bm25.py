@@ -8,7 +8,7 @@ import pytest
 from bertsmith.errors import ConfigError
 from bertsmith.search import bm25
 from bertsmith.search.bm25 import Bm25, Postings, postings_files
-from bertsmith.search.fusion import fuse
+from bertsmith.search.index import fuse
 from bertsmith.search.words import Words
 
 

@@ -11,7 +11,7 @@ import pytest
 from toy_index import ToyEncoder, build, texts
 
 from bertsmith.errors import FolderError
-from bertsmith.search.folder import candidates, recall, store, writer
+from bertsmith.search.folder import candidates, store, writer
 from bertsmith.search.folder.store import FolderStore
 
 pytest.importorskip("usearch")
@@ -24,7 +24,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer, "MOST_ROWS", 256)
         patch.setattr(candidates, "EXACT_BELOW", 300)
-        patch.setattr(recall, "EXACT_BELOW", 300)
         with build(path, texts(400), "float16") as opened:
             opened.delete([1, 2])
     assert len(list(path.rglob("graph-*"))) == 1

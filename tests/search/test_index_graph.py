@@ -11,7 +11,7 @@ from toy_index import ToyEncoder, brute_force, build, source_of, texts
 
 from bertsmith.errors import MissingExtraError
 from bertsmith.search.filters import parse_where
-from bertsmith.search.folder import candidates, recall, writer
+from bertsmith.search.folder import candidates, writer
 from bertsmith.search.folder.store import FolderStore
 from bertsmith.search.index import add_rows
 
@@ -24,8 +24,7 @@ ROWS = texts(2_000)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "MOST_ROWS", 512)
     monkeypatch.setattr(candidates, "EXACT_BELOW", 1_000)
-    monkeypatch.setattr(recall, "EXACT_BELOW", 1_000)
-    monkeypatch.setattr(recall, "LATER_ROWS", 100)
+    monkeypatch.setattr(candidates, "LATER_ROWS", 100)
 
 
 def share_found(store: FolderStore, rows: list, questions: list[str]) -> float:  # type: ignore[type-arg]

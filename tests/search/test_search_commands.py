@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ import bertsmith
 from bertsmith.errors import ConfigError
 from bertsmith.folders.resolve import resolve
 
+pytestmark = pytest.mark.usefixtures("own_process")
 MODEL = "all-MiniLM-L6-v2"
 BUILD = ("index", "build", "--model", MODEL)
 ROWS = [
@@ -27,15 +25,6 @@ ROWS = [
     ("The weather is nice today", "other"),
     ("ValueError: invalid literal", "error"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _restore() -> Iterator[None]:
-    yield
-    for name in ("bertsmith", "bertsmith.runtime.embedder"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).setLevel(logging.NOTSET)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

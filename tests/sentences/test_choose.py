@@ -19,10 +19,9 @@ from bertsmith.runtime.loading import LoadedModel
 from bertsmith.sentences.pair_measure import ScoredPairs, change
 from bertsmith.sentences.transform.flow import FlowSettings
 from bertsmith.sentences.tune.candidates import Candidate
-from bertsmith.sentences.tune.hints import hints, iso_score
 from bertsmith.sentences.tune.layer_vectors import layer_vectors
 from bertsmith.sentences.tune.tune import TuneSettings, tune
-from bertsmith.sentences.tune.without_labels import tune_without_labels
+from bertsmith.sentences.tune.without_labels import hints, iso_score, tune_without_labels
 
 LETTERS = "abcdefghijklm字词"
 QUICK = TuneSettings(flow=FlowSettings(epochs=1, hidden=4))

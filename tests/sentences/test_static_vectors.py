@@ -64,7 +64,10 @@ def test_a_saved_table_encodes_by_averaging(model: LoadedModel, tmp_path: Path) 
     mean = rows.mean(dim=0)
     np.testing.assert_allclose(static.encode("a b a"), mean / mean.norm(), atol=1e-6)
     np.testing.assert_array_equal(static.encode(""), np.zeros(4))
-    with pytest.raises(FolderError, match="table of static vectors and has no encoder"):
+    with pytest.raises(
+        FolderError,
+        match="and no encoder, which cannot predict",
+    ):
         static.predict(["a"])
     static.close()
 

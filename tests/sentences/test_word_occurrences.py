@@ -96,5 +96,5 @@ def test_layers_and_models_without_them_are_refused(model, tmp_path) -> None:
     tokenizer = tiny_tokenizer()
     table = torch.ones(tokenizer.vocab_size, 4)
     save_static(table, tokenizer, tmp_path / "static", settings=SentenceSettings())
-    with pytest.raises(FolderError, match="static vectors and has no encoder"):
+    with pytest.raises(FolderError, match="which cannot give the hidden states of tokens"):
         word_vectors(bertsmith.load(tmp_path / "static"), ["a bank"], [(2, 6)])

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import environment, run
-from toy_corpus import toy_corpus
 
-from bertsmith.api.ablate import AblationRequest, ablate, plan_ablation, read_ablation
 from bertsmith.api.observer import executing
+from bertsmith.api.studies import ablate
 from bertsmith.config import to_toml
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import BertsmithError, ConfigError
 from bertsmith.objectives.causal import CausalSettings
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS, masked_loss
+from bertsmith.studies.ablation.study import AblationRequest, read_ablation
 from bertsmith.studies.ablation.table import RowFigures, make_table
 from bertsmith.studies.ablation.variations import (
     GridRow,
@@ -48,11 +48,6 @@ SETTINGS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy_corpus(tmp_path_factory.mktemp("corpus"))
-
-
 @pytest.fixture
 def probe(tmp_path: Path) -> Path:
     lines = ["text\tlabel"]
@@ -64,9 +59,9 @@ def probe(tmp_path: Path) -> Path:
     return path
 
 
-def _request(shards: Path, out: Path, *vary: str, **more: object) -> AblationRequest:
+def _request(toy_shards: Path, out: Path, *vary: str, **more: object) -> AblationRequest:
     given = {"recipe": "bert", "settings": SETTINGS, "seeds": 1, **more}
-    return AblationRequest(corpus=shards, out=out, vary=vary, **given)
+    return AblationRequest(corpus=toy_shards, out=out, vary=vary, **given)
 
 
 def test_the_short_forms_of_the_documentation_mean_settings_of_recipes() -> None:
@@ -118,18 +113,18 @@ def test_the_shipped_grid_has_the_rows_of_the_paper() -> None:
     ],
 )
 def test_rows_that_cannot_be_are_refused(
-    vary: list[str], message: str, shards: Path, tmp_path: Path
+    vary: list[str], message: str, toy_shards: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
-        read_ablation(_request(shards, tmp_path / "out", *vary))
+        read_ablation(_request(toy_shards, tmp_path / "out", *vary))
     assert not (tmp_path / "out" / "models").exists()
 
 
-def test_every_row_reads_as_many_tokens_as_the_base(shards: Path, tmp_path: Path) -> None:
+def test_every_row_reads_as_many_tokens_as_the_base(toy_shards: Path, tmp_path: Path) -> None:
     settings = [*SETTINGS, "schedule.steps=40"]
     vary = ["objectives.nsp=0", "batch.tokens=1024", "mask.rate=0.3"]
-    study = read_ablation(_request(shards, tmp_path / "o", *vary, settings=settings))
-    corpus = open_corpus(shards)
+    study = read_ablation(_request(toy_shards, tmp_path / "o", *vary, settings=settings)).ablation
+    corpus = open_corpus(toy_shards)
     steps = [row.recipe.schedule.steps for row in study.rows]
     works = [PretrainWorkload(row.recipe, corpus) for row in study.rows]
     read = [
@@ -143,15 +138,16 @@ def test_every_row_reads_as_many_tokens_as_the_base(shards: Path, tmp_path: Path
 
 
 def test_static_masks_that_are_never_repeated_share_the_run_of_the_base(
-    shards: Path, tmp_path: Path
+    toy_shards: Path, tmp_path: Path
 ) -> None:
     vary = ["mask.copies=10", "mask.rate=0.3"]
-    study = read_ablation(_request(shards, tmp_path / "o", *vary))
+    study = read_ablation(_request(toy_shards, tmp_path / "o", *vary)).ablation
     assert "no difference is possible" in study.rows[1].note
     assert study.owners()["mask.copies=10"] is study.rows[0]
     assert study.probed(study.rows[1]) is study.rows[0]
     longer = [*SETTINGS, "schedule.steps=2000"]
-    static = read_ablation(_request(shards, tmp_path / "o", "mask.copies=1", settings=longer))
+    once = _request(toy_shards, tmp_path / "o", "mask.copies=1", settings=longer)
+    static = read_ablation(once).ablation
     assert not static.rows[1].note
     assert static.rows[1].recipe.program.draw_of(5) == 0
 
@@ -167,12 +163,12 @@ def test_names_of_rows_make_names_of_files_however_long() -> None:
 
 
 def test_a_row_that_diverges_is_a_finding_and_not_the_end(
-    shards: Path, probe: Path, tmp_path: Path
+    toy_shards: Path, probe: Path, tmp_path: Path
 ) -> None:
     how = {"settings": {**SMALL, "stages": []}, "seeds": 1, "probes": [probe], "probing": "frozen"}
     vary = ["optimizer.lr=1e38", "mask.rate=0.3"]
     for _ in range(2):  # the second call finds all runs finished
-        table = ablate("bert", shards, tmp_path / "out", vary=vary, **how)
+        table = ablate("bert", toy_shards, tmp_path / "out", vary=vary, **how)
         cells = table.rows[1].cells
         assert {cell.dash for cell in cells.values()} == {"training diverged"}
         assert "training diverged with seed 0" in " ".join(table.rows[1].notes)
@@ -180,10 +176,10 @@ def test_a_row_that_diverges_is_a_finding_and_not_the_end(
 
 
 def test_an_estimate_lists_rows_and_steps_and_trains_nothing(
-    shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    toy_shards: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = [part for one in SETTINGS for part in ("--set", one)]
-    start = ["ablate", "bert", "--corpus", shards, "--out", tmp_path / "o", *settings]
+    start = ["ablate", "bert", "--corpus", toy_shards, "--out", tmp_path / "o", *settings]
     vary = ["--vary", "objectives.nsp=0", "--vary", "mask.copies=4", "--steps", "40"]
     assert run(*start, *vary, "--estimate", "--json") == 0
     record = json.loads(capsys.readouterr().out)
@@ -198,46 +194,48 @@ def test_an_estimate_lists_rows_and_steps_and_trains_nothing(
     assert not (tmp_path / "o" / "models").exists()
 
 
-def test_mistakes_in_names_are_answered_with_the_nearest_one(shards: Path, tmp_path: Path) -> None:
+def test_mistakes_in_names_are_answered_with_the_nearest_one(
+    toy_shards: Path, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="did you mean 'bert-paper'"):
-        read_ablation(_request(shards, tmp_path / "o", recipe="bert-papr"))
+        read_ablation(_request(toy_shards, tmp_path / "o", recipe="bert-papr"))
     with pytest.raises(ConfigError, match="did you mean 'no NSP'"):
-        read_ablation(_request(shards, tmp_path / "o", recipe="bert-paper", only=["NSP"]))
+        read_ablation(_request(toy_shards, tmp_path / "o", recipe="bert-paper", only=["NSP"]))
     with pytest.raises(ConfigError, match=r"^model\.heads=3: .* 128 is not a multiple of 3"):
-        read_ablation(_request(shards, tmp_path / "o", "model.heads=3"))
+        read_ablation(_request(toy_shards, tmp_path / "o", "model.heads=3"))
 
 
 def test_probes_without_labels_and_corpora_that_do_not_fit_are_refused(
-    shards: Path, tmp_path: Path
+    toy_shards: Path, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain.txt"
     plain.write_text("one line\nanother line\n" * 20, encoding="utf-8")
     with pytest.raises(BertsmithError, match="plain"):
-        read_ablation(_request(shards, tmp_path / "o", "mask.rate=0.3", probes=[plain]))
+        read_ablation(_request(toy_shards, tmp_path / "o", "mask.rate=0.3", probes=[plain]))
     with pytest.raises(BertsmithError, match="nowhere"):
         read_ablation(_request(tmp_path / "nowhere", tmp_path / "o", "mask.rate=0.3"))
     budget = [*SETTINGS, 'schedule.budget="1m"']
     with pytest.raises(ConfigError, match=r"set schedule\.steps"):
-        read_ablation(_request(shards, tmp_path / "o", "mask.rate=0.3", settings=budget))
+        read_ablation(_request(toy_shards, tmp_path / "o", "mask.rate=0.3", settings=budget))
 
 
 def test_the_masked_loss_of_the_base_is_the_one_that_pretraining_reports(
-    shards: Path, tmp_path: Path
+    toy_shards: Path, tmp_path: Path
 ) -> None:
     recipe = load_recipe("bert", SETTINGS)
-    done = pretrain(Job(recipe=recipe, corpus=shards, out=tmp_path / "m"))
+    done = pretrain(Job(recipe=recipe, corpus=toy_shards, out=tmp_path / "m"))
     assert done.evaluation is not None
-    loss = masked_loss(tmp_path / "m", recipe, open_corpus(shards), Execution())
+    loss = masked_loss(tmp_path / "m", recipe, open_corpus(toy_shards), Execution())
     assert loss == pytest.approx(done.evaluation.losses["mlm"], abs=1e-5)
 
 
 def test_a_whole_ablation_shares_models_and_writes_its_files(
-    shards: Path, probe: Path, tmp_path: Path
+    toy_shards: Path, probe: Path, tmp_path: Path
 ) -> None:
     vary = ["reading=left_to_right", "reading=left_to_right; bilstm=8", "mask.rate=0.3"]
     out = tmp_path / "out"
     how = {"settings": {**SMALL, "stages": []}, "seeds": 1, "probes": [probe], "probing": "frozen"}
-    table = ablate("bert", shards, out, vary=vary, **how)
+    table = ablate("bert", toy_shards, out, vary=vary, **how)
     assert [row.name for row in table.rows] == ["base", *vary]
     assert len(list((out / "models").iterdir())) == 3  # the two left-to-right rows share one
     assert table.rows[1].cells[MASKED_LOSS].dash.startswith("a left-to-right model")
@@ -248,13 +246,14 @@ def test_a_whole_ablation_shares_models_and_writes_its_files(
     first = (out / "ablation.json").read_bytes()
     times = {f: f.stat().st_mtime_ns for f in (out / "finished").iterdir()}
     study = read_ablation(
-        _request(shards, out, *vary, probes=[probe], probing="frozen", settings=SETTINGS)
+        _request(toy_shards, out, *vary, probes=[probe], probing="frozen", settings=SETTINGS)
     )
-    with executing(study.base.run, out, None) as (execution, _):
-        _, cost = plan_ablation(study, execution)
-    assert (cost.models, cost.probes, cost.left, cost.seconds) == (3, 4, 0, 0.0)
-    assert "all finished" in cost.lines()[0]
-    ablate("bert", shards, out, vary=vary, **how)
+    with executing(study.ablation.base.run, out, None) as (execution, _):
+        plan = study.plan(execution)
+    cost = [plan.record[name] for name in ("models", "probes", "left", "seconds")]
+    assert cost == [3, 4, 0, 0.0]
+    assert "all finished" in plan.price[0]
+    ablate("bert", toy_shards, out, vary=vary, **how)
     assert (out / "ablation.json").read_bytes() == first
     assert {f: f.stat().st_mtime_ns for f in (out / "finished").iterdir()} == times
 
@@ -265,12 +264,12 @@ def _figures(out: Path) -> list[dict[str, object]]:
 
 
 def test_a_killed_ablation_continues_to_the_same_table(
-    shards: Path, probe: Path, tmp_path: Path
+    toy_shards: Path, probe: Path, tmp_path: Path
 ) -> None:
     def command(out: Path) -> list[str]:
         given = ["--vary", "mask.rate=0.3", "--seeds", "2", "--probe", str(probe), "--quiet"]
         settings = [part for one in SETTINGS for part in ("--set", one)]
-        start = [sys.executable, "-m", "bertsmith", "ablate", "bert", "--corpus", str(shards)]
+        start = [sys.executable, "-m", "bertsmith", "ablate", "bert", "--corpus", str(toy_shards)]
         return [*start, *given, *settings, "--probing", "frozen", "--out", str(out)]
 
     quiet = {"env": environment(OMP_NUM_THREADS="1"), "stdout": subprocess.DEVNULL}
@@ -294,12 +293,12 @@ def test_a_killed_ablation_continues_to_the_same_table(
 
 @pytest.mark.skipif(not LONG, reason="a dozen trainings: BERTSMITH_LONG=1 runs it")
 def test_real_runs_of_one_recipe_under_other_seeds_get_at_most_two_stars(
-    shards: Path, tmp_path: Path
+    toy_shards: Path, tmp_path: Path
 ) -> None:
     losses = []
     for seed in range(12):
         recipe = load_recipe("bert", [*SETTINGS, "schedule.steps=40", f"run.seed={seed}"])
-        done = pretrain(Job(recipe=recipe, corpus=shards, out=tmp_path / str(seed)))
+        done = pretrain(Job(recipe=recipe, corpus=toy_shards, out=tmp_path / str(seed)))
         assert done.evaluation is not None
         losses.append(done.evaluation.losses["mlm"])
     random, stars = np.random.default_rng(0), 0

@@ -5,14 +5,16 @@ import math
 import numpy as np
 import pytest
 
+from bertsmith.report.elements.page import page
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS
-from bertsmith.studies.ablation.page import ablation_markdown, ablation_page, table_cells
+from bertsmith.studies.ablation.page import ablation_sections
 from bertsmith.studies.ablation.table import (
     AblationTable,
     RowFigures,
     make_table,
     standard_errors_needed,
 )
+from bertsmith.studies.study import study_markdown
 
 ACCURACY = "sst2 accuracy"
 
@@ -43,7 +45,7 @@ def test_a_planted_difference_gets_a_star_and_its_direction() -> None:
     cells = table.rows[1].cells
     assert cells[MASKED_LOSS].verdict == "worse"  # a larger loss
     assert cells[ACCURACY].verdict == "worse"  # a smaller accuracy
-    assert "*" in " ".join(table_cells(table, table.rows[1]))
+    assert "*" in " ".join(table.tables()[0].rows[1])
     better = _simulated(np.random.default_rng(1), rows=4, seeds=5, shift=-0.2)
     assert better.rows[1].cells[MASKED_LOSS].verdict == "better"
 
@@ -59,8 +61,8 @@ def test_a_row_that_shows_nothing_says_so() -> None:
     table = _simulated(np.random.default_rng(2), rows=3, seeds=3, shift=0.0)
     assert table.stars == 0
     assert [row.summary for row in table.rows] == ["", *["no difference shown"] * 2]
-    assert "no difference shown" in ablation_page(table, title="t")
-    assert "no difference shown" in ablation_markdown(table, title="t")
+    assert "no difference shown" in page("t", ablation_sections(table))
+    assert "no difference shown" in study_markdown(table, title="t")
 
 
 def test_fewer_than_three_seeds_show_directions_only() -> None:
@@ -70,7 +72,7 @@ def test_fewer_than_three_seeds_show_directions_only() -> None:
     assert any(note.startswith("direction only") for note in table.notes())
     single = _simulated(np.random.default_rng(3), rows=2, seeds=1, shift=5.0)
     assert math.isnan(single.rows[1].cells[ACCURACY].p)
-    assert ablation_page(single, title="t").count("<svg") == 2
+    assert page("t", ablation_sections(single)).count("<svg") == 2
 
 
 def test_two_seeds_that_disagree_have_no_direction() -> None:
@@ -103,14 +105,14 @@ def test_a_metric_that_a_row_lacks_is_a_dash_with_its_reason() -> None:
     table = make_table([base, other], range(3))
     assert table.rows[1].cells[MASKED_LOSS].value is None
     assert "- in masked loss of left to right: no masks" in table.notes()
-    assert table_cells(table, table.rows[1])[1:3] == ["-", "-"]
+    assert table.tables()[0].rows[1][1:3] == ["-", "-"]
     assert table.to_json()["rows"][1]["metrics"][MASKED_LOSS]["reason"] == "no masks"
 
 
 def test_names_of_rows_are_text_on_the_page() -> None:
     base = _row("base", {ACCURACY: [0.8, 0.81, 0.8]})
     other = _row("<script>alert(1)</script>", {ACCURACY: [0.7, 0.72, 0.69]})
-    page = ablation_page(make_table([base, other], range(3)), title="<b>")
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
+    shown = page("<b>", ablation_sections(make_table([base, other], range(3))))
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "http://" not in shown.replace("http://www.w3.org", "")

@@ -9,7 +9,7 @@ import pytest
 from bertsmith.errors import InputFileError
 from bertsmith.studies.data_sets import SETS, find_sets
 from bertsmith.tasks.kinds import TASKS
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 
 FIGURES = {"accuracy", "f1", "mcc", "spearman", "pearson", "exact"}
 

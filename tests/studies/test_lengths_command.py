@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from tiny_finetuning import tiny_folder
 
 FAST = ("--epochs", "5", "--lr", "3e-3", "--batch", "8", "--precision", "fp32", "--threads", "1")
 FILLING = ["red", "green", "blue", "round", "square"]
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(tiny_folder(tmp_path_factory.mktemp("lengths") / "model"))
 
 
 def told_at_the_end(path: Path, count: int = 240) -> Path:
@@ -32,7 +26,7 @@ def told_at_the_end(path: Path, count: int = 240) -> Path:
 
 
 def test_the_table_needs_no_labels_and_writes_nothing(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "texts.tsv").write_text("text\tid\nred bird\t1\n" + "green " * 200 + "\t2\n")
     assert run("lengths", tmp_path / "texts.tsv", "--model", source, "--text", "text") == 0
@@ -43,7 +37,7 @@ def test_the_table_needs_no_labels_and_writes_nothing(
 
 
 def test_a_folder_gives_a_line_for_each_part(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told_at_the_end(tmp_path / "train.tsv", 60)
     told_at_the_end(tmp_path / "dev.tsv", 20)
@@ -56,7 +50,7 @@ def test_a_folder_gives_a_line_for_each_part(
 
 
 def test_the_way_to_cut_that_keeps_the_telling_word_wins(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = told_at_the_end(tmp_path / "rows.tsv"), tmp_path / "out"
     command = ("lengths", data, "--model", source, "--compare", "--max-length", "12", "--out", out)
@@ -79,7 +73,7 @@ def test_the_way_to_cut_that_keeps_the_telling_word_wins(
 
 
 def test_nothing_is_trained_where_every_row_fits(
-    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = told_at_the_end(tmp_path / "rows.tsv", 60)
     assert run("lengths", data, "--model", source, "--compare", "--quiet") == 0

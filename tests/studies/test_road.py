@@ -13,17 +13,24 @@ from fork_client import ForkServer
 from html_tree import Tree
 from tiny_road import SETTINGS, tiny_request, write_documents
 
-from bertsmith.api.road import read_road, road
+from bertsmith.api.studies import road
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.cli.app import main
 from bertsmith.errors import ConfigError, InputFileError
-from bertsmith.studies.road.documents import read_documents
+from bertsmith.report.elements.page import page
 from bertsmith.studies.road.kinds import ROAD_KINDS
-from bertsmith.studies.road.page import road_page
+from bertsmith.studies.road.material import read_documents
+from bertsmith.studies.road.measures import WordTests
 from bertsmith.studies.road.readers import PieceReader, WordPieces
-from bertsmith.studies.road.study import RoadClock
-from bertsmith.studies.road.table import COLUMNS, RoadRow, RoadTable, complete, without_times
-from bertsmith.studies.road.word_tests import WordTests
+from bertsmith.studies.road.study import RoadClock, read_road
+from bertsmith.studies.road.table import (
+    COLUMNS,
+    RoadRow,
+    RoadTable,
+    complete,
+    road_sections,
+    without_times,
+)
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +168,9 @@ def test_a_pseudo_perplexity_is_never_ranked() -> None:
     table = RoadTable(rows=rows)
     assert [table.rank(one) for one in rows] == [2, None, 1, None]
     assert "b" not in [one.title for one in table.ranking()]
-    page = road_page(table, title="x")
-    assert "No left-to-right" not in page
-    assert "No left-to-right" in road_page(RoadTable(rows=rows[1:2]), title="x")
+    shown = page("x", road_sections(table))
+    assert "No left-to-right" not in shown
+    assert "No left-to-right" in page("x", road_sections(RoadTable(rows=rows[1:2])))
 
 
 def test_a_failed_model_has_dashes_with_the_error() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_finetuning import RECIPE, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, rows, tiny_job
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
@@ -16,15 +16,10 @@ from bertsmith.folders.write import save_model
 from bertsmith.studies.vectors import frozen_recipe, vector_trials, with_vector
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune
 from bertsmith.training.repeat.trials import TrialResult, run_trials
 
 HEADS = changed(frozen_recipe(RECIPE, epochs=15), {"plan.batch": 16})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("frozen") / "model")
 
 
 def job(source: str, out: Path, task: str = "classify") -> FinetuneJob:
@@ -52,7 +47,7 @@ def test_a_frozen_choice_is_a_run_of_fine_tuning(source: str, tmp_path: Path) ->
 
 def test_heads_learn_and_the_folder_stays_as_it_was(source: str, tmp_path: Path) -> None:
     before = {p.name: p.read_bytes() for p in Path(source).iterdir() if p.is_file()}
-    more = replace(job(source, tmp_path), train=rows(200))
+    more = tiny_job(source, tmp_path, recipe=HEADS, train=rows(200), dev=rows(48, seed=1))
     done = studied(more, vector_choices(2, ["mean"], ["0"]))["mean-layer0"]
     yes = sum(one.target.name == "yes" for one in rows(48, seed=1))  # type: ignore[union-attr]
     assert (done.figures["accuracy"] or 0) > max(yes, 48 - yes) / 48 + 0.05
@@ -81,16 +76,36 @@ def test_the_length_of_vectors_does_not_decide(source: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("task", ["multilabel", "regress", "choose"])
 def test_every_task_on_texts_can_be_studied(source: str, tmp_path: Path, task: str) -> None:
-    found = studied(job(source, tmp_path, task), vector_choices(2, ["max"], ["last", "0"]))
+    choices = vector_choices(2, ["max"], ["last", "0"])
+    found = studied(job(source, tmp_path / "study", task), choices)
     assert set(found) == {"max-last", "max-layer0"}
-    assert all(len(one.answers) == 48 for one in found.values())
+    for name, choice in choices.items():
+        done = finetune(with_vector(job(source, tmp_path / name, task), choice))
+        assert found[name].figures == done.dev_figures
+        assert len(found[name].answers) == 48
 
 
 def test_windows_of_a_long_text_become_one_vector(source: str, tmp_path: Path) -> None:
-    recipe = changed(HEADS, {"length.max_length": 6, "length.stride": 2})
-    some = tiny_job(source, tmp_path, recipe=recipe, train=rows(40), dev=rows(20, seed=1))
-    found = studied(some, vector_choices(2, ["mean"], ["last"]))["mean-last"]
-    assert len(found.answers) == 20
+    """What stands behind the limit of one passage is read in others, and only there."""
+    filler = ["stone", "river", "house", "stone", "river"]
+    late = [
+        replace(one, texts=(" ".join([*filler, "bird" if label == "yes" else "red"]),))
+        for one in rows(200)
+        if (label := one.target.name)  # type: ignore[union-attr]
+    ]
+    choices = vector_choices(2, ["mean"], ["last"])
+
+    def accuracy(**lengths: int) -> float:
+        recipe = changed(HEADS, {f"length.{name}": size for name, size in lengths.items()})
+        out = tmp_path / str(lengths)
+        some = tiny_job(source, out, recipe=recipe, train=late[:150], dev=late[150:])
+        found = studied(some, choices)["mean-last"]
+        assert len(found.answers) == 50
+        return found.figures["accuracy"] or 0.0
+
+    yes = sum("bird" in one.texts[0] for one in late[150:])
+    assert accuracy(max_length=6) in (yes / 50, 1 - yes / 50), "all rows look the same"
+    assert accuracy(max_length=6, stride=2) > 0.95
 
 
 def test_what_only_a_trained_encoder_can_use_is_left_out_of_a_frozen_one() -> None:

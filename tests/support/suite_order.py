@@ -40,11 +40,15 @@ class FileOrder:
 
     def __init__(self, config: pytest.Config) -> None:
         self._record: Path = config.rootpath / "tests" / "durations.json"
-        self._known: dict[str, float] = {}
-        if self._record.is_file():
-            self._known = json.loads(self._record.read_text(encoding="utf-8"))
+        self._known = self._read()
         self._measured: defaultdict[str, float] = defaultdict(float)
         self._is_worker = hasattr(config, "workerinput")
+
+    def _read(self) -> dict[str, float]:
+        if not self._record.is_file():
+            return {}
+        known: dict[str, float] = json.loads(self._record.read_text(encoding="utf-8"))
+        return known
 
     def _seconds(self, file: str) -> float:
         """What a file took; a new one may take long, so it begins early."""
@@ -79,11 +83,9 @@ class FileOrder:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not session.config.option.record_durations or self._is_worker:
             return
-        there = {
-            path: s for path, s in self._known.items() if (self._record.parents[1] / path).is_file()
-        }
-        found = there | {path: round(s, 1) for path, s in self._measured.items()}
-        by_name = dict(sorted(found.items()))
+        found = self._read() | {path: round(s, 1) for path, s in self._measured.items()}
+        root = session.config.rootpath
+        by_name = {path: found[path] for path in sorted(found) if (root / path).is_file()}
         self._record.write_text(json.dumps(by_name, indent=1) + "\n", encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.prediction import PredictedAnswer, Prediction
 from bertsmith.tasks.task import Logits, TaskOptions, score
 

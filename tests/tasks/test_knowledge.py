@@ -27,8 +27,10 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.tag.features import tag_features
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import KnowledgeSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import KnowledgeSettings
+
+pytestmark = pytest.mark.usefixtures("edited_folders")
 
 FACTS = [
     ("bird", "small", "house"),

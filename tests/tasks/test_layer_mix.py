@@ -13,15 +13,15 @@ from bertsmith.nn.encoder import Want
 from bertsmith.nn.pooling import LayerMix
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import RowsHead
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import (
+from bertsmith.tasks.model.layers import HeadSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
-    FinetuneOptimizer,
     FinetuneRecipe,
     TextVectorSettings,
 )
+from bertsmith.training.recipe import RatedOptimizer
 
 
 def mixed(*, lstm: int | None = None, frozen: bool = False) -> FinetuneRecipe:
@@ -30,7 +30,7 @@ def mixed(*, lstm: int | None = None, frozen: bool = False) -> FinetuneRecipe:
             "vector": TextVectorSettings(pooling="mean", layers="mix"),
             "head": HeadSettings(lstm=lstm, dropout=0.0),
             "encoder": EncoderSettings(frozen=frozen),
-            "optimizer": FinetuneOptimizer(lr=3e-3, head_lr=2e-2),
+            "optimizer": RatedOptimizer(lr=3e-3, head_lr=2e-2),
         }
     )
 
@@ -42,8 +42,8 @@ def test_a_folder_with_a_mix_predicts_what_it_learned(
 ) -> None:
     source = tiny_folder(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out", task=task, recipe=mixed(lstm=lstm)))
-    assert done.model is not None
-    assert mix_of(done.model).weights.abs().max() > 0
+    assert done.finished is not None
+    assert mix_of(done.finished.model).weights.abs().max() > 0
     assert done.dev_figures is not None
     assert next(iter(done.dev_figures.values())) > 0.9
     texts = [row.texts[0] for row in rows(20, task, seed=9)]
@@ -74,8 +74,8 @@ def test_a_frozen_encoder_under_an_lstm_reads_each_text_once(tmp_path: Path) -> 
     source = tiny_folder(tmp_path / "m")
     recipe = mixed(lstm=8, frozen=True)
     done = finetune(tiny_job(source, tmp_path / "out", task="tag", recipe=recipe))
-    assert done.model is not None
-    assert done.model.keeps_layers
+    assert done.finished is not None
+    assert done.finished.model.keeps_layers
     assert done.outcome.tokens == 0  # none went through the encoder in a step
 
 
@@ -86,7 +86,7 @@ def test_a_frozen_mix_reads_columns_of_mean_0_and_deviation_1(tmp_path: Path) ->
     predictor = load_predictor(tmp_path / "out")
     model = predictor.model
     mix = mix_of(model)
-    batch = task_batch(predictor.reading.features(model.task, job.train))
+    batch = task_batch(predictor.reading.features(model.task, job.rows.train))
     with torch.no_grad():
         layers = model.layers(batch).double()
         torch.testing.assert_close(mix.centers.double(), layers.mean(1), rtol=0, atol=1e-4)

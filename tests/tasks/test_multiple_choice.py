@@ -20,7 +20,7 @@ from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.task import score
 

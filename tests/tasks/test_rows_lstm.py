@@ -10,21 +10,23 @@ from tiny_tasks import reading_of
 import bertsmith
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
-from bertsmith.tasks.model.head import HeadSettings, RowsLSTM, draw_weights
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import FinetuneOptimizer, TextVectorSettings
+from bertsmith.nn.recurrent import BiLstm
+from bertsmith.tasks.model.layers import HeadSettings, draw_weights
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import TextVectorSettings
+from bertsmith.training.recipe import RatedOptimizer
 
 WITH_LSTM = RECIPE.model_copy(
     update={
         "head": HeadSettings(lstm=16, dropout=0.0),
-        "optimizer": FinetuneOptimizer(lr=3e-3, head_lr=2e-2),
+        "optimizer": RatedOptimizer(lr=3e-3, head_lr=2e-2),
     }
 )
 
 
 def test_every_text_is_read_alone_and_in_both_directions() -> None:
     torch.manual_seed(0)
-    lstm = RowsLSTM(6, 4)
+    lstm = BiLstm(6, 4)
     texts = [torch.randn(n, 6) for n in (3, 1, 5)]
     together = lstm(torch.cat(texts), [3, 1, 5])
     assert together.shape == (9, 8)
@@ -40,7 +42,7 @@ def test_every_text_is_read_alone_and_in_both_directions() -> None:
 def test_its_weights_come_from_the_generator() -> None:
     drawn = []
     for _ in range(2):
-        lstm = RowsLSTM(6, 4)
+        lstm = BiLstm(6, 4)
         draw_weights(lstm, torch.Generator().manual_seed(3))
         drawn.append(torch.cat([weight.flatten() for weight in lstm.parameters()]))
     assert torch.equal(*drawn)
@@ -51,15 +53,15 @@ def test_its_weights_come_from_the_generator() -> None:
 def test_a_folder_with_an_lstm_predicts_what_it_learned(task: str, tmp_path: Path) -> None:
     source = tiny_folder(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out", task=task, recipe=WITH_LSTM))
-    assert done.model is not None
+    assert done.finished is not None
     assert done.dev_figures is not None
-    assert reading_of(done.model).lstm is not None
+    assert reading_of(done.finished.model).lstm is not None
     assert next(iter(done.dev_figures.values())) > 0.9
     again = bertsmith.load(tmp_path / "out")
     texts = [row.texts[0] for row in rows(20, task, seed=9)]
     first, second = again.predict(texts), again.predict(texts)
     assert [one.value for one in first] == [one.value for one in second]
-    weights = {n: t for n, t in done.model.stored().items() if n.startswith("lstm.")}
+    weights = {n: t for n, t in done.finished.model.stored().items() if n.startswith("lstm.")}
     assert len(weights) == 8
 
 
@@ -68,12 +70,12 @@ def test_a_left_to_right_model_keeps_its_direction_and_is_read_at_its_last_token
 ) -> None:
     source = tiny_writer(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out"))
-    assert done.model is not None
-    assert done.model.head.to_json()["vector"]["pooling"] == "last"
+    assert done.finished is not None
+    assert done.finished.model.head.to_json()["vector"]["pooling"] == "last"
     assert load_model(tmp_path / "out").model.spec.sees == "before"
     with_lstm = finetune(tiny_job(source, tmp_path / "lstm", recipe=WITH_LSTM))
-    assert with_lstm.model is not None
-    assert with_lstm.model.head.to_json()["vector"]["pooling"] == "mean"
+    assert with_lstm.finished is not None
+    assert with_lstm.finished.model.head.to_json()["vector"]["pooling"] == "mean"
     assert load_model(tmp_path / "lstm").model.spec.sees == "before"
 
 

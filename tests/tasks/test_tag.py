@@ -21,8 +21,8 @@ from bertsmith.tasks.inference import compute_logits
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings
 from bertsmith.tasks.model.from_settings import published_head
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import RowsHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.prediction import PredictedSpan, Prediction

@@ -18,8 +18,8 @@ from bertsmith.tasks.classify import Classify, classify_from
 from bertsmith.tasks.inference import compute_logits, example_batches
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings, FocalSettings, class_loss, labels_loss
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import TextsHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.multilabel import multilabel_from
 from bertsmith.tasks.regress import regress_from

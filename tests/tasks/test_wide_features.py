@@ -21,17 +21,17 @@ from bertsmith.tasks.classify import classify_from
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.losses import CrossEntropySettings
-from bertsmith.tasks.model.head import FEWEST, LENGTH, HeadSettings, WideFeatures
+from bertsmith.tasks.model.layers import FEWEST, LENGTH, HeadSettings, WideFeatures
 from bertsmith.tasks.task import TaskOptions
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
-    FinetuneOptimizer,
     FinetuneRecipe,
     PlanSettings,
     TextVectorSettings,
 )
-from bertsmith.training.finetune.record import head
+from bertsmith.training.kinds.labeled.record import head
+from bertsmith.training.recipe import RatedOptimizer
 
 TOKENIZER = word_tokenizer()
 WORDS = len(SPECIAL) + len(TASK_WORDS)
@@ -98,7 +98,7 @@ def with_wide(*, wide: bool) -> FinetuneRecipe:
             "encoder": EncoderSettings(frozen=True),
             "vector": TextVectorSettings(pooling="first"),
             "head": HeadSettings(dropout=0.0, wide=wide),
-            "optimizer": FinetuneOptimizer(lr=1e-2),
+            "optimizer": RatedOptimizer(lr=1e-2),
             "plan": PlanSettings(epochs=10, batch=8),
         }
     )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertsmith.text.jieba import JiebaSegmenter
+from bertsmith.text.segment import JiebaSegmenter
 
 jieba.setLogLevel(logging.WARNING)
 ORACLE = jieba.Tokenizer()

@@ -18,13 +18,14 @@ from sklearn.exceptions import NotFittedError
 from bertsmith.config import validated
 from bertsmith.errors import ArgumentError, BertsmithError, check_type
 from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.folder_hashes import check_hashes, write_hashes
 from bertsmith.files.safe_folder import Folder
 from bertsmith.labeled.example import Example, Label, ScoreTarget, Tagged, Target
 from bertsmith.runtime.predictor import Predictor, Row
 from bertsmith.runtime.selection import Precision
 from bertsmith.tasks.prediction import Prediction
-from bertsmith.training.finetune.in_memory import files_of, fit_rows, load_files
-from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.kinds.labeled.in_memory import files_of, fit_rows, load_files
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, load_finetune_recipe
 
 Texts = Iterable[Any]
 """Texts, or rows of several fields: lists, arrays, columns or frames of pandas."""
@@ -84,6 +85,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
             for name, part in self.files_.items():
                 write_file(folder / name, part)
             write_file(folder / ESTIMATOR, content.encode())
+            write_hashes(folder)
 
     @classmethod
     def load(
@@ -92,6 +94,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         """The estimator of a folder that `save` wrote, or of any fine-tuned for the same task."""
         check_type("path", path, str, Path)
         folder = Folder.at(Path(path))
+        check_hashes(folder)
         stored = folder.json_object(ESTIMATOR) if folder.has(ESTIMATOR) else {}
         settings = dict(stored.get("settings", {}))
         if isinstance(settings.get("recipe"), dict):

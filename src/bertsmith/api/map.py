@@ -10,11 +10,11 @@ from pathlib import Path
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.files.atomic_file import check_file_target, write_staged
 from bertsmith.random_keys import key_of
-from bertsmith.report.map import MOST_LABELS, MapPoint, MapView, map_page, shown_labels
 from bertsmith.runtime.embedder import EncodingAccount, Vectors
 from bertsmith.runtime.loading import LoadedModel
 from bertsmith.runtime.selection import Precision
 from bertsmith.search.encoder import loaded_model
+from bertsmith.sentences.map.page import MOST_LABELS, MapPoint, MapView, map_page, shown_labels
 from bertsmith.sentences.map.projection import FEWEST, checked_method, project
 from bertsmith.sentences.map.words import WordFinder, word_vectors
 from bertsmith.wording import counted, shown

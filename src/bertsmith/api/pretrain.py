@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from bertsmith.api.observer import Observer, executing
-from bertsmith.config import override
+from bertsmith.api.train import TrainedModel
+from bertsmith.config import overrides_of
 from bertsmith.errors import ConfigError, check_type
 from bertsmith.report.curves import write_report
 from bertsmith.training.execution.stop import StopRequest
-from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain import pretrain as training
 from bertsmith.training.pretrain.pretrain import Job
 from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PretrainedModel:
-    """How a pre-training ended, and where the model and its report are."""
-
-    folder: Path
-    outcome: Outcome
-    report: Path | None = None
-    is_first: bool = True  # False in further processes of one run, which write nothing
 
 
 def pretrain(
@@ -37,7 +26,7 @@ def pretrain(
     settings: Mapping[str, Any] | None = None,
     init: str | Path | None = None,
     device: str | None = None,
-) -> PretrainedModel:
+) -> TrainedModel:
     """Pre-train on a corpus; the same call again resumes a run that was interrupted.
 
     `recipe` is a name, a file, or a recipe made in Python (with a program of one's own, say);
@@ -52,8 +41,7 @@ def pretrain(
         if settings:
             raise ConfigError("settings go with a recipe by name; change the recipe object instead")
     else:
-        given = [override(name, value) for name, value in (settings or {}).items()]
-        recipe = load_recipe(recipe, given)
+        recipe = load_recipe(recipe, overrides_of(settings))
     job = Job(
         recipe=recipe,
         corpus=Path(corpus),
@@ -69,7 +57,7 @@ def run_pretrain(
     *,
     device: str | None = None,
     stop: StopRequest | None = None,
-) -> PretrainedModel:
+) -> TrainedModel:
     """Train, write the model folder and its report."""
     with executing(job.recipe.run, job.out, observer, device=device, stop=stop) as (
         execution,
@@ -78,6 +66,6 @@ def run_pretrain(
         with observer.training() as watch:
             outcome = training.pretrain(job, execution=execution, watch=watch, notice=observer.note)
         if not execution.ranks.is_first:
-            return PretrainedModel(folder=job.out, outcome=outcome, is_first=False)
+            return TrainedModel(folder=job.out, outcome=outcome, is_first=False)
     title = f"{job.recipe.about.summary or 'pre-training'}: {job.out.name}"
-    return PretrainedModel(folder=job.out, outcome=outcome, report=write_report(job.out, title))
+    return TrainedModel(folder=job.out, outcome=outcome, report=write_report(job.out, title))

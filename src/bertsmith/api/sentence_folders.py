@@ -20,7 +20,6 @@ from bertsmith.labeled.pairs.pairs import Kind, SentenceData, read_sentences
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.metrics.correlation import spearman
 from bertsmith.models.sentence_spec import DenseLayer
-from bertsmith.report.sentence_choice import choice_page
 from bertsmith.runtime.embedder import EncodingAccount
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.runtime.selection import Precision
@@ -31,6 +30,7 @@ from bertsmith.sentences.transform.flow import FlowFit, FlowSettings, fit_flow
 from bertsmith.sentences.transform.folder import check_out, save_with
 from bertsmith.sentences.transform.moments import AnyVectors, moments_of
 from bertsmith.sentences.transform.whitening import whitening
+from bertsmith.sentences.tune.page import choice_page
 from bertsmith.sentences.tune.tune import ENCODED, TuneResult, TuneSettings, tune
 from bertsmith.sentences.tune.without_labels import Hinted, tune_without_labels
 

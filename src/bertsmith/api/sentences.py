@@ -10,8 +10,8 @@ from typing import Any
 
 from bertsmith import __version__
 from bertsmith.api.observer import Observer, executing
-from bertsmith.api.trained import TrainedModel
-from bertsmith.config import override, validated
+from bertsmith.api.train import TrainedModel
+from bertsmith.config import Overrides, overrides_of, validated
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.folders.read import read_folder
@@ -45,7 +45,7 @@ RECORD = "sentences.json"
 class SentenceRequest:
     """What to train on what; everything but `data`, `model` and `out` has a default.
 
-    `overrides` are settings as "section.key=value"; `objective` and `kind` are chosen by the data
+    `overrides` are settings laid over the recipe; `objective` and `kind` are chosen by the data
     if they are None; `spec` is what is known of the columns, `by_lines` that there are none.
     With several `seeds` the best by the dev rows is saved.
     """
@@ -54,7 +54,7 @@ class SentenceRequest:
     model: str
     out: Path
     recipe: str | Path | None = None
-    overrides: Sequence[str] = ()
+    overrides: Overrides = ()
     objective: str | None = None
     kind: Kind | None = None
     spec: DataSpec = field(default_factory=DataSpec)
@@ -72,14 +72,6 @@ class SentenceRequest:
         return recipe if self.objective is None else with_objective(recipe, self.objective)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainedSentences(TrainedModel):
-    """How a sentence training ended; `record` is None when it was stopped.
-
-    `record` is what sentences.json holds: objective, rows, figures before and after.
-    """
-
-
 def train_sentences(
     data: str | Path,
     *,
@@ -90,7 +82,7 @@ def train_sentences(
     dev: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     device: str | None = None,
-) -> TrainedSentences:
+) -> TrainedModel:
     """Train sentence vectors; the same call again resumes a run that was interrupted.
 
     `data` is a file, or a folder with train, dev and test files: pairs with scores or labels,
@@ -101,7 +93,7 @@ def train_sentences(
         data=Path(data),
         model=model,
         out=Path(out),
-        overrides=[override(name, value) for name, value in (settings or {}).items()],
+        overrides=overrides_of(settings),
         objective=objective,
         kind=kind,
         dev=None if dev is None else Path(dev),
@@ -112,7 +104,7 @@ def train_sentences(
 
 def run_train_sentences(
     request: SentenceRequest, observer: Observer | None = None, *, stop: StopRequest | None = None
-) -> TrainedSentences:
+) -> TrainedModel:
     """Read, train, save and evaluate, as the request says."""
     recipe = request.read_recipe()  # mistakes here and in the name of the model
     read_folder(request.model)  # come before the reading
@@ -133,9 +125,9 @@ def run_train_sentences(
         outcome, run, several = _trained(request, job, execution, observer)
         first = execution.ranks.is_first
         if outcome.status == "stopped" or not first:
-            return TrainedSentences(folder=request.out, outcome=outcome, is_first=first)
+            return TrainedModel(folder=request.out, outcome=outcome, is_first=first)
         record = _write_record(job, test, run, several, device=str(execution.device))
-        return TrainedSentences(folder=request.out, outcome=outcome, record=record)
+        return TrainedModel(folder=request.out, outcome=outcome, record=record)
 
 
 def _trained(

@@ -1,74 +1,140 @@
-"""Studies: several small fine-tunings on the same rows, and which of them is best."""
+"""Studies in Python: ablation and road as one call each; the small runs of lengths and vectors."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
-from bertsmith.api.finetune import finetune_job, read_rows
-from bertsmith.api.finetune_request import FinetuneRequest
-from bertsmith.api.observer import Observer
-from bertsmith.config import changed
-from bertsmith.errors import ConfigError
+from bertsmith.api.observer import Observer, executing
+from bertsmith.config import overrides_of
+from bertsmith.errors import ConfigError, check_type
 from bertsmith.evaluation.length_table import LengthTable, length_table
-from bertsmith.files.digest import file_marks
-from bertsmith.folders.read import load_tokenizer, read_folder
+from bertsmith.files.paths import GivenPath, GivenPaths, path_of, paths_of
+from bertsmith.folders.read import load_tokenizer
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reader import read_examples
 from bertsmith.labeled.split.splits import Splits, split_files
 from bertsmith.labeled.split.stratify import some_rows
-from bertsmith.metrics import LOWER_IS_BETTER
-from bertsmith.studies.lengths import length_choices, window_cost
-from bertsmith.studies.vectors import frozen_recipe, vector_trials
+from bertsmith.studies.ablation.study import AblationRequest, read_ablation
+from bertsmith.studies.ablation.table import AblationTable
+from bertsmith.studies.road.request import RoadRequest
+from bertsmith.studies.road.study import RUN, read_road
+from bertsmith.studies.road.table import RoadTable
+from bertsmith.studies.study import Result, Study, run_study, write_study
 from bertsmith.tasks.kinds import task_kind
-from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
-from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.repeat.trials import Trial, TrialResult, finetune_trial
+from bertsmith.training.execution.execution import Execution, RunSettings
+from bertsmith.training.kind import Reading, TrainingRequest
+from bertsmith.training.kinds.labeled.kind import job_on, labeled_recipe, read_splits
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.loop.schedule import seconds
 
 RUNS = "runs"  # the folder of unfinished runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorStudy:
-    """Which text vectors are compared; nothing given: all of them, frozen and trained."""
+def ablate(
+    recipe: str,
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    vary: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    seeds: int = 3,
+    probes: Sequence[str | Path] = (),
+    probing: Literal["frozen", "tuned", "both"] = "tuned",
+) -> AblationTable:
+    """Pre-train a recipe and its variations with the same seeds, probe them, compare them.
 
-    only: Literal["frozen", "trained"] | None = None
-    pooling: Sequence[str] = ()
-    layers: Sequence[str] = ()
-    frozen_epochs: float = 10.0
-    frozen_lr: float | None = None  # None: by the norm of the vectors
+    The same call again resumes. `vary` are settings such as "mask.rate=0.3"; `probes` are files of
+    labeled rows. The table is also in `out`, as a page, Markdown and JSON.
+    """
+    check_type("recipe", recipe, str)
+    check_type("corpus", corpus, str, Path)
+    check_type("out", out, str, Path)
+    request = AblationRequest(
+        recipe=recipe,
+        corpus=Path(corpus),
+        out=Path(out),
+        vary=vary,
+        settings=overrides_of(settings),
+        seeds=seeds,
+        probes=[Path(probe) for probe in probes],
+        probing=probing,
+    )
+    study = read_ablation(request, notice=Observer().note)
+    return finished_study(study, study.ablation.base.run)
+
+
+def road(
+    files: GivenPaths,
+    out: GivenPath,
+    *,
+    budget: str | float | None = None,
+    steps: int | None = None,
+    labels: GivenPath | None = None,
+    similarity: GivenPaths = (),
+    analogies: GivenPaths = (),
+) -> RoadTable:
+    """Train models from n-gram to BERT on the same documents, test them, compare them.
+
+    `budget` ("30m") is for everything, `steps` are of each neural model; the same call resumes. The
+    table is also in `out`, as a page, Markdown and JSON.
+    """
+    try:
+        time_given = None if budget is None else float(seconds(budget))
+    except ValueError as fault:
+        raise ConfigError(f"budget: {fault}") from fault
+    request = RoadRequest(
+        files=paths_of("files", files),
+        out=path_of("out", out),
+        budget=time_given,
+        steps=steps,
+        labels=None if labels is None else path_of("labels", labels),
+        similarity=paths_of("similarity", similarity),
+        analogies=paths_of("analogies", analogies),
+    )
+    return finished_study(read_road(request, notice=Observer().note), RUN)
+
+
+def finished_study(study: Study[Result], run: RunSettings) -> Result:
+    """Every run of a study that is not finished, then its result, written into its folder."""
+    with executing(run, study.folder, None) as (execution, observer):
+        plan = study.plan(execution)
+        observer.lines(plan.price)
+        done = run_study(study, plan, ranks=execution.ranks, notice=observer.note)
+    if done.stopped is not None:
+        raise ConfigError(f"{study.folder} was stopped; the same call resumes")
+    result = study.result(done)
+    write_study(study, result)
+    return result
 
 
 def small_job(
-    request: FinetuneRequest, rows: tuple[int, int], execution: Execution, observer: Observer
+    request: TrainingRequest, rows: tuple[int, int], execution: Execution, observer: Observer
 ) -> tuple[FinetuneJob, Splits]:
     """A fine-tuning on so many training and dev rows, stratified by label; and all rows."""
-    recipe = request.read_recipe(request.spec.task)  # mistakes show before the data is read
-    splits = read_rows(request, recipe, execution, observer)
-    job = finetune_job(request, splits)
+    recipe = labeled_recipe(request)  # mistakes show before the data is read
+    splits = read_splits(
+        Reading(request=request, recipe=recipe, execution=execution, audience=observer)
+    )
+    job = job_on(request, splits)
     seed = job.recipe.run.seed
     small = replace(
         job,
-        train=some_rows(splits.train, rows[0], seed=seed),
-        dev=some_rows(splits.dev, rows[1], seed=seed),
+        rows=replace(
+            job.rows,
+            train=some_rows(splits.train, rows[0], seed=seed),
+            dev=some_rows(splits.dev, rows[1], seed=seed),
+            known=task_kind(job.task).known(splits.train),
+            language=splits.specs["train"].stated("language"),
+        ),
         out=request.out / RUNS,
-        known=task_kind(job.task).known(splits.train),
-        language=splits.specs["train"].stated("language"),
     )
     return small, splits
 
 
-def weights_mark(model: str) -> str:
-    """A fingerprint of a model folder's weights by file size and time."""
-    home = read_folder(model).path
-    files = sorted(path for path in home.rglob("*.safetensors") if path.is_file())
-    return " ".join(file_marks(files))
-
-
-def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:
+def measure_lengths(request: TrainingRequest) -> tuple[LengthTable, int]:
     """The lengths of all rows, labeled or not, and the maximum length of the recipe."""
     files = split_files(request.data)[0] if request.data.is_dir() else {}
     task = request.spec.task
@@ -77,67 +143,6 @@ def measure_lengths(request: FinetuneRequest) -> tuple[LengthTable, int]:
         spec = guess_spec(path, given=request.spec)
         rows[name] = list(read_examples(path, spec, on_error=request.on_error))
         task = task or spec.task
-    length = request.read_recipe(task).length
+    length = labeled_recipe(request, task).length
     table = length_table(rows, load_tokenizer(request.model), windows=length.stride is not None)
     return table, length.max_length
-
-
-def length_trials(
-    job: FinetuneJob,
-    table: LengthTable,
-    execution: Execution,
-    *,
-    windows: bool | None = None,
-    mark: str = "",
-) -> list[Trial]:
-    """A run for each way of truncation; none if no row is longer than the maximum length."""
-    length = job.recipe.length
-    fields = len(job.train[0].texts)
-    choices = length_choices(length, table, task=job.task, fields=fields, windows=windows)
-    costs = {"windows": window_cost(table, length.max_length)} if choices else {}
-    trials = []
-    for name, choice in choices.items():
-        recipe = changed(job.recipe, {"length": choice})
-        own = replace(job, recipe=recipe, out=job.folder / name)
-        cost = costs.get(name, 1.0)
-        trials.append(finetune_trial(name, own, execution, mark=mark, cost=cost))
-    return trials
-
-
-def trials_of_vectors(
-    job: FinetuneJob, study: VectorStudy, execution: Execution, *, mark: str = ""
-) -> list[Trial]:
-    """A run for each pooling of each choice of layers, with a frozen and with a trained encoder."""
-    if task_kind(job.task).reads == "rows":
-        raise ConfigError(f"{job.task} reads single tokens: there is no text vector to choose")
-    blocks = read_folder(job.model).spec.layers
-    choices = list(vector_choices(blocks, study.pooling, study.layers).values())
-    trials: list[Trial] = []
-    if study.only != "trained":
-        recipe = frozen_recipe(job.recipe, epochs=study.frozen_epochs, rate=study.frozen_lr)
-        trials += vector_trials(replace(job, recipe=recipe), choices, execution, mark=mark)
-    if study.only != "frozen":
-        # The model's own head is a choice, too, where it has one: what other libraries load.
-        plain = not study.pooling and not study.layers and job.recipe.head.is_plain
-        own = [VectorSettings(pooling="published")] if plain else []
-        trials += vector_trials(job, [*own, *choices], execution, mark=mark)
-    return trials
-
-
-def ranked(job: FinetuneJob, results: Sequence[TrialResult]) -> dict[str, Any]:
-    """The record of a comparison of vectors: all runs, the best first."""
-    figure = job.recipe.best.figure or task_kind(job.task).metric.main
-    sign = 1 if figure in LOWER_IS_BETTER else -1
-
-    def place_of(one: TrialResult) -> tuple[bool, float]:
-        value = one.figures.get(figure)
-        missing = value is None or math.isnan(value)
-        return missing, 0.0 if value is None or missing else sign * value
-
-    runs = []
-    for one in sorted(results, key=place_of):
-        encoder, _, choice = one.name.partition(".")
-        pooling, _, layers = choice.partition("-")
-        runs.append({"encoder": encoder, "pooling": pooling, "layers": layers, **one.to_json()})
-    rows = {"train": len(job.train), "dev": len(job.dev)}
-    return {"task": job.task, "figure": figure, "rows": rows, "runs": runs}

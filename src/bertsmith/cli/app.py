@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import io
@@ -186,7 +187,8 @@ def _show_warnings(*, debug: bool) -> None:
         """Log records as remarks."""
 
         def emit(self, record: logging.LogRecord) -> None:
-            write_remarks([self.format(record)])
+            with contextlib.suppress(OSError):  # nobody can read it, and the work goes on
+                write_remarks([self.format(record)])
 
     handler = Remarks()
     prefix = "%(name)s" if debug else "note"
@@ -194,6 +196,10 @@ def _show_warnings(*, debug: bool) -> None:
     logger = logging.getLogger("bertsmith")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+    # How far a long file is read, which nothing else shows.
+    logging.getLogger("bertsmith.labeled.read.reader").setLevel(
+        logging.DEBUG if debug else logging.INFO
+    )
 
 
 def _end_cleanly_on_sigterm() -> None:

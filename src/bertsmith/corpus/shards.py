@@ -78,7 +78,7 @@ class Corpus:
         return np.sort(order[wanted:]), np.sort(order[:wanted])
 
 
-def open_corpus(path: Path) -> Corpus:
+def open_corpus(path: str | Path) -> Corpus:
     """A corpus ready to be read; sizes and borders are checked, hashes only by `verify`."""
     folder = Folder.at(Path(path), wanted="the folder that `bertsmith corpus build` wrote")
     manifest = _manifest(folder)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bertsmith.api.finetune import run_finetune
-from bertsmith.api.finetune_request import FinetunedModel, FinetuneRequest
 from bertsmith.api.observer import Observer
+from bertsmith.api.train import TrainedModel
+from bertsmith.training.kind import TrainingRequest
 from bertsmith.training.loop.progress import Watcher
 
 RECIPE = "features"  # takes seconds
@@ -27,10 +28,10 @@ class _Watching(Observer):
         yield self._watch
 
 
-def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> FinetunedModel:
+def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> TrainedModel:
     """A fresh run on a table of rows; model, record and report are written to `out`."""
     shutil.rmtree(out, ignore_errors=True)
-    request = FinetuneRequest(
+    request = TrainingRequest(
         data=rows,
         model=model,
         out=out,
@@ -40,7 +41,7 @@ def train(rows: Path, model: str, out: Path, watch: Watcher | None = None) -> Fi
     return run_finetune(request, _Watching(watch))
 
 
-def accuracy(result: FinetunedModel, baseline: str = "") -> float:
+def accuracy(result: TrainedModel, baseline: str = "") -> float:
     """The test accuracy of the model, or of a baseline: majority, words."""
     record = result.record or {}
     figures = record["baselines"]["test"][baseline] if baseline else record["test"]["figures"]

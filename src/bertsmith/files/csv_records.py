@@ -10,6 +10,8 @@ from bertsmith.files.lines import Line, Lines
 from bertsmith.wording import shown
 
 LONGEST_CELL = 1 << 22  # characters of a quoted cell of several lines: a quote left open ends here
+MOST_LINES = 100_000  # and so many lines
+MOST_COLUMNS = 1 << 14  # as many as spreadsheets have
 NEARLY_ALL = 0.9
 
 Record = tuple[int, str, list[str] | BadRowError]
@@ -20,7 +22,20 @@ def table_records(
     lines: Lines, delimiter: str, *, quoted: bool, width: int | None = None
 ) -> Iterator[Record]:
     """The records of a table; with `quoted`, cells may stand in double quotes (RFC 4180)."""
-    return quoted_records(lines, delimiter, width) if quoted else plain_records(lines, delimiter)
+    found = quoted_records(lines, delimiter, width) if quoted else plain_records(lines, delimiter)
+    for line, raw, cells in found:
+        if isinstance(cells, list) and len(cells) > MOST_COLUMNS:
+            yield line, raw, _too_wide(len(cells), delimiter)
+        else:
+            yield line, raw, cells
+
+
+def _too_wide(width: int, delimiter: str) -> BadRowError:
+    return BadRowError(
+        f"{width:,} columns, and at most {MOST_COLUMNS:,} are read",
+        f"remove columns, or set --delimiter if {shown(delimiter)} does not part them",
+        column=MOST_COLUMNS + 1,
+    )
 
 
 def column_place(column: int | str, names: Sequence[str] | None, width: int, place: str) -> int:
@@ -165,21 +180,29 @@ class _Quoted:
             else:
                 parts += (line[at:], self._lines.ending)
                 length += len(line) - at + 1
-                following = next(self._rest, None) if length <= LONGEST_CELL else None
+                beyond = length > LONGEST_CELL or len(self._taken) > MOST_LINES
+                following = None if beyond else next(self._rest, None)
                 if following is None:
-                    raise self._open(length, column)
+                    raise self._open(beyond, column)
                 self._taken.append((following, self._lines.ending))
                 if not isinstance(following, str):
                     following.line = self._lines.number
                     raise following
                 line, at = following, 0
 
-    def _open(self, length: int, column: int) -> BadRowError:
+    def _open(self, beyond: bool, column: int) -> BadRowError:
         never = "the quote that opens here is never closed"
-        if length > LONGEST_CELL:
-            never = f"the quote that opens here is not closed within {LONGEST_CELL:,} characters"
+        if beyond:
+            never = (
+                f"the quote that opens here is not closed within {LONGEST_CELL:,} characters and "
+                f"{MOST_LINES:,} lines"
+            )
         return BadRowError(
-            never, 'close it, or write it twice ("") if it is text', column=column, line=self._first
+            never,
+            'close it, or write it twice ("") if it is text',
+            column=column,
+            line=self._first,
+            swallows=beyond,
         )
 
     def _after_quote(self, character: str, column: int) -> BadRowError:
@@ -210,8 +233,8 @@ class _Quoted:
         width = self._width or 2
         if '"' not in line:
             return line.count(self._delimiter) + 1 == width
-        cells = next(quoted_records(Lines.of_text("", line, 1), self._delimiter, self._width))[2]
-        return isinstance(cells, list) and len(cells) == width
+        cells = _cells_of_line(line, self._delimiter)
+        return cells is not None and len(cells) == width
 
     def _raw(self) -> str:
         taken = [(line if isinstance(line, str) else line.raw, end) for line, end in self._taken]

@@ -8,17 +8,25 @@ from bertsmith.errors import InputFileError
 class BadRowError(Exception):
     """A record that cannot be used; `column` is a number from 1, or a name.
 
-    `line` is set where the fault lies on another line than the one the record begins on.
+    `line` is set where the fault lies on another line than the one the record begins on, and
+    `swallows` where it may have taken in all that follows it.
     """
 
     def __init__(
-        self, reason: str, advice: str, *, column: int | str | None = None, line: int | None = None
+        self,
+        reason: str,
+        advice: str,
+        *,
+        column: int | str | None = None,
+        line: int | None = None,
+        swallows: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.advice = advice
         self.column = column
         self.line = line
+        self.swallows = swallows
 
     def error(self, source: str, line: int) -> InputFileError:
         """The fault as an error of the file, for readers that stop at it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from bertsmith.errors import FolderError
 from bertsmith.files.digest import stream_digest
+from bertsmith.files.folder_hashes import HASHES, damage
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.dialects.transformers import read_tokenizer
 from bertsmith.folders.kinds import MODEL, STATIC, folder_kind
@@ -51,10 +52,14 @@ class Description:
     labels: tuple[str, ...] = ()
     unknown_keys: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  # files that are not as bertsmith wrote them
 
 
-def describe(name: str | Path, *, hashes: bool = False) -> Description:
-    """Describe a folder of any kind by path or name; `hashes` adds the sha256 of every file."""
+def describe(name: str | Path, *, hashes: bool = False, check: bool = False) -> Description:
+    """Describe a folder of any kind by path or name; `hashes` adds the sha256 of every file.
+
+    `check` compares them with those of hashes.json; `changed` then names what differs.
+    """
     opened = OpenFolder.at(name)
     kind = folder_kind(opened)
     about = Description(
@@ -64,10 +69,17 @@ def describe(name: str | Path, *, hashes: bool = False) -> Description:
         abilities=tuple(sorted(kind.abilities(opened))),
         files=_files(opened.root, hashes=hashes),
         facts=dict(kind.facts(opened)),
+        changed=_changed(opened.root) if check else (),
     )
     if kind is MODEL:
         return _model(about, opened)
     return _static(about, opened.parts) if kind is STATIC else about
+
+
+def _changed(folder: Folder) -> tuple[str, ...]:
+    """The files that changed or went since bertsmith wrote the folder, whatever their size."""
+    way = f"copy it anew, or remove {HASHES} if the change is yours"
+    return tuple(f"{one} since the folder was written: {way}" for one in damage(folder))
 
 
 def _model(about: Description, opened: OpenFolder) -> Description:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.files.folder_hashes import check_hashes, verified, without_weights
 from bertsmith.folders.dialects.dialect import Dialect, Opener, dialect_of
 from bertsmith.folders.dialects.transformers import (
     DIALECTS,
@@ -17,7 +18,7 @@ from bertsmith.folders.dialects.transformers import (
     read_tokenizer,
 )
 from bertsmith.folders.generation import decoder_start
-from bertsmith.folders.kinds import MODEL, folder_kind, found_kind, model_abilities, refusal
+from bertsmith.folders.kinds import MODEL, found_kind, model_abilities, refusal
 from bertsmith.folders.opened import CONFIG, OpenFolder
 from bertsmith.folders.sentence import MODULES, SentenceFolder
 from bertsmith.models.config.keys import ConfigReading, spec_from_config
@@ -167,10 +168,10 @@ def read_folder(
 def load_tokenizer(name: str | Path | OpenFolder) -> Tokenizer:
     """The tokenizer of a model by path or name, without its weights."""
     opened = name if isinstance(name, OpenFolder) else OpenFolder.at(name)
-    folder = opened.root
-    if not folder.has(CONFIG) and not folder.has(MODULES):  # a vocabulary without a model
-        return read_tokenizer(folder)
-    kind = folder_kind(opened)
+    check_hashes(opened.root, without_weights)
+    kind = found_kind(opened)
+    if kind is None:  # a vocabulary without a model
+        return read_tokenizer(opened.root)
     if kind is not MODEL and "tokenize" not in kind.abilities(opened):
         raise refusal(opened.path, kind, "tokenize")
     if kind is not MODEL:
@@ -209,16 +210,17 @@ def assemble(
     dtype = torch.float32 if dtype is None else dtype
     longest = folder.longest()  # reads the tokenizer: a broken one shows before the weights are
     opener = folder.dialect.opener
-    with folder.dialect.weights(folder.parts.transformer) as weights:
-        model = fill_model(folder.reading, weights, device=device, dtype=dtype)
-    settings = folder.sentence or SentenceSettings()
-    width = model.spec.hidden * len(settings.pooling)
-    settings = replace(
-        settings,
-        max_length=longest,
-        dense=read_dense(folder.parts, opener, width=width, device=device, dtype=dtype),
-        layer_mix=_read_mix(folder, opener),
-    )
+    with verified(folder.opened.root):
+        with folder.dialect.weights(folder.parts.transformer) as weights:
+            model = fill_model(folder.reading, weights, device=device, dtype=dtype)
+        settings = folder.sentence or SentenceSettings()
+        width = model.spec.hidden * len(settings.pooling)
+        settings = replace(
+            settings,
+            max_length=longest,
+            dense=read_dense(folder.parts, opener, width=width, device=device, dtype=dtype),
+            layer_mix=_read_mix(folder, opener),
+        )
     return LoadedFolder(folder, model, settings)
 
 

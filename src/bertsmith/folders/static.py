@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bertsmith import __version__
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.files.folder_hashes import verified
 from bertsmith.folders.dialects.transformers import read_tokenizer
 from bertsmith.folders.kinds import STATIC, folder_kind
 from bertsmith.folders.load_weights import read_exactly
@@ -45,7 +46,7 @@ def load_static(name: str | Path | OpenFolder, *, device: str = "cpu") -> Static
     if folder_kind(opened) is not STATIC or parts.settings is None:
         raise FolderError(f"{path} is not a folder of static vectors")
     tokenizer = read_tokenizer(parts.transformer).bare()
-    with open_weights(parts.transformer) as weights:
+    with verified(opened.root), open_weights(parts.transformer) as weights:
         stored = next((name for name in _NAMES if name in weights.stored), _NAMES[0])
         shape = weights.shapes.get(stored, (tokenizer.vocab_size, 1))
         if len(shape) != 2 or shape[0] < tokenizer.vocab_size:

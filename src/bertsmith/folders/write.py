@@ -12,6 +12,7 @@ import torch
 from bertsmith import __version__
 from bertsmith.errors import TensorMismatchError
 from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.folder_hashes import write_hashes
 from bertsmith.files.safe_folder import MEGABYTE
 from bertsmith.folders.extras import HEAD, NOTHING, Extras
 from bertsmith.folders.opened import OWN
@@ -96,6 +97,7 @@ def write_folder(
         for name, part in weights.items():
             (staging / name).parent.mkdir(exist_ok=True)
             write_tensors(staging / name, part)
+        write_hashes(staging)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -16,6 +16,7 @@ from bertsmith.nn.layout import (
     visibility,
 )
 from bertsmith.nn.loss import LossSum
+from bertsmith.nn.modes import evaluating
 from bertsmith.nn.pooling import POOLINGS, pool
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Prefix",
     "Sees",
     "Want",
+    "evaluating",
     "picture",
     "pool",
     "real",

@@ -1,11 +1,14 @@
-"""Packing by token budget: which texts, passages or examples share a batch."""
+"""Packing by token budget: which texts, passages or examples share a batch, and what it gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Result = TypeVar("Result")
 
 
 def pack(
@@ -33,3 +36,15 @@ def pack(
         total += tokens[item]
     if batch:
         yield batch
+
+
+def in_passes(
+    sizes: Sequence[int] | NDArray[np.integer],
+    budget: int,
+    run: Callable[[list[int]], Iterable[Result]],
+) -> list[Result]:
+    """A result for each item, in their order; `run` gives those of the items of one batch."""
+    found: dict[int, Result] = {}
+    for numbers in pack(sizes, budget):
+        found.update(zip(numbers, run(numbers), strict=True))
+    return [found[number] for number in range(len(sizes))]

@@ -21,12 +21,12 @@ from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum, Score, binary_cross_entropy
 from bertsmith.objectives.batch import Targets, rows_inputs
 from bertsmith.objectives.masked_lm import MaskedLMObjective
-from bertsmith.objectives.masking.masking import Masking, MaskSettings
+from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.program import (
     Losses,
+    MaskingProgramSettings,
     ModelBuilder,
     PretrainModule,
-    ProgramSettings,
     Scores,
 )
 from bertsmith.text.tokenizer import Tokenizer
@@ -125,11 +125,10 @@ class ElectraProgram:
         return losses, scores
 
 
-class ElectraSettings(ProgramSettings):
+class ElectraSettings(MaskingProgramSettings):
     """A small generator replaces masked tokens, the model detects them."""
 
     kind: Literal["electra"] = "electra"
-    mask: MaskSettings = MaskSettings()
     mlm: Annotated[float, Field(gt=0)] = 1.0  # weight of the generator's masked LM
     rtd: Annotated[float, Field(gt=0)] = 50.0  # weight of replaced token detection
     generator_width: Annotated[float, Field(gt=0, le=1)] = 0.25  # share of the model's width
@@ -138,10 +137,6 @@ class ElectraSettings(ProgramSettings):
         """The program for a vocabulary."""
         masking = Masking.of(self.mask, tokenizer)
         return ElectraProgram(masking, mlm=self.mlm, rtd=self.rtd, width=self.generator_width)
-
-    def draw_of(self, epoch: int) -> int:
-        """Static masking repeats its masks."""
-        return self.mask.copy_of(epoch)
 
 
 def narrowed(spec: Spec, share: float) -> Spec:

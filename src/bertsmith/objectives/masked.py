@@ -14,13 +14,13 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.batch import PretrainBatch, rows_inputs
 from bertsmith.objectives.masked_lm import MaskedLMObjective
-from bertsmith.objectives.masking.masking import Masking, MaskSettings
+from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.objective import Objective
 from bertsmith.objectives.program import (
     Losses,
+    MaskingProgramSettings,
     ModelBuilder,
     PretrainModule,
-    ProgramSettings,
     Scores,
 )
 from bertsmith.objectives.sentence_pair import NextSentence, SentenceOrder
@@ -111,11 +111,10 @@ class ObjectiveTable(Settings):
         return tuple(objective for objective in named if objective is not None)
 
 
-class MaskedSettings(ProgramSettings):
+class MaskedSettings(MaskingProgramSettings):
     """Masked language modeling and what is predicted besides."""
 
     kind: Literal["masked"] = "masked"
-    mask: MaskSettings = MaskSettings()
     objectives: ObjectiveTable = Field(default_factory=lambda: ObjectiveTable(mlm=1.0))  # type: ignore[arg-type]
 
     @property
@@ -131,7 +130,3 @@ class MaskedSettings(ProgramSettings):
     def make(self, tokenizer: Tokenizer) -> MaskedProgram:
         """The masked program for a vocabulary."""
         return MaskedProgram(self.objectives.chosen, Masking.of(self.mask, tokenizer))
-
-    def draw_of(self, epoch: int) -> int:
-        """Static masking repeats its masks."""
-        return self.mask.copy_of(epoch)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from pydantic import Field, model_validator
 
+from bertsmith.config import Fraction
 from bertsmith.corpus.rows import Flags, Longs, RowsBatch, spread
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.layout import FULL, Dense, Sees
@@ -29,7 +30,6 @@ from bertsmith.objectives.source_target import (
 from bertsmith.text.tokenizer import Tokenizer
 
 MASS = "masked_span"
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class MaskedSpanProgram:
@@ -99,8 +99,8 @@ class MaskedSpanSettings(ProgramSettings):
 
     kind: Literal["masked_span"] = "masked_span"
     size: Annotated[float, Field(gt=0, lt=1)] = 0.5  # of the span, as a share of the text
-    start: Share = 0.2  # share of spans that begin after the first token
-    end: Share = 0.2  # share of spans that end with the text; the others lie anywhere
+    start: Fraction = 0.2  # share of spans that begin after the first token
+    end: Fraction = 0.2  # share of spans that end with the text; the others lie anywhere
     replacement: Mix = Mix()
     sees_masks: bool = False
 

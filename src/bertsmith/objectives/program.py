@@ -16,6 +16,7 @@ from bertsmith.corpus.rows import RowsBatch
 from bertsmith.models.build import Model
 from bertsmith.models.spec import Spec
 from bertsmith.nn.loss import LossSum, Score
+from bertsmith.objectives.masking.masking import MaskSettings
 from bertsmith.objectives.objective import Objective
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -191,3 +192,13 @@ class PretrainModule(nn.Module):
     def forward(self, batch: Any) -> tuple[Losses, Scores]:
         """A batch of the program -> the loss and the accuracy of each part."""
         return self.program.losses(self, batch)
+
+
+class MaskingProgramSettings(ProgramSettings):
+    """Of a program that masks tokens."""
+
+    mask: MaskSettings = MaskSettings()
+
+    def draw_of(self, epoch: int) -> int:
+        """Static masking repeats its masks, and whatever else is drawn for an example."""
+        return self.mask.copy_of(epoch)

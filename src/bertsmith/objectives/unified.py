@@ -24,9 +24,9 @@ from bertsmith.objectives.masking.grouping import Ngram
 from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.program import (
     Losses,
+    MaskingProgramSettings,
     ModelBuilder,
     PretrainModule,
-    ProgramSettings,
     Scores,
 )
 from bertsmith.objectives.source_target import GAIN, other_texts
@@ -218,7 +218,7 @@ def _assembled(
     return Inputs(batch.inputs.ids[rows], plain, channels), torch.cat(at), torch.cat(of)
 
 
-class UnifiedSettings(ProgramSettings):
+class UnifiedSettings(MaskingProgramSettings):
     """Masked LM of texts that are read in four ways: both, source to target, and each direction.
 
     Segments number the kind ("kind": 0 1, 4 5, 2, 3, which needs model.segments = 6) or the two
@@ -239,7 +239,3 @@ class UnifiedSettings(ProgramSettings):
         """The program for a vocabulary."""
         masking = Masking.of(self.mask, tokenizer)
         return UnifiedProgram(masking, self.kinds, by_kind=self.segments == "kind")
-
-    def draw_of(self, epoch: int) -> int:
-        """Static masking repeats its masks."""
-        return self.mask.copy_of(epoch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from bertsmith.errors import TextError
 from bertsmith.nn.attention import AttentionTrace
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.inputs import SEGMENTS, Inputs
-from bertsmith.nn.packing import pack
+from bertsmith.nn.packing import in_passes
 from bertsmith.runtime.host import Host
 from bertsmith.text.encoding import Encoding
 
@@ -81,15 +81,15 @@ def text_attention(
             "their projections one layer at a time"
         )
     want = Want(projections=True) if projections else Want(attention=True)
-    found: dict[int, TextAttention] = {}
-    for numbers in pack([len(one) for one in encodings], BUDGET):
+
+    def run(numbers: Sequence[int]) -> Iterator[TextAttention]:
         some = [encodings[number] for number in numbers]
         with torch.inference_mode(), host.torch_turn():
             encoded = host.model(_inputs(some).to(host.device), want=want)
         traces = encoded.projections or [AttentionTrace(weights=w) for w in encoded.attention or ()]
         for place, own in enumerate(some):
             parts = [traces[number].of_text(place, len(own)) for number in chosen_layers]
-            found[numbers[place]] = TextAttention(
+            yield TextAttention(
                 encoding=own,
                 layers=chosen_layers,
                 heads=chosen_heads,
@@ -99,7 +99,8 @@ def text_attention(
                 values=_stacked_or_none([part.values for part in parts], chosen_heads),
                 added=_stacked_or_none([part.added for part in parts], chosen_heads),
             )
-    return [found[number] for number in range(len(encodings))]
+
+    return in_passes(list(map(len, encodings)), BUDGET, run)
 
 
 def _chosen(wanted: Sequence[int] | None, count: int, what: str) -> tuple[int, ...]:

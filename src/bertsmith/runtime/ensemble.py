@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.runs import finished_runs
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row
 from bertsmith.runtime.selection import Precision
-from bertsmith.tasks.ensemble_logits import joint_logits, joint_task
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import TaskLogits
-from bertsmith.tasks.task import Task
+from bertsmith.tasks.task import Logits, Task
 from bertsmith.text.encoding import UnknownTokens
 
 
@@ -70,6 +71,29 @@ class Ensemble(Predictor):
         return features, TaskLogits(logits=logits, loss=None)
 
 
+def joint_task(tasks: Sequence[Task]) -> Task:
+    """The task of all models together."""
+    first = tasks[0]
+    for other in tasks[1:]:
+        if (other.name, other.labels) != (first.name, first.labels):
+            raise ConfigError(
+                "the models of an ensemble must have the same task and labels: one is for "
+                f"{_named(first)}, another for {_named(other)}"
+            )
+    return first if len(tasks) == 1 else first.kind.joint_task(tasks)
+
+
+def joint_logits(tasks: Sequence[Task], given: Sequence[Sequence[Logits]]) -> list[Logits]:
+    """Logits of each model, entry by entry -> logits that `joint_task` decodes."""
+    if len(given) == 1:
+        return list(given[0])
+    join = tasks[0].kind.joint_logits
+    return [
+        join(tasks, [np.asarray(one, dtype=np.float64) for one in entry]).astype(np.float32)
+        for entry in zip(*given, strict=True)
+    ]
+
+
 def load_ensemble(
     names: Sequence[str | Path],
     *,
@@ -101,6 +125,11 @@ def runs_below(out: Path) -> list[Path]:
             "5` makes them, or name several folders"
         )
     return runs
+
+
+def _named(task: Task) -> str:
+    labels = f" ({', '.join(task.labels[:5])}{' ...' if len(task.labels) > 5 else ''})"
+    return f"{task.name}{labels if task.labels else ''}"
 
 
 def _check_alike(members: Sequence[ModelPredictor]) -> None:

@@ -31,7 +31,7 @@ from bertsmith.tasks.kinds import task_from_json
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import MetaTables, auxiliary_from_json, meta_sizes
 from bertsmith.tasks.model.from_settings import task_model
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.published import published_task
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings

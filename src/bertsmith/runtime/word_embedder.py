@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,7 @@ from bertsmith.folders.word_encoders.read import WordFolder, load_word_folder
 from bertsmith.hardware.devices import torch_device
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.inputs import CHARACTERS, Inputs
-from bertsmith.nn.packing import pack
+from bertsmith.nn.packing import in_passes
 from bertsmith.runtime.host import TorchHost, not_finite
 from bertsmith.runtime.selection import Precision
 from bertsmith.text.blocks import groups
@@ -97,22 +98,18 @@ class WordEmbedder:
             if unknown is not None:
                 ids = [one.ids[_real(one)] for one in encodings]
                 unknown.add(self.tokenizer.unknown_tokens(ids))
-            read: list[Floats] = [np.zeros((0, 0, 0), dtype=np.float32)] * len(some)
-            sizes = np.array([len(one) for one in encodings], dtype=np.int64)
-            for numbers in pack(sizes, PASS_WORDS, order=np.argsort(-sizes, kind="stable")):
-                parts = self._pass([encodings[number] for number in numbers])
-                for number, layers in zip(numbers, parts, strict=True):
-                    read[number] = layers
+            read = in_passes(list(map(len, encodings)), PASS_WORDS, partial(self._pass, encodings))
             for text, encoding, layers in zip(some, encodings, read, strict=True):
                 yield _words(text, encoding, layers)
 
     @torch.inference_mode()
-    def _pass(self, encodings: Sequence[Encoding]) -> list[Floats]:
-        """The layers (N, n, D) of each text."""
-        lengths = [len(one) for one in encodings]
-        spelled = [one.characters for one in encodings if one.characters is not None]
+    def _pass(self, encodings: Sequence[Encoding], numbers: Sequence[int]) -> list[Floats]:
+        """The layers (N, n, D) of some of the texts."""
+        some = [encodings[number] for number in numbers]
+        lengths = [len(one) for one in some]
+        spelled = [one.characters for one in some if one.characters is not None]
         inputs = Inputs.of(
-            np.concatenate([one.ids for one in encodings]),
+            np.concatenate([one.ids for one in some]),
             lengths,
             channels={CHARACTERS: np.concatenate(spelled)} if spelled else None,
         ).to(self._host.device)

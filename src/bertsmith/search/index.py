@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from bertsmith.search.encoder import IndexEncoder, ModelEncoder, loaded_model
 from bertsmith.search.filters import Conditions, where_of
 from bertsmith.search.folder.manifest import read_manifest
 from bertsmith.search.folder.store import FolderStore, new_index
-from bertsmith.search.fusion import DEPTH, fuse
 from bertsmith.search.postgres.address import Address, is_address
 from bertsmith.search.question_bank import QuestionPairs, Reply, reply_of, tuned
 from bertsmith.search.store import (
     BankRecord,
+    EncoderRecord,
     Hit,
     Matrix,
     SourceRecord,
@@ -35,6 +35,9 @@ from bertsmith.text.blocks import groups
 
 BLOCK = 4_096  # rows encoded and made safe together: a run that was killed resumes at such a place
 BLOCK_CHARACTERS = 16_000_000
+FUSION_CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
+FUSION_DEPTH = 100  # results of each ranking that are fused
+T = TypeVar("T", bound=Hashable)
 
 
 def open_store(place: str | Path) -> Store:
@@ -64,10 +67,15 @@ def place_name(place: str | Path) -> str:
 
 def named_model(place: str | Path) -> str:
     """The model that an index names, without a look at its rows."""
+    return recorded_encoder(place).model
+
+
+def recorded_encoder(place: str | Path) -> EncoderRecord:
+    """What made the vectors of an index, without a look at its rows."""
     if is_address(place):
         with open_store(place) as store:
-            return store.manifest.encoder.model
-    return read_manifest(Folder.at(Path(place), wanted="the folder of an index")).encoder.model
+            return store.manifest.encoder
+    return read_manifest(Folder.at(Path(place), wanted="the folder of an index")).encoder
 
 
 @contextmanager
@@ -162,8 +170,8 @@ class Index:
         vectors = self.encoder.queries(texts)
         if not hybrid:
             return self.store.search(vectors, k, conditions)
-        near = self.store.search(vectors, max(k, DEPTH), conditions)
-        worded = self.store.search_words(texts, max(k, DEPTH), conditions)
+        near = self.store.search(vectors, max(k, FUSION_DEPTH), conditions)
+        worded = self.store.search_words(texts, max(k, FUSION_DEPTH), conditions)
         return [
             self._fused(vector, one, two, k, weights)
             for vector, one, two in zip(vectors, near, worded, strict=True)
@@ -277,3 +285,18 @@ def add_rows(
 
 def _blocks(rows: Iterable[TextRow]) -> Iterator[list[TextRow]]:
     return groups(rows, BLOCK, size=lambda row: len(row[0]), most_size=BLOCK_CHARACTERS)
+
+
+def fuse(rankings: Sequence[Sequence[T]], weights: Sequence[float]) -> list[tuple[T, float]]:
+    """Reciprocal rank fusion: items by the sum of weight / (60 + rank), ranks from 1, best first.
+
+    What the scores of a ranking mean does not count. Items of equal sums stay in the order of the
+    rankings.
+    """
+    if len(rankings) != len(weights) or any(weight < 0 for weight in weights) or not sum(weights):
+        raise ConfigError(f"weights of rankings are numbers from 0, not all 0, not {weights}")
+    sums: dict[T, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, item in enumerate(ranking, start=1):
+            sums[item] = sums.get(item, 0.0) + weight / (FUSION_CONSTANT + rank)
+    return sorted(sums.items(), key=lambda pair: -pair[1])

@@ -6,18 +6,19 @@ import asyncio
 import contextlib
 import logging
 import re
-import secrets
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
+from bertsmith.serve.accounting import RequestState, account, request_id
 from bertsmith.serve.exchange import Exchange
-from bertsmith.serve.failures import Dialect, FailureKind, RequestError
+from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.http.body import (
     ClientGoneError,
     Headers,
@@ -26,10 +27,11 @@ from bertsmith.serve.http.body import (
     parse_json,
     read_body,
 )
-from bertsmith.serve.routes import HttpAnswer, PartsOfAnswer, RequestForm, Route
-from bertsmith.serve.served_model import Caller
+from bertsmith.serve.http.visitors import check_content
+from bertsmith.serve.routes import HttpAnswer, PartsOfAnswer, RequestForm, Route, find_route
 from bertsmith.serve.service import ROUTES, Service
-from bertsmith.serve.streaming import begun, events
+from bertsmith.serve.shares import Caller
+from bertsmith.serve.streaming import begun, events, failure_event
 
 log = logging.getLogger(__name__)
 
@@ -37,30 +39,9 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
-UNKNOWN = "unknown"  # the label of every path that is not in the table
-REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SEND_SECONDS = 30.0  # for a client to take its answer
-MODEL_PREFIX = "/models/"
+PAGE, ALIVE = "/", "/health/live"
 GONE = 499  # the client left: nobody reads a status; the log and the metrics count it
-JSON_TYPES = (b"application/json", b"text/json")
-
-
-@dataclass(slots=True, kw_only=True)
-class _Request:
-    """What is known of a request so far, for its answer and its line in the log."""
-
-    start: float
-    request_id: str
-    route: Route | None = None
-    label: str = UNKNOWN
-    key: str | None = None
-    exchange: Exchange | None = None
-    named: str | None = None  # the model of the path
-    accepted: bool = field(default=False)  # to be answered also while the service drains
-
-    @property
-    def dialect(self) -> Dialect:
-        return "tei" if self.route is None else self.route.dialect
 
 
 class App:
@@ -68,12 +49,18 @@ class App:
 
     def __init__(self, service: Service) -> None:
         self.service = service
+        self._cut_off = False
+        self._open: set[asyncio.Task[Any]] = set()  # that are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             return
-        request = _Request(start=time.perf_counter(), request_id=_request_id(scope["headers"]))
+        request = RequestState(
+            start=time.perf_counter(),
+            request_id=request_id(scope["headers"]),
+            client=scope["client"][0] if scope.get("client") else "unknown",
+        )
         status = GONE
         try:
             answer = await self._answer_or_failure(scope, receive, request)
@@ -83,14 +70,22 @@ class App:
                     status = GONE
         finally:
             self.service.accepted -= request.accepted
-            self._account(request, status)
+            self.service.bodies.give(request.caller, request.held)
+            account(self.service, request, status)
+
+    def cut_off(self) -> None:
+        """Answer 503 to everything that is not answered yet: the service ends at once."""
+        self._cut_off = True
+        for task in self._open:
+            task.cancel()
 
     async def _answer_or_failure(
-        self, scope: Scope, receive: Receive, request: _Request
+        self, scope: Scope, receive: Receive, request: RequestState
     ) -> HttpAnswer | None:
         """The answer, also to a request at fault; None: nobody reads it."""
         try:
-            return await self._answer(scope, receive, request)
+            with self._cutting():
+                return await self._answer(scope, receive, request)
         except ClientGoneError:
             return None
         except RequestError as error:
@@ -109,50 +104,56 @@ class App:
             failure = RequestError(FailureKind.INTERNAL, message)
         self.service.metrics.failure(failure.kind.name.lower())
         return HttpAnswer(
-            value=failure.body(request.dialect),
+            value=failure.body(request.found.dialect),
             status=failure.kind.status,
             headers=tuple(failure.headers()),
             # Who is too slow to send a body would take the time for its rest, too.
             unread=failure.close and failure.kind is not FailureKind.TIME_TO_RECEIVE,
         )
 
-    async def _answer(self, scope: Scope, receive: Receive, request: _Request) -> HttpAnswer:
+    @contextlib.contextmanager
+    def _cutting(self) -> Iterator[None]:
+        """Around work that a second signal ends: a failure instead of a cancellation."""
+        task = asyncio.current_task()
+        if task is None or self._cut_off:
+            raise _cut_off()
+        self._open.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self._cut_off:
+                raise
+            task.uncancel()
+            raise _cut_off() from None
+        finally:
+            self._open.discard(task)
+
+    async def _answer(self, scope: Scope, receive: Receive, request: RequestState) -> HttpAnswer:
         headers: Headers = scope["headers"]
         check_head(headers, self.service.limits)
-        self._find(scope, request)
+        request.found = find_route(ROUTES, scope["path"], scope["method"])
         if self.service.keys and (request.route is None or request.route.needs_key):
             request.key = self.service.keys.identify(headers)
+        self.service.visitors.check(headers, is_page=request.label == PAGE)
         route = self._allowed(scope, request)
+        if not self.service.loaded and route.path != ALIVE:
+            raise RequestError(
+                FailureKind.UNAVAILABLE, "the models are being loaded", retry_after=1, close=True
+            )
         if self.service.draining and route.needs_key:
             raise RequestError(
                 FailureKind.UNAVAILABLE, "the service is ending", retry_after=5, close=True
             )
+        check_content(headers)
         request.accepted = True
         self.service.accepted += 1
-        form = await self._form(route, headers, receive)
+        form = await self._form(route, request, headers, receive)
         exchange = self._exchange(scope, request, route, form)
         request.exchange = exchange
         exchange.stages["receive"] = time.perf_counter() - request.start
         return await _while_connected(_first_part(route.handler(exchange, form)), receive)
 
-    def _find(self, scope: Scope, request: _Request) -> None:
-        """The route of a path: exactly one of the table, or behind /models/NAME."""
-        path = scope["path"]
-        methods = ROUTES.get(path)
-        if methods is None and path.startswith("/v1/models/"):
-            request.named = path.removeprefix("/v1/models/")
-            methods = ROUTES["/v1/models/{model}"]
-        elif methods is None and path.startswith(MODEL_PREFIX):
-            name, slash, rest = path.removeprefix(MODEL_PREFIX).partition("/")
-            methods = ROUTES.get(slash + rest)
-            request.named = name
-        if methods is None:
-            return
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        request.route = methods.get(method) or next(iter(methods.values()))
-        request.label = request.route.path
-
-    def _allowed(self, scope: Scope, request: _Request) -> Route:
+    def _allowed(self, scope: Scope, request: RequestState) -> Route:
         if request.route is None:
             raise RequestError(
                 FailureKind.NOT_FOUND, "no such path; /openapi.json lists those there are"
@@ -164,37 +165,46 @@ class App:
             )
         return request.route
 
-    async def _form(self, route: Route, headers: Headers, receive: Receive) -> RequestForm | None:
-        body = await read_body(headers, receive, self.service.limits)
+    async def _form(
+        self, route: Route, request: RequestState, headers: Headers, receive: Receive
+    ) -> RequestForm | None:
+        hold = partial(self._hold, request)
+        body = await read_body(headers, receive, self.service.limits, hold)
         if route.form is None:
             return None
-        declared = [value for name, value in headers if name == b"content-type"]
-        kind = declared[0].split(b";")[0].strip().lower() if declared else JSON_TYPES[0]
-        if kind not in JSON_TYPES:
-            raise RequestError(FailureKind.MEDIA_TYPE, "send the body as application/json")
         try:
             return route.form.model_validate(parse_json(body, self.service.limits))
         except ValidationError as error:
             raise _invalid(error) from None
 
+    def _hold(self, request: RequestState, size: int) -> None:
+        """So many more bytes of a body are in memory, until its request is answered."""
+        if not self.service.bodies.take(request.caller, size):
+            raise RequestError(
+                FailureKind.OVERLOADED,
+                "too many bytes of requests wait to be answered; try again in 1 s",
+                retry_after=1,
+                close=True,
+            )
+        request.held += size
+
     def _exchange(
-        self, scope: Scope, request: _Request, route: Route, form: RequestForm | None
+        self, scope: Scope, request: RequestState, route: Route, form: RequestForm | None
     ) -> Exchange:
         seconds = _own_timeout(scope["headers"], self.service.limits.deadline)
-        address = scope["client"][0] if scope.get("client") else "unknown"
         taken = time.perf_counter() - request.start
         caller = Caller(
-            client=request.key or address,
+            client=request.caller,
             deadline=asyncio.get_running_loop().time() - taken + seconds,
         )
-        named = getattr(form, "model", None) or request.named
+        named = getattr(form, "model", None) or request.found.model
         model = None if route.ability is None else self.service.find(route.ability, named)
         return Exchange(
             service=self.service, caller=caller, request_id=request.request_id, model=model
         )
 
     async def _send(
-        self, send: Send, receive: Receive, answer: HttpAnswer, request: _Request
+        self, send: Send, receive: Receive, answer: HttpAnswer, request: RequestState
     ) -> bool:
         """Send an answer; False: the client did not take it."""
         start = time.perf_counter()
@@ -238,32 +248,24 @@ class App:
     ) -> None:
         """Send a streamed answer as events; a failure after its start is the last of them."""
         failed = self.service.metrics.failure
-        async for event in events(parts, receive, exchange.caller.deadline, failed):
-            async with asyncio.timeout(SEND_SECONDS):
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+        try:
+            with self._cutting():
+                async for event in events(parts, receive, exchange.caller.deadline, failed):
+                    async with asyncio.timeout(SEND_SECONDS):
+                        await send({"type": "http.response.body", "body": event, "more_body": True})
+        except RequestError as error:
+            event = failure_event(error)
+            await send({"type": "http.response.body", "body": event, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    def _account(self, request: _Request, status: int) -> None:
-        self.service.worked = True
-        seconds = time.perf_counter() - request.start
-        self.service.metrics.request(request.label, status, seconds)
-        record: dict[str, Any] = {
-            "time": time.time(),
-            "id": request.request_id,
-            "route": request.label,
-            "status": status,
-            "ms": round(1e3 * seconds, 3),
-        }
-        if request.key is not None:
-            record["key"] = request.key
-        if (exchange := request.exchange) is not None:
-            for stage, spent in exchange.stages.items():
-                self.service.metrics.stage(stage, spent)
-                record[f"{stage}_ms"] = round(1e3 * spent, 3)
-            record |= {"texts": exchange.texts, "tokens": exchange.tokens, "cut": exchange.cut}
-            if exchange.model is not None:
-                record["model"] = exchange.model.name
-        self.service.access_log(record)
+
+def _cut_off() -> RequestError:
+    return RequestError(
+        FailureKind.UNAVAILABLE,
+        "the service was ended before this request was answered",
+        retry_after=5,
+        close=True,
+    )
 
 
 def _noticing(send: Send) -> Send:
@@ -301,16 +303,6 @@ async def _while_connected(work: Awaitable[HttpAnswer], receive: Receive) -> Htt
                     await one
 
 
-def _request_id(headers: Headers) -> str:
-    """The client's own, if it is a plain word, else a new one."""
-    for name, value in headers:
-        if name == b"x-request-id":
-            given = value.decode("latin-1")
-            if REQUEST_ID.fullmatch(given):
-                return given
-    return secrets.token_hex(8)
-
-
 def _own_timeout(headers: Headers, most: float) -> float:
     """The client's x-timeout in seconds, where it is shorter than that of the service."""
     for name, value in headers:
@@ -322,7 +314,7 @@ def _own_timeout(headers: Headers, most: float) -> float:
     return most
 
 
-def _compute_headers(request: _Request) -> list[tuple[bytes, bytes]]:
+def _compute_headers(request: RequestState) -> list[tuple[bytes, bytes]]:
     """TEI's headers, and what was cut."""
     exchange = request.exchange
     if exchange is None or exchange.model is None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.routes import PartsOfAnswer
-from bertsmith.serve.served_model import Caller, CutText, ServedModel, Tokens
+from bertsmith.serve.served_model import CutText, ServedModel, Tokens
+from bertsmith.serve.shares import Caller
 
 if TYPE_CHECKING:
     from bertsmith.serve.service import Service
@@ -98,7 +99,7 @@ class Exchange:
     async def read_apart(self, size: int, function: Callable[[], Result]) -> Result:
         """The result of work on `size` characters, which nobody else waits for."""
         start = time.perf_counter()
-        found = await self.served.long_texts.run(size, self.caller.deadline, function)
+        found = await self.served.long_texts.run(size, self.caller, function)
         self.stages["tokenization"] = time.perf_counter() - start
         return found
 
@@ -113,7 +114,7 @@ class Exchange:
     ) -> list[Any]:
         """Vectors (D,) of texts, or (L, D) of every token, in their order."""
         start = time.perf_counter()
-        self.served.queue.check_room()
+        self.served.queue.check_room(self.caller.client)
         tokens, skipped = await self.served.tokenize(texts, self.caller, prompt)
         self.account(tokens, truncate)
         self.stages["tokenization"] = time.perf_counter() - start
@@ -163,7 +164,7 @@ class Exchange:
         """The parts of a result on one text, which is not cut."""
         ((one,),) = await self._within(operation, [[text]])
         self.tokens += one.tokens
-        return self.served.stream(operation, {**options, "texts": [text]})
+        return self.served.stream(operation, {**options, "texts": [text]}, self.caller)
 
     async def apart(self, operation: str, text: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The same at once; not in a batch, since it may take as long as many batches."""
@@ -185,7 +186,7 @@ class Exchange:
 
     async def _within(self, operation: str, rows: Sequence[Sequence[str]]) -> list[list[CutText]]:
         start = time.perf_counter()
-        self.served.queue.check_room()
+        self.served.queue.check_room(self.caller.client)
         flat = [text for row in rows for text in row]
         found = iter(await self.served.within(flat, self.caller, may_cut=operation in CUT))
         given = [[next(found) for _ in row] for row in rows]

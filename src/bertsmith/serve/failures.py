@@ -25,6 +25,7 @@ class FailureKind(Enum):
     MALFORMED = (400, "Validation", "invalid_request_error")
     EMPTY = (400, "Empty", "invalid_request_error")
     UNAUTHORIZED = (401, "Validation", "authentication_error")
+    FORBIDDEN = (403, "Validation", "permission_error")
     NOT_FOUND = (404, "Validation", "invalid_request_error")
     METHOD = (405, "Validation", "invalid_request_error")
     TIME_TO_RECEIVE = (408, "Validation", "timeout")

@@ -6,9 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 
-Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 QUEUE_PART = 0.6  # of the deadline
 
@@ -17,6 +16,7 @@ class Limits(Settings):
     """What one request, one client and all of them together may use."""
 
     body_bytes: Annotated[int, Field(ge=1_024)] = 2_000_000
+    total_bytes: Annotated[int, Field(ge=2_048)] = 128_000_000  # of all bodies at work
     header_bytes: Annotated[int, Field(ge=1_024)] = 16_384
     header_fields: Count = 64
     head_seconds: Seconds = 10.0  # to receive the request line and all headers
@@ -50,6 +50,11 @@ class Limits(Settings):
                 f"queue_tokens ({self.queue_tokens}) is below batch_tokens ({self.batch_tokens}): "
                 "full batches could never be made; raise queue_tokens"
             )
+        if self.total_bytes < 2 * self.body_bytes:
+            raise ValueError(
+                f"total_bytes ({self.total_bytes:,}) has no room for two requests of body_bytes "
+                f"({self.body_bytes:,}): raise total_bytes or lower body_bytes"
+            )
         if self.drain < self.deadline:
             raise ValueError(
                 f"drain ({self.drain:g} s) is shorter than deadline ({self.deadline:g} s): "
@@ -68,7 +73,7 @@ class Limits(Settings):
     def lines(self) -> list[str]:
         """One line per limit, for the start of the service."""
         shown = {
-            "body": f"{self.body_bytes:,} bytes",
+            "body": f"{self.body_bytes:,} bytes, {self.total_bytes:,} of all requests at work",
             "headers": f"{self.header_bytes:,} bytes, {self.header_fields} fields",
             "time to receive": f"{self.head_seconds:g} s head, {self.body_seconds:g} s body",
             "texts per request": f"{self.texts:,}, OpenAI's form {self.openai_texts:,}",

@@ -53,6 +53,11 @@ class Metrics:
         self._restarts = Gauge(
             "bertsmith_worker_restarts", "Restarts of a worker", ("model",), registry=self.registry
         )
+        self._lost_lines = Gauge(
+            "bertsmith_log_lines_lost",
+            "Requests that are missing in the log",
+            registry=self.registry,
+        )
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """One request was answered."""
@@ -76,6 +81,10 @@ class Metrics:
         """The queue and the worker of a model as they are now."""
         self._queue.labels(model).set(waiting)
         self._restarts.labels(model).set(restarts)
+
+    def lost_lines(self, count: int) -> None:
+        """So many lines of the log could not be written until now."""
+        self._lost_lines.set(count)
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""

@@ -32,6 +32,7 @@ class WaitingText:
     client: str
     deadline: float  # on the clock of the queue
     future: asyncio.Future[Any]
+    request: int = 0  # its number in the queue
     entered: float = 0.0
     taken: float = field(default=0.0)
 
@@ -48,6 +49,9 @@ SHARED_PART = 4  # of the budget: what a batch holds at least, once every client
 class FairQueue:
     """Waiting pieces; `put` refuses what would wait too long, `take` makes the next batch.
 
+    A full queue refuses the client that holds most of it: who comes with less finds room, and the
+    last requests of the greediest one are refused instead.
+
     Clients are served in turn, one piece each, so that neither a long text nor a greedy client
     delays another by more than a batch: a batch that several clients share is not filled up by
     the one with the most texts, and those with little work share one without it. For one event
@@ -63,6 +67,7 @@ class FairQueue:
         self.waiting = 0  # tokens
         self._clients: dict[str, deque[WaitingText]] = {}
         self._tokens: dict[str, int] = {}  # that wait, by client
+        self._requests = 0
         self._light_last = False  # whether the last batch was of clients with little work
         self._turn: deque[str] = deque()
         self._filled = asyncio.Event()
@@ -72,23 +77,23 @@ class FairQueue:
         """Waiting pieces."""
         return sum(map(len, self._clients.values()))
 
-    def check_room(self, tokens: int = 1) -> None:
+    def check_room(self, client: str, tokens: int = 1) -> None:
         """Refuse tokens that do not fit; whoever asks first need not tokenize in vain."""
-        if self.waiting and self.waiting + tokens > self.limit:
-            seconds = max(1, math.ceil(self.waiting / self.speed))
-            raise RequestError(
-                FailureKind.OVERLOADED,
-                f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
-                retry_after=seconds,
-            )
+        if self._is_full(tokens) and self._greediest(client, tokens) is None:
+            raise self._full()
 
     def put(self, pieces: Sequence[WaitingText]) -> None:
-        """Add the pieces of a request, all or none."""
+        """Add the pieces of a request of one client, all or none."""
         tokens = sum(piece.tokens for piece in pieces)
-        self.check_room(tokens)
+        while pieces and self._is_full(tokens):
+            greediest = self._greediest(pieces[0].client, tokens)
+            if greediest is None:
+                raise self._full()
+            self._refuse_last(greediest)
+        self._requests += 1
         now = self._clock()
         for piece in pieces:
-            piece.entered = now
+            piece.entered, piece.request = now, self._requests
             if piece.client not in self._clients:
                 self._clients[piece.client] = deque()
                 self._tokens[piece.client] = 0
@@ -124,6 +129,36 @@ class FairQueue:
         self._filled.clear()
         self.waiting = 0
 
+    def _is_full(self, tokens: int) -> bool:
+        """Whether so many more do not fit; one request may always wait, whatever its size."""
+        return bool(self.waiting) and self.waiting + tokens > self.limit
+
+    def _greediest(self, client: str, tokens: int) -> str | None:
+        """Who holds more than this client would with so many more tokens; None: nobody does."""
+        most = max(self._tokens, key=self._tokens.__getitem__)
+        return most if self._tokens[most] > self._tokens.get(client, 0) + tokens else None
+
+    def _refuse_last(self, client: str) -> None:
+        """Take the last request of a client out again."""
+        queue, failure = self._clients[client], self._full()
+        last = queue[-1].request
+        while queue and queue[-1].request == last:
+            piece = queue.pop()
+            self._count_out(piece)
+            if piece.is_wanted:
+                piece.future.set_exception(failure)
+        if not queue:
+            self._turn.remove(client)
+            self._forget(client)
+
+    def _full(self) -> RequestError:
+        seconds = max(1, math.ceil(self.waiting / self.speed))
+        return RequestError(
+            FailureKind.OVERLOADED,
+            f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
+            retry_after=seconds,
+        )
+
     def _batch(self, budget: int) -> list[WaitingText]:
         light = self._light(budget)
         self._light_last = bool(light) and not self._light_last
@@ -147,7 +182,7 @@ class FairQueue:
                 break  # everybody had a turn
             self._turn.popleft()
             queue = self._clients[client]
-            self._drop(client, queue, now)
+            self._drop(queue, now)
             if not queue:
                 self._forget(client)
                 continue
@@ -156,7 +191,7 @@ class FairQueue:
             if not fits or (only is not None and client not in only):
                 passed.append(client)
                 continue
-            self._pop(client, queue)
+            self._pop(queue)
             budget -= piece.tokens
             piece.taken = now
             batch.append(piece)
@@ -170,20 +205,22 @@ class FairQueue:
         self._turn.extendleft(reversed(passed))
         return batch
 
-    def _pop(self, client: str, queue: deque[WaitingText]) -> None:
-        tokens = queue.popleft().tokens
-        self.waiting -= tokens
-        self._tokens[client] -= tokens
+    def _pop(self, queue: deque[WaitingText]) -> None:
+        self._count_out(queue.popleft())
+
+    def _count_out(self, piece: WaitingText) -> None:
+        self.waiting -= piece.tokens
+        self._tokens[piece.client] -= piece.tokens
 
     def _forget(self, client: str) -> None:
         del self._clients[client], self._tokens[client]
 
-    def _drop(self, client: str, queue: deque[WaitingText], now: float) -> None:
+    def _drop(self, queue: deque[WaitingText], now: float) -> None:
         while queue:
             piece = queue[0]
             if piece.is_wanted and piece.deadline > now:
                 return
-            self._pop(client, queue)
+            self._pop(queue)
             if piece.is_wanted:
                 late = now - piece.entered
                 piece.future.set_exception(

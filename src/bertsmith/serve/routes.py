@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 PartsOfAnswer = AsyncGenerator[dict[str, Any], None]
 
 
+MODEL_PREFIX = "/models/"
+OPENAI_PREFIX = "/v1/"
+
+
 class RequestForm(BaseModel):
     """The body of a request: strict, finite; unknown fields are refused by name."""
 
@@ -68,3 +72,28 @@ def table(*groups: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
                 raise ValueError(f"{route.method} {route.path} stands in the table twice")
             methods[route.method] = route
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRoute:
+    """What a path names: a route of the table or none, and perhaps a model."""
+
+    route: Route | None
+    model: str | None = None
+    dialect: Dialect = "tei"
+
+
+def find_route(routes: Mapping[str, Mapping[str, Route]], path: str, method: str) -> FoundRoute:
+    """The route of a path: exactly one of the table, or behind /models/NAME."""
+    methods, model = routes.get(path), None
+    if methods is None and path.startswith("/v1/models/"):
+        model = path.removeprefix("/v1/models/")
+        methods = routes["/v1/models/{model}"]
+    elif methods is None and path.startswith(MODEL_PREFIX):
+        model, slash, rest = path.removeprefix(MODEL_PREFIX).partition("/")
+        methods = routes.get(slash + rest)
+    if methods is None:
+        dialect: Dialect = "openai" if path.startswith(OPENAI_PREFIX) else "tei"
+        return FoundRoute(route=None, model=model, dialect=dialect)
+    route = methods.get("GET" if method == "HEAD" else method) or next(iter(methods.values()))
+    return FoundRoute(route=route, model=model, dialect=route.dialect)

@@ -20,6 +20,7 @@ from bertsmith.serve.long_texts import LongTexts
 from bertsmith.serve.metrics import Metrics
 from bertsmith.serve.queue import BatchKind, FairQueue, WaitingText
 from bertsmith.serve.routes import PartsOfAnswer
+from bertsmith.serve.shares import Caller, Shares
 from bertsmith.serve.supervisor import Supervisor
 from bertsmith.serve.worker_process import WorkerSettings
 
@@ -48,15 +49,6 @@ class CutText:
     cut: int
 
 
-@dataclass(slots=True, kw_only=True)
-class Caller:
-    """Who asks, and until when the answer is of use (on the clock of the event loop)."""
-
-    client: str
-    deadline: float
-    queued: float = 0.0  # seconds from entering the queue to the last of its batches
-
-
 class ServedModel:
     """A model that answers requests."""
 
@@ -73,7 +65,7 @@ class ServedModel:
         self._feeding: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(AHEAD)
-        self._streams = 0
+        self._streams = Shares(MOST_STREAMS)
         self._done_at = 0.0  # when the worker should be done with all it has
         self._last_done = 0.0
         self.description: dict[str, Any] = {}
@@ -151,7 +143,7 @@ class ServedModel:
                     f"a text has {len(one):,} tokens; at most {most:,} are read",
                 )
             encoding = await self.long_texts.run(
-                len(text), caller.deadline, partial(self.tokenizer.encode, text)
+                len(text), caller, partial(self.tokenizer.encode, text)
             )
             content = encoding.offsets[encoding.fields >= 0]
             room = max(1, most - (len(one) - len(content)))
@@ -164,7 +156,7 @@ class ServedModel:
         size = sum(map(len, texts))
         try:
             return await self.long_texts.run(
-                size, caller.deadline, lambda: self.tokenizer.fast_ids(texts, most)
+                size, caller, lambda: self.tokenizer.fast_ids(texts, most)
             )
         except TextError as error:
             raise RequestError(FailureKind.TOKENS, str(error)) from None
@@ -182,21 +174,20 @@ class ServedModel:
         """The results of an operation on JSON rows, each given with its number of tokens."""
         return await self._run(BatchKind(operation), rows, caller)
 
-    async def stream(self, operation: str, row: dict[str, Any]) -> PartsOfAnswer:
+    async def stream(self, operation: str, row: dict[str, Any], caller: Caller) -> PartsOfAnswer:
         """The parts of a result; not in a batch with others."""
-        if self._streams >= MOST_STREAMS:
+        if not self._streams.take(caller.client):
             raise RequestError(
                 FailureKind.OVERLOADED,
-                f"{MOST_STREAMS} texts are being written already; try again in 1 s",
+                f"{self._streams.held} texts are being written already; try again in 1 s",
                 retry_after=1,
             )
-        self._streams += 1
         parts = self.supervisor.worker.stream(operation, row)
         try:
             async for part in parts:
                 yield part
         finally:
-            self._streams -= 1
+            self._streams.give(caller.client)
             await parts.aclose()
 
     async def stop(self, patience: float) -> None:

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bertsmith import __version__
-from bertsmith.errors import ConfigError
+from bertsmith.errors import BertsmithError, ConfigError
+from bertsmith.folders.keys import sentence_key
+from bertsmith.search.index import recorded_encoder
+from bertsmith.serve.access_log import AccessLog
 from bertsmith.serve.dialects import bert_service, infinity, openai, own, tei
 from bertsmith.serve.failures import FailureKind, RequestError
 from bertsmith.serve.http.keys import Keys
+from bertsmith.serve.http.visitors import Visitors
 from bertsmith.serve.limits import Limits
 from bertsmith.serve.metrics import CONTENT_TYPE, Metrics
 from bertsmith.serve.openapi import describe
 from bertsmith.serve.page import page
 from bertsmith.serve.routes import Route, table
-from bertsmith.serve.served_model import Caller, ServedModel
+from bertsmith.serve.served_model import ServedModel
+from bertsmith.serve.shares import Caller, Shares
 from bertsmith.serve.worker_process import WorkerSettings
 
 ROUTES: dict[str, dict[str, Route]] = table(
     tei.ROUTES, openai.ROUTES, infinity.ROUTES, bert_service.ROUTES, own.ROUTES
 )
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 READY_TEXT = "ready?"
 READY_SECONDS = 5.0
-AccessLog = Callable[[Mapping[str, Any]], None]
-
-
-def _silent(record: Mapping[str, Any]) -> None:
-    """No access log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,8 @@ class ServiceSettings:
     """What is served, and how.
 
     `models` maps names to folders; the first one answers where a request names none. `strict`
-    refuses texts that are too long instead of truncating them.
+    refuses texts that are too long instead of truncating them. `visitors` None: those of a service
+    on the loopback.
     """
 
     models: Mapping[str, Path]
@@ -52,25 +52,48 @@ class ServiceSettings:
     strict: bool = False
     limits: Limits = field(default_factory=Limits)
     keys: Keys = field(default_factory=lambda: Keys(()))
+    visitors: Visitors | None = None
+
+
+def model_of_index(settings: ServiceSettings) -> str:
+    """The name of the model that the index was built with, wherever it stands among the others."""
+    first, *others = settings.models
+    if settings.index_model is not None or settings.index is None or not others:
+        return settings.index_model or first
+    try:
+        wanted = recorded_encoder(settings.index)
+    except BertsmithError:
+        return first  # its worker says what is wrong with the index
+    for name, folder in settings.models.items():
+        with contextlib.suppress(BertsmithError):  # a model that makes no vectors
+            if sentence_key(folder) == wanted.key:
+                return name
+    raise ConfigError(
+        f"{settings.index} was built with {wanted.model}, which is none of the served models: "
+        f"{', '.join(settings.models)}; serve that one, too, or build the index again"
+    )
 
 
 class Service:
     """The running service."""
 
-    def __init__(self, settings: ServiceSettings, *, access_log: AccessLog = _silent) -> None:
+    def __init__(self, settings: ServiceSettings, *, access_log: AccessLog | None = None) -> None:
         if not settings.models:
             raise ConfigError("name at least one model folder to serve")
         self.limits = settings.limits
         self.keys = settings.keys
+        self.visitors = settings.visitors or Visitors.at("127.0.0.1", has_keys=bool(self.keys))
+        self.bodies = Shares(self.limits.total_bytes)
         self.strict = settings.strict
         self.metrics = Metrics()
-        self.access_log = access_log
+        self.access_log = access_log or AccessLog(None)
         self.started = int(time.time())
+        self.loaded = False
         self.draining = False
         self.worked = False  # since memory was given back
         self.accepted = 0  # requests that are answered also while draining
         self.models: dict[str, ServedModel] = {}
-        indexed = settings.index_model or next(iter(settings.models))
+        indexed = model_of_index(settings)
         for name, folder in settings.models.items():
             worker = WorkerSettings(
                 folder=folder,
@@ -88,6 +111,7 @@ class Service:
         except BaseException:
             await self.stop(patience=1.0)
             raise
+        self.loaded = True
 
     async def stop(self, patience: float) -> None:
         """Answer what was accepted, then end the workers."""
@@ -185,6 +209,7 @@ class Service:
 
     def metrics_text(self) -> tuple[bytes, bytes]:
         """All metrics, and their content type."""
+        self.metrics.lost_lines(self.access_log.lost)
         for name, model in self.models.items():
             self.metrics.state(name, len(model.queue), model.supervisor.restarts)
         return self.metrics.text(), CONTENT_TYPE

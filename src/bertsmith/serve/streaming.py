@@ -49,12 +49,17 @@ async def events(
             yield _event(part)
     except RequestError as error:
         failed(error.kind.name.lower())
-        yield _event({"error": error.message})
+        yield failure_event(error)
     finally:
         gone.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await gone
         await parts.aclose()
+
+
+def failure_event(failure: RequestError) -> bytes:
+    """The last event of an answer that could not be completed."""
+    return _event({"error": failure.message})
 
 
 async def _first(parts: PartsOfAnswer) -> AsyncIterator[dict[str, Any]]:

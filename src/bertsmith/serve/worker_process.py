@@ -95,6 +95,9 @@ class WorkerProcess:
             worker.kill()
             code = process.wait()
             raise WorkerDiedError(f"the worker did not come up (exit code {code})") from error
+        except BaseException:
+            worker.kill()
+            raise
         if frame.kind is not FrameKind.READY:
             worker.kill()
             process.wait()

@@ -1,13 +1,13 @@
-"""A run of fine-tuning on a published data set, whose rows are read when its turn comes."""
+"""One model on every published data set of a folder; rows are read when their turn comes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertsmith.errors import InputFileError
+from bertsmith.errors import InputFileError, unknown
 from bertsmith.evaluation.proof import baselines
 from bertsmith.files.digest import file_marks, json_digest
 from bertsmith.labeled.example import Example
@@ -15,16 +15,32 @@ from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import Splits, load_splits, split_files
 from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.studies.data_sets import DataSet
+from bertsmith.studies.data_sets import SETS, SUITES, AvailableSets, DataSet, find_sets
+from bertsmith.studies.study import (
+    Study,
+    StudyPlan,
+    StudyResult,
+    StudyTable,
+    figure_text,
+    weights_mark,
+)
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import first_then_others
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.kinds.labeled.trials import finetuned
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.repeat.trials import Trial, TrialResult, finetuned, recipe_facts
+from bertsmith.training.repeat.trials import (
+    Trial,
+    TrialResult,
+    Trials,
+    recipe_facts,
+)
+from bertsmith.wording import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +95,13 @@ def _job(run: DataSetRun, splits: Splits) -> FinetuneJob:
         recipe=run.recipe,
         task=task,
         model=run.model,
-        train=some_rows(splits.train, run.rows, seed=seed),
-        dev=some_rows(splits.dev, run.rows, seed=seed),
+        rows=LabeledRows(
+            train=some_rows(splits.train, run.rows, seed=seed),
+            dev=some_rows(splits.dev, run.rows, seed=seed),
+            known=() if run.rows is None else task_kind(task).known(splits.train),
+            spec=splits.specs["train"],
+        ),
         out=run.out,
-        known=() if run.rows is None else task_kind(task).known(splits.train),
-        spec=splits.specs["train"],
     )
 
 
@@ -94,8 +112,8 @@ def _more(
     test = [] if any(row.target is None for row in splits.test) else splits.test
     record: dict[str, Any] = {
         "task": job.task,
-        "rows": {"train": len(job.train), "dev": len(job.dev), "test": len(test)},
-        "majority": baselines(job.task, job.train, job.dev)["majority"],
+        "rows": {"train": len(job.rows.train), "dev": len(job.rows.dev), "test": len(test)},
+        "majority": baselines(job.task, job.rows.train, job.rows.dev)["majority"],
         "published": dict(run.one.published),
         "published_rows": run.one.rows,
         "notes": list(splits.notes),
@@ -122,3 +140,141 @@ def _cost(run: DataSetRun) -> float:
     size = path.stat().st_size
     usual = run.recipe.length.max_length * 3  # bytes of a row
     return run.recipe.plan.epochs * (size if run.rows is None else min(size, run.rows * usual))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueScores(StudyResult):
+    """Every data set that was trained on, and why others were not."""
+
+    model: str
+    data: Path
+    done: Trials
+    sets: AvailableSets
+
+    def tables(self) -> list[StudyTable]:
+        """A line for each figure of each data set."""
+        rows = [_cells(one, f) for one in self.done.rows for f in SETS[one.name].figures]
+        heads = ["set", "train rows", "dev rows", "metric", "dev", "test", "majority class"]
+        return [StudyTable(heads=[*heads, "BERT base", "time"], rows=rows)] if rows else []
+
+    def notes(self) -> list[str]:
+        """What the table does not hold."""
+        lines: list[str] = []
+        if self.done.rows:
+            lines.append("BERT base: as published, on the rows in brackets; 110 million parameters")
+        lines += [f"failed: {name}: {first_line(why)}" for name, why in self.done.failed.items()]
+        for suite in SUITES:
+            if absent := self.sets.absent(suite):
+                lines.append(f"missing from {suite}: {', '.join(absent)}")
+        lines += [
+            f"not usable for training: {name}: {why}" for name, why in self.sets.unusable.items()
+        ]
+        if left := self._not_run():
+            lines.append(f"available, but not run (name them with --data-set): {', '.join(left)}")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Every set, and all that is not there."""
+        return {
+            "model": self.model,
+            "data": str(self.data),
+            "sets": [{"suite": SETS[one.name].suite, **one.to_json()} for one in self.done.rows],
+            "failed": dict(self.done.failed),
+            "absent": {suite: self.sets.absent(suite) for suite in SUITES},
+            "unusable": dict(self.sets.unusable),
+            "not_run": self._not_run(),
+        }
+
+    def _not_run(self) -> list[str]:
+        ran = {*self.done.failed, *(one.name for one in self.done.rows)}
+        return [name for name in self.sets.usable if name not in ran]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlueStudy(Study[GlueScores]):
+    """A model on every available data set; one that cannot be read does not end the others."""
+
+    model: str
+    data: Path
+    folder: Path
+    sets: AvailableSets
+    runs: tuple[DataSetRun, ...]
+    name: str = "glue"
+    keep_going: bool = True
+
+    def plan(self, execution: Execution) -> StudyPlan:
+        """A run per data set."""
+        return StudyPlan(trials=[glue_trial(run, execution) for run in self.runs])
+
+    def result(self, done: Trials) -> GlueScores:
+        """The table of all sets."""
+        return GlueScores(model=self.model, data=self.data, done=done, sets=self.sets)
+
+
+def read_glue(
+    model: str,
+    data: Path,
+    out: Path,
+    recipe: Callable[[str], FinetuneRecipe],
+    *,
+    only: Sequence[str] = (),
+    rows: int | None = None,
+) -> GlueStudy:
+    """The data sets of a folder: those of GLUE and CLUE, or those that `only` names.
+
+    `recipe` gives the recipe of a data set by its name.
+    """
+    mark, sets = weights_mark(model), find_sets(data)
+    runs = [
+        DataSetRun(
+            one=SETS[name],
+            path=sets.usable[name],
+            recipe=recipe(name),
+            model=model,
+            out=out / name,
+            rows=rows,
+            mark=mark,
+        )
+        for name in _wanted(sets, only, data)
+    ]
+    return GlueStudy(model=model, data=data, folder=out, sets=sets, runs=tuple(runs))
+
+
+def _wanted(sets: AvailableSets, only: Sequence[str], data: Path) -> list[str]:
+    """The data sets to run: those of GLUE and CLUE that are available, or those named."""
+    for name in only:
+        if name not in SETS:
+            raise unknown("data set", name, SETS)
+        if name not in sets.usable:
+            why = sets.unusable.get(name, f"{data} holds no folder or file of that name")
+            raise InputFileError(f"{name}: {why}")
+    names = list(only) or [name for name in sets.usable if SETS[name].suite in SUITES]
+    if not names:
+        known = ", ".join(name for name, one in SETS.items() if one.suite in SUITES)
+        raise InputFileError(
+            f"{data} holds no data set of GLUE or CLUE; folders are known by these names: {known}"
+        )
+    return list(dict.fromkeys(names))
+
+
+def _cells(run: TrialResult, figure: str) -> list[str]:
+    """A line of the table; what concerns the whole set stands in the line of its first figure."""
+    counts, published = run.more["rows"], run.more["published"].get(figure)
+    first = figure == SETS[run.name].figures[0]
+    whole = [run.name, f"{counts['train']:,}", f"{counts['dev']:,}", duration(run.seconds)]
+    if not first:
+        whole = [""] * len(whole)
+    return [
+        *whole[:3],
+        figure,
+        figure_text(run.figures.get(figure)),
+        figure_text((run.more.get("test") or {}).get(figure)),
+        figure_text(run.more["majority"].get(figure)),
+        f"{published:.3f} ({run.more['published_rows']})" if published else "-",
+        whole[3],
+    ]
+
+
+def first_line(message: str) -> str:
+    """What fits a table of an error."""
+    return message.partition("\n")[0]

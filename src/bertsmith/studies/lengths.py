@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from bertsmith.config import changed
@@ -12,10 +13,22 @@ from bertsmith.evaluation.comparison import Comparison, compare
 from bertsmith.evaluation.length_table import LengthTable
 from bertsmith.labeled.example import Example
 from bertsmith.metrics import better
+from bertsmith.studies.study import (
+    Study,
+    StudyPlan,
+    StudyResult,
+    StudyTable,
+    figure_text,
+    shown_figures,
+)
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.task import Task
-from bertsmith.training.repeat.trials import TrialResult
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, job_task
+from bertsmith.training.kinds.labeled.trials import finetune_trial
+from bertsmith.training.repeat.trials import Trial, TrialResult, Trials
+from bertsmith.wording import counted, duration
 
 MUCH_LONGER = 2  # times the max length: then windows over all of it are worth a try
 OFTEN = 95  # percentile of the row lengths that decides whether rows are much longer
@@ -138,3 +151,105 @@ def _value(result: TrialResult, figure: str) -> float:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthComparison(StudyResult):
+    """The runs and which one is best; `best` is None where no row is longer than the limit."""
+
+    data: Path
+    job: FinetuneJob
+    table: LengthTable
+    runs: Sequence[TrialResult]
+    best: Verdict | None
+
+    def head(self) -> list[str]:
+        """The lengths, and what was compared."""
+        limit = self.job.recipe.length.max_length
+        lines = self.table.lines(limit)
+        if self.best is None:
+            return [*lines, f"no row is longer than {limit} tokens: nothing to compare"]
+        head = f"max length {limit}, {counted(len(self.job.rows.train), 'training row')}, "
+        head += f"{counted(self.job.recipe.plan.epochs, 'epoch')}; "
+        return [*lines, "", head + f"metrics of {counted(len(self.job.rows.dev), 'dev row')}:"]
+
+    def tables(self) -> list[StudyTable]:
+        """A row per run: its metrics, and its difference to the best."""
+        if self.best is None:
+            return []
+        names = shown_figures(self.job.task, self.runs[0].figures, self.best.figure)
+        heads = ["", *names, "time", "difference to the best", "95 % interval", "p", "significant"]
+        rows = []
+        for one in self.runs:
+            cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]
+            cells.append(duration(one.seconds))
+            if one.name == self.best.best:
+                cells += ["best", "", "", ""]
+            else:
+                against = self.best.against[one.name]
+                gap = against.difference
+                cells += [f"{gap.value:+.4f}", f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.p:.3f}"]
+                cells.append("yes" if against.winner == 1 else "no")
+            rows.append(cells)
+        return [StudyTable(heads=heads, rows=rows)]
+
+    def notes(self) -> list[str]:
+        """Which is best, in sentences."""
+        return [] if self.best is None else self.best.words()
+
+    def to_json(self) -> dict[str, Any]:
+        """The lengths, the runs and the comparisons."""
+        recipe, compared = self.job.recipe, None
+        if self.best is not None:
+            compared = {
+                "max_length": recipe.length.max_length,
+                "rows": {"train": len(self.job.rows.train), "dev": len(self.job.rows.dev)},
+                "epochs": recipe.plan.epochs,
+                "seed": recipe.run.seed,
+                "runs": [one.to_json() for one in self.runs],
+                **self.best.to_json(),
+            }
+        lengths = self.table.to_json(recipe.length.max_length)
+        return {"data": str(self.data), "lengths": lengths, "compare": compared}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthStudy(Study[LengthComparison]):
+    """A run for each way of truncation, in `job.folder`; none if no row is too long.
+
+    `mark` identifies the initial weights, since others may have the same name.
+    """
+
+    data: Path
+    folder: Path
+    job: FinetuneJob
+    table: LengthTable
+    windows: bool | None = None
+    mark: str = ""
+    name: str = "lengths"
+
+    def plan(self, execution: Execution) -> StudyPlan:
+        """The runs; windows take longer."""
+        job, length = self.job, self.job.recipe.length
+        fields = len(job.rows.train[0].texts)
+        choices = length_choices(
+            length, self.table, task=job.task, fields=fields, windows=self.windows
+        )
+        costs = {"windows": window_cost(self.table, length.max_length)} if choices else {}
+        trials: list[Trial] = []
+        for name, choice in choices.items():
+            recipe = changed(job.recipe, {"length": choice})
+            own = replace(job, recipe=recipe, out=job.folder / name)
+            cost = costs.get(name, 1.0)
+            trials.append(finetune_trial(name, own, execution, mark=self.mark, cost=cost))
+        return StudyPlan(trials=trials)
+
+    def result(self, done: Trials) -> LengthComparison:
+        """The comparison of all runs with the best of them."""
+        best = None
+        if done.rows:
+            figure = self.job.recipe.best.figure
+            best = verdict(job_task(self.job), self.job.rows.dev, done.rows, figure=figure)
+        return LengthComparison(
+            data=self.data, job=self.job, table=self.table, runs=done.rows, best=best
+        )

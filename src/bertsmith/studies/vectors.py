@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 from bertsmith.config import changed
-from bertsmith.tasks.model.text_vector import VectorSettings, choice_name
+from bertsmith.errors import ConfigError
+from bertsmith.folders.read import read_folder
+from bertsmith.metrics import LOWER_IS_BETTER
+from bertsmith.studies.study import (
+    Study,
+    StudyPlan,
+    StudyResult,
+    StudyTable,
+    figure_text,
+    shown_figures,
+)
+from bertsmith.tasks.kinds import task_kind
+from bertsmith.tasks.model.text_vector import VectorSettings, choice_name, vector_choices
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import (
     FinetuneRecipe,
     RegularizationSettings,
     TextVectorSettings,
 )
-from bertsmith.training.repeat.trials import Trial, finetune_trial
+from bertsmith.training.kinds.labeled.trials import finetune_trial
+from bertsmith.training.repeat.trials import Trial, TrialResult, Trials
+from bertsmith.wording import counted, duration
 
 Encoder = Literal["frozen", "trained"]
 FORWARD_ONLY = 1 / 3  # of the time of a step that also goes backward
@@ -68,3 +84,108 @@ def frozen_recipe(
             "regularization": RegularizationSettings(),
         },
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorChoices:
+    """Which text vectors are compared; nothing given: all of them, frozen and trained."""
+
+    only: Encoder | None = None
+    pooling: Sequence[str] = ()
+    layers: Sequence[str] = ()
+    frozen_epochs: float = 10.0
+    frozen_lr: float | None = None  # None: by the norm of the vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorRanking(StudyResult):
+    """All runs, the best development figure first."""
+
+    data: Path
+    model: str
+    job: FinetuneJob
+    figure: str
+    runs: Sequence[TrialResult]
+
+    def head(self) -> list[str]:
+        """What the metrics are of."""
+        train = counted(len(self.job.rows.train), "training row")
+        return [f"{train}; metrics of {counted(len(self.job.rows.dev), 'dev row')}, best first:"]
+
+    def tables(self) -> list[StudyTable]:
+        """A row per vector and encoder."""
+        names = shown_figures(self.job.task, self.runs[0].figures, self.figure)
+        rows = []
+        for one in self.runs:
+            encoder, pooling, layers = _choice_of(one.name)
+            figures = (figure_text(one.figures.get(name)) for name in names)
+            rows.append([f"{pooling} of {layers}", encoder, *figures, duration(one.seconds)])
+        return [StudyTable(heads=["vector", "encoder", *names, "time"], rows=rows)]
+
+    def to_json(self) -> dict[str, Any]:
+        """All runs with what each of them is."""
+        runs = []
+        for one in self.runs:
+            encoder, pooling, layers = _choice_of(one.name)
+            runs.append({"encoder": encoder, "pooling": pooling, "layers": layers, **one.to_json()})
+        rows = {"train": len(self.job.rows.train), "dev": len(self.job.rows.dev)}
+        record = {"task": self.job.task, "figure": self.figure, "rows": rows, "runs": runs}
+        return {"data": str(self.data), "model": self.model, **record}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorStudy(Study[VectorRanking]):
+    """A run for each pooling of each choice of layers, with a frozen and with a trained encoder.
+
+    `mark` identifies the initial weights, since others may have the same name.
+    """
+
+    data: Path
+    folder: Path
+    job: FinetuneJob
+    choices: VectorChoices
+    mark: str = ""
+    name: str = "vectors"
+
+    def plan(self, execution: Execution) -> StudyPlan:
+        """The runs with a frozen encoder, then those that train it, too."""
+        job, wanted = self.job, self.choices
+        if task_kind(job.task).reads == "rows":
+            raise ConfigError(f"{job.task} reads single tokens: there is no text vector to choose")
+        blocks = read_folder(job.model).spec.layers
+        choices = list(vector_choices(blocks, wanted.pooling, wanted.layers).values())
+        trials: list[Trial] = []
+        if wanted.only != "trained":
+            recipe = frozen_recipe(job.recipe, epochs=wanted.frozen_epochs, rate=wanted.frozen_lr)
+            trials += vector_trials(replace(job, recipe=recipe), choices, execution, mark=self.mark)
+        if wanted.only != "frozen":
+            # The model's own head is a choice, too, where it has one: what other libraries load.
+            plain = not wanted.pooling and not wanted.layers and job.recipe.head.is_plain
+            own = [VectorSettings(pooling="published")] if plain else []
+            trials += vector_trials(job, [*own, *choices], execution, mark=self.mark)
+        return StudyPlan(trials=trials)
+
+    def result(self, done: Trials) -> VectorRanking:
+        """The runs by their deciding figure."""
+        figure = self.job.recipe.best.figure or task_kind(self.job.task).metric.main
+        sign = 1 if figure in LOWER_IS_BETTER else -1
+
+        def place_of(one: TrialResult) -> tuple[bool, float]:
+            value = one.figures.get(figure)
+            missing = value is None or math.isnan(value)
+            return missing, 0.0 if value is None or missing else sign * value
+
+        return VectorRanking(
+            data=self.data,
+            model=self.job.model,
+            job=self.job,
+            figure=figure,
+            runs=sorted(done.rows, key=place_of),
+        )
+
+
+def _choice_of(name: str) -> tuple[str, str, str]:
+    """Encoder, pooling and layers of a run by its name."""
+    encoder, _, choice = name.partition(".")
+    pooling, _, layers = choice.partition("-")
+    return encoder, pooling, layers

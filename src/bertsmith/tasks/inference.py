@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bertsmith.nn.modes import evaluating
 from bertsmith.nn.packing import pack
 from bertsmith.tasks.batch import TaskBatch, task_batch
 from bertsmith.tasks.feature import Feature
@@ -46,12 +47,10 @@ def compute_logits(
     `loss` replaces the task's own.
     """
     loss = loss or model.task.loss
-    was_training = model.training
-    model.eval()
     by_number: dict[int, Logits] = {}
     total, count, labeled = 0.0, 0, True
     by_rows = model.task.reads == "rows"
-    try:
+    with evaluating(model):
         for numbers in example_batches(features, micro_tokens):
             chosen = [features[number] for number in numbers]
             batch = task_batch(chosen).to(device)
@@ -63,8 +62,6 @@ def compute_logits(
                 part = loss(logits, batch)
                 total, count = total + float(part.sum), count + part.count
             by_number |= split_logits(logits.float().cpu().numpy(), batch, chosen, numbers, by_rows)
-    finally:
-        model.train(was_training)
     return TaskLogits(
         logits=[by_number[key] for key in sorted(by_number)],
         loss=total / count if labeled and count else None,

@@ -7,12 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 from bertsmith.errors import ConfigError
 from bertsmith.text.encoding import Encoding, FieldEncoder
 from bertsmith.text.truncation import FieldBudgets, Keep, Truncation, Windows
-
-Count = Annotated[int, Field(gt=0)]
 
 
 class LengthSettings(Settings):

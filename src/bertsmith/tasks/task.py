@@ -8,15 +8,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 from bertsmith.errors import ConfigError
 from bertsmith.labeled.example import Example, Label, shown_target
 from bertsmith.metrics.arrays import Bools, Floats, Ints
@@ -41,7 +40,6 @@ Loss = Callable[[Tensor, TaskBatch], LossSum]
 
 SURE = 1e-9  # the least weight of an error whose confidence is 0
 
-Count = Annotated[int, Field(gt=0)]
 Pair = Literal["cross-encoder", "bi-encoder"]
 
 

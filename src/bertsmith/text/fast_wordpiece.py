@@ -49,14 +49,14 @@ class WordCache:
         if len(self._known) > MAX_CACHED_WORDS or self._characters_cached > MAX_CACHED_CHARACTERS:
             self._clear()
         known = self._known
-        numbers = np.fromiter(map(known.__getitem__, words), dtype=np.int32, count=len(words))
+        numbers = known.of(words)
         if known.new:
             self._tokenize(known.new)
-            known.new = []
+            known.taken()  # only now: what could not be tokenized stays new
         return numbers
 
     def _clear(self) -> None:
-        self._known = _Numbers({BREAK: 0})
+        self._known = WordNumbers()
         self._characters_cached = 0
         self.unknown: dict[int, str] = {}
         self.counts = np.zeros(1, dtype=np.int64)
@@ -85,19 +85,28 @@ class WordCache:
         self._characters_cached += sum(map(len, words))
 
 
-class _Numbers(dict[str, int]):
-    """Gives the next number to a word at its first occurrence, and lists it in `new`."""
+class WordNumbers(dict[str, int]):
+    """Gives the next number to a word at its first occurrence; a line break has number 0."""
 
-    new: list[str]
-
-    def __init__(self, known: dict[str, int]) -> None:
-        super().__init__(known)
-        self.new = []
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        """`known` are the words that have the numbers from 1."""
+        super().__init__({word: number for number, word in enumerate(known, start=1)})
+        self[BREAK] = 0
+        self.new: list[str] = []
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
         self.new.append(word)
         return number
+
+    def of(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """(N,) the number of each word."""
+        return np.fromiter(map(self.__getitem__, words), dtype=np.int32, count=len(words))
+
+    def taken(self) -> list[str]:
+        """The words that are new since the last call, in order."""
+        new, self.new = self.new, []
+        return new
 
 
 def unknown_id(state: dict[str, Any]) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertsmith.errors import ConfigError, unknown
-from bertsmith.text.jieba import JiebaSegmenter
+from bertsmith.errors import ConfigError, MissingExtraError, unknown
 
 # Ideographs that BERT splits off (google-research/bert): unified and compatibility blocks.
 CHINESE = (
@@ -24,6 +25,7 @@ CHINESE = (
 )
 SEGMENTERS = ("character", "jieba")
 BREAK = "\n"  # between texts that are segmented as one
+_OUTSIDE = re.compile(r"[^\u4e00-\u9fd5A-Za-z0-9+#&._%\-\n]")
 
 
 class Segmenter(Protocol):
@@ -92,3 +94,28 @@ def check_spans(spans: list[tuple[int, int]], length: int) -> None:
         if start < end or stop <= start or stop > length:
             raise ConfigError(f"the segmenter returned the span ({start}, {stop}) out of order")
         end = stop
+
+
+class JiebaSegmenter:
+    """Words of jieba's accurate mode, with the dictionary that it ships (extra `zh`)."""
+
+    def __init__(self) -> None:
+        try:
+            rjieba: Any = importlib.import_module("rjieba")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("rjieba", "zh") from error
+        self._jieba = rjieba.Jieba()
+
+    def words(self, text: str) -> list[tuple[int, int]]:
+        """The (start, end) of each word, in order, without gaps or overlaps."""
+        starts = self.starts(text).nonzero()[0].tolist()
+        return list(zip(starts, [*starts[1:], len(text)], strict=False))
+
+    def starts(self, text: str) -> NDArray[np.bool_]:
+        """(N,) True where a word begins; line breaks end words, so texts can be joined by them."""
+        plain = _OUTSIDE.sub(" ", text)
+        codes = np.frombuffer(plain.encode("utf-32-le"), dtype=np.uint32)
+        is_start = np.zeros(len(text) + 1, dtype=bool)
+        is_start[np.cumsum([0, *map(len, self._jieba.cut(plain))])] = True
+        is_start[:-1] |= (codes == ord(" ")) | (codes == ord("\n"))
+        return is_start[:-1]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertsmith.config import Layer, Tree, merge_layers, overridden, tree_to_toml
+from bertsmith.config import (
+    Layer,
+    Override,
+    Overrides,
+    Tree,
+    merge_layers,
+    overridden,
+    tree_to_toml,
+)
 from bertsmith.errors import ConfigError, unknown
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 COMMANDS = {
-    "seq2seq": "finetune --task write",
+    "write": "finetune --task write",
     "sentences": "sentences train",
     "correct": "finetune --task correct",
 }
@@ -75,21 +83,21 @@ class RecipeShelf:
         path = Path(layer.place)
         return path.read_text(encoding="utf-8") if path.is_file() else tree_to_toml(layer.tree)
 
-    def tree(self, named: str | Path, overrides: Sequence[str]) -> tuple[Tree, str]:
-        """The settings of a recipe, "section.key=value" laid over them, and what to call both."""
+    def tree(self, named: str | Path, overrides: Overrides) -> tuple[Tree, str]:
+        """The settings of a recipe, others laid over them, and what to call both."""
         top = self.find(str(named))
         tree = merge_layers(top, lambda name, folder: self.find(name, folder=folder))
-        for override in overrides:
-            given = override.replace(" ", "")
+        given = [Override.parse(one) if isinstance(one, str) else one for one in overrides]
+        for setting in given:
             for section, one, other in self.either_or:
                 for key, rival in ((one, other), (other, one)):
-                    if given.startswith(f"{section}.{key}="):
+                    if setting.name == f"{section}.{key}":
                         tree = _without(tree, section, rival)
             for section, key, usual in self.kinds:
-                if given.startswith(f"{section}.{key}=") and key not in tree.get(section, {}):
+                if setting.name == f"{section}.{key}" and key not in tree.get(section, {}):
                     tree = {**tree, section: {key: usual, **tree.get(section, {})}}
-            tree = overridden(tree, [override])
-        return tree, str(named) if not overrides else f"{named} with {', '.join(overrides)}"
+            tree = overridden(tree, [setting])
+        return tree, str(named) if not overrides else f"{named} with {', '.join(map(str, given))}"
 
 
 def _without(tree: Mapping[str, Any], section: str, key: str) -> Tree:

@@ -54,7 +54,7 @@ def client(service: ServiceProcess) -> Iterator[httpx.Client]:
 
 
 def caller(service: ServiceProcess, key: str) -> httpx.Client:
-    headers = {"authorization": f"Bearer {key}"}
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     return httpx.Client(base_url=service.url, headers=headers, timeout=30)
 
 
@@ -82,7 +82,8 @@ def closes_within(connection: socket.socket, seconds: float) -> bool:
 def test_connections_that_trickle_are_ended_while_others_are_answered(
     service: ServiceProcess, client: httpx.Client
 ) -> None:
-    head = b"POST /embed HTTP/1.1\r\nhost: a\r\n" + AUTH
+    kind = b"content-type: application/json\r\n"
+    head = b"POST /embed HTTP/1.1\r\nhost: a\r\n" + kind + AUTH
     starts = [b"", head, head + b"content-length: 100\r\n\r\n{"]
     count = 200 if LONG else 60
     descriptors = service.descriptors()
@@ -260,7 +261,8 @@ def test_sigterm_under_load_answers_everything_that_was_accepted(
             except OSError:
                 return  # not accepted: the service is gone
             try:
-                connection.request("POST", "/embed", json.dumps({"inputs": LONG_TEXTS[:8]}))
+                body = json.dumps({"inputs": LONG_TEXTS[:8]})
+                connection.request("POST", "/embed", body, {"content-type": "application/json"})
                 statuses.append(connection.getresponse().status)
                 if statuses[-1] == 503:
                     return  # it says that it ends; what comes later may not be accepted
@@ -293,7 +295,7 @@ def test_sigterm_under_load_answers_everything_that_was_accepted(
 def test_a_second_signal_ends_the_service_at_once(folders: tuple[str, str]) -> None:
     service = ServiceProcess(folders[0])
     with socket.create_connection(("127.0.0.1", service.port)) as one:
-        one.sendall(b"POST /embed HTTP/1.1\r\nhost: a\r\ncontent-length: 50\r\n\r\n{")
+        one.sendall(post(b"/embed", b"", b"{" + b" " * 49, host=b"localhost")[:-49])
         time.sleep(0.2)
         service.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)

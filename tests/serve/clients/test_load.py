@@ -14,7 +14,7 @@ from service_process import ServiceProcess
 from tiny_finetuning import tiny_folder
 
 from bertsmith.errors import ConfigError, ServiceError
-from bertsmith.serve.load import NO_ANSWER, LoadPlan, generate_load
+from bertsmith.serve.clients.load import NO_ANSWER, LoadPlan, generate_load
 
 KEY = "a-key-of-the-tests-0123456789"
 LONG = bool(os.environ.get("BERTSMITH_LONG"))

@@ -11,7 +11,7 @@ import pytest
 from service_process import ServiceProcess
 from tiny_finetuning import tiny_folder
 
-from bertsmith.serve.load import LoadPlan, generate_load
+from bertsmith.serve.clients.load import LoadPlan, generate_load
 
 LONG = bool(os.environ.get("BERTSMITH_LONG"))
 ROUND = 30.0 if LONG else 1.0  # seconds

@@ -52,7 +52,8 @@ def running(folder: str) -> Iterator[RunningService]:
 def status(port: int, line: str, headers: bytes) -> int:
     """The status of a request as it is written."""
     host = b"" if b"host:" in headers else b"host: a\r\n"
-    data = f"{line} HTTP/1.1\r\nconnection: close\r\n".encode() + host + headers
+    kind = b"content-type: application/json\r\n"
+    data = f"{line} HTTP/1.1\r\nconnection: close\r\n".encode() + host + kind + headers
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(data + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
         answer = b""

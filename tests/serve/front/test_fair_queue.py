@@ -89,10 +89,10 @@ def test_clients_with_little_work_need_not_wait_for_the_texts_of_a_greedy_one() 
 def test_a_full_queue_is_known_before_texts_are_tokenized() -> None:
     async def check(clock: Clock) -> None:
         queue = FairQueue(limit=100, speed=20.0, clock=clock)
-        queue.check_room()
+        queue.check_room("a")
         queue.put(pieces("a", [100]))
         with pytest.raises(RequestError, match="the queue is full") as caught:
-            queue.check_room()
+            queue.check_room("a")
         assert caught.value.retry_after == 5
 
     run(check)
@@ -144,12 +144,56 @@ def test_a_full_queue_refuses_with_the_time_to_wait() -> None:
         queue = FairQueue(limit=100, speed=20.0, clock=clock)
         queue.put(pieces("a", [1_000]))  # one request may always wait, whatever its size
         with pytest.raises(RequestError, match="the queue is full") as caught:
-            queue.put(pieces("b", [10]))
+            queue.put(pieces("a", [10]))
         assert caught.value.retry_after == 50
         assert len(queue) == 1
         queue.fail_all(RequestError(FailureKind.UNAVAILABLE, "ending"))
         assert queue.waiting == 0
         queue.put(pieces("b", [10]))
         assert works(await queue.take(100)) == [("b", 0)]
+
+    run(check)
+
+
+def test_of_a_full_queue_the_client_that_holds_most_is_refused() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=100, speed=20.0, clock=clock)
+        first, last = pieces("greedy", [30, 20]), pieces("greedy", [20, 20])
+        queue.put(first)
+        queue.put(last)
+        with pytest.raises(RequestError, match="the queue is full"):
+            queue.put(pieces("greedy", [20]))
+        queue.check_room("small")
+        queue.put(pieces("small", [15]))
+        # The whole last request of the greedy one made room, not a part of it.
+        for piece in last:
+            with pytest.raises(RequestError, match="the queue is full"):
+                await piece.future
+        assert not any(piece.future.done() for piece in first)
+        assert queue.waiting == 65
+        with pytest.raises(RequestError, match="the queue is full"):
+            queue.put(pieces("other", [60]))  # it would hold most itself
+        queue.put(pieces("other", [45]))
+        assert queue.waiting == 60
+        assert works(await queue.take(100)) == [("small", 0), ("other", 0)]
+        assert queue.waiting == 0
+        assert len(queue) == 0
+
+    run(check)
+
+
+def test_many_greedy_clients_leave_room_for_one_more() -> None:
+    async def check(clock: Clock) -> None:
+        queue = FairQueue(limit=1_000, speed=20.0, clock=clock)
+        refused = 0
+        for number in range(200):
+            try:
+                queue.put(pieces(f"greedy {number % 10}", [20] * 2))
+            except RequestError:
+                refused += 1
+        assert refused >= 150
+        assert queue.waiting <= 1_000
+        queue.put(pieces("small", [5]))
+        assert works(await queue.take(160)) == [("small", 0)]
 
     run(check)

@@ -19,7 +19,8 @@ from tiny_finetuning import tiny_folder
 
 KEY = "a-key-of-the-tests-0123456789"
 AUTH = f"authorization: Bearer {KEY}\r\n".encode()
-HEAD = b"POST /embed HTTP/1.1\r\nhost: a\r\n" + AUTH
+JSON = b"content-type: application/json\r\n"
+HEAD = b"POST /embed HTTP/1.1\r\nhost: a\r\n" + JSON + AUTH
 MOST_GROWTH = 10_000_000  # bytes
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -36,7 +37,7 @@ def service(tmp_path_factory) -> Iterator[ServiceProcess]:
 
 @pytest.fixture
 def client(service: ServiceProcess) -> Iterator[httpx.Client]:
-    headers = {"authorization": f"Bearer {KEY}"}
+    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
     with httpx.Client(base_url=service.url, headers=headers, timeout=60) as one:
         yield one
 

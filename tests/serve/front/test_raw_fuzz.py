@@ -33,7 +33,7 @@ def service(tmp_path_factory) -> Iterator[ServiceProcess]:
 
 
 def canary(service: ServiceProcess) -> int:
-    headers = {"authorization": f"Bearer {KEY}"}
+    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
     return httpx.post(f"{service.url}/embed", content=GOOD, headers=headers).status_code
 
 

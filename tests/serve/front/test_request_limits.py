@@ -53,7 +53,9 @@ def test_what_may_wait_leaves_time_to_compute_before_the_deadline() -> None:
 
 
 def test_a_body_is_read_in_parts() -> None:
-    assert asyncio.run(read_body([], receiving(b"ab", b"", b"cd"), LIMITS)) == b"abcd"
+    held: list[int] = []
+    body = asyncio.run(read_body([], receiving(b"ab", b"", b"cde"), LIMITS, held.append))
+    assert (body, held) == (b"abcde", [2, 0, 3])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_bodies_beyond_the_limits_are_refused_and_the_connection_ends(
     headers, receive, status: int
 ) -> None:
     with pytest.raises(RequestError) as caught:
-        asyncio.run(read_body(headers, receive, LIMITS))
+        asyncio.run(read_body(headers, receive, LIMITS, lambda size: None))
     assert caught.value.kind.status == status
     assert (b"connection", b"close") in caught.value.headers()
 
@@ -79,7 +81,7 @@ def test_a_client_that_leaves_is_not_answered() -> None:
         return {"type": "http.disconnect"}
 
     with pytest.raises(ClientGoneError):
-        asyncio.run(read_body([], receive, LIMITS))
+        asyncio.run(read_body([], receive, LIMITS, lambda size: None))
 
 
 def test_too_many_headers_are_refused() -> None:

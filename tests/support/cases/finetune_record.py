@@ -10,6 +10,13 @@ from proof_cases import CASES, Case
 from bertsmith.evaluation.proof import baselines, prove
 from bertsmith.labeled.split.splits import Splits
 from bertsmith.labeled.survey.survey import survey
+from bertsmith.report.finetune.page import finetune_sections
+from bertsmith.report.training_page import training_page
+
+
+def finetune_page(record: dict[str, Any], *, title: str) -> str:
+    """The page of a record, as training writes it."""
+    return training_page(finetune_sections(record), title=title)
 
 
 def finetune_record(name: str = "classify", case: Case | None = None) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from tiny_tasks import SPECIAL, row, word_tokenizer
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.example import Example, Label
 from bertsmith.models.build import build
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
-    FinetuneOptimizer,
     FinetuneRecipe,
     PlanSettings,
 )
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.recipe import RatedOptimizer
 
 FRONTS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeio" for c in "lmn"]
 BACKS = [f"{a}{b}{c}" for a in "prstv" for b in "aeiou" for c in "kx"]
@@ -28,7 +29,7 @@ KINDS = {"fruit": "yes", "stone": "no"}
 NOISE = ["we", "saw", "one", "today", "near", "town", "again", "there"]
 RECIPE = FinetuneRecipe(
     plan=PlanSettings(epochs=3, batch=16),
-    optimizer=FinetuneOptimizer(lr=2e-3),
+    optimizer=RatedOptimizer(lr=2e-3),
     encoder=EncoderSettings(dropout=0.0),
 )
 
@@ -90,7 +91,6 @@ def planted_job(source: str, out: Path | None, rows: list[Example], dev: int) ->
         recipe=RECIPE,
         task="classify",
         model=source,
-        train=rows[:-dev],
-        dev=rows[-dev:],
+        rows=LabeledRows(train=rows[:-dev], dev=rows[-dev:]),
         out=out,
     )

@@ -20,7 +20,7 @@ from bertsmith.folders.write import save_model
 from bertsmith.labeled.example import Answers, ChoiceIndex, Example, Label, Tagged, Target
 from bertsmith.models.build import build
 from bertsmith.models.spec import Seen
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.kinds.labeled.learner import finetune
 
 SIGNS = "红绿蓝圆方大小石河树鸟屋今天气很好北京是中国的首都小猫坐在垫子上因为它累了"
 WORDS = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,26 @@ from bertsmith.labeled.example import (
 )
 from bertsmith.models.build import build
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob, FinetuneResult, finetune
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import (
+    FinetunedTask,
+    FinetuneJob,
+    finetune,
+    labeled_learner,
+)
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
-    FinetuneOptimizer,
     FinetuneRecipe,
     PlanSettings,
 )
-from bertsmith.training.loop.progress import Progress
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.learner import Trained
+from bertsmith.training.loop.progress import Progress, Watcher
+from bertsmith.training.recipe import RatedOptimizer
+from bertsmith.training.repeat.repeat import RepeatedRuns, train_seeds
 
 RECIPE = FinetuneRecipe(
     plan=PlanSettings(epochs=6, batch=8),
-    optimizer=FinetuneOptimizer(lr=3e-3),
+    optimizer=RatedOptimizer(lr=3e-3),
     encoder=EncoderSettings(dropout=0.0),
 )
 SHORT = RECIPE.model_copy(update={"plan": PlanSettings(epochs=1, batch=8)})
@@ -103,15 +111,18 @@ def rows(count: int, task: str = "classify", seed: int = 0) -> list[Example]:
 
 
 def tiny_job(source: str, out: Path | None, task: str = "classify", **changes: Any) -> FinetuneJob:
+    """A job; changes of its rows (train, dev, known ...) are named like those of the job."""
     made = FinetuneJob(
         recipe=RECIPE,
         task=task,
         model=source,
-        train=rows(160, task),
-        dev=rows(60, task, seed=1),
+        rows=LabeledRows(train=rows(160, task), dev=rows(60, task, seed=1)),
         out=out,
     )
-    return replace(made, **changes)
+    of_rows = {
+        one.name: changes.pop(one.name) for one in fields(LabeledRows) if one.name in changes
+    }
+    return replace(made, rows=replace(made.rows, **of_rows), **changes)
 
 
 class StopAt:
@@ -126,10 +137,22 @@ class StopAt:
             self.received = "SIGTERM"
 
 
-def finetune_until(step: int, job: FinetuneJob) -> FinetuneResult:
+def finetune_until(step: int, job: FinetuneJob) -> Trained[FinetunedTask]:
     """The run up to a step, where it is stopped."""
     stop = StopAt(step)
     return finetune(job, execution=Execution(stop=stop), watch=stop)
+
+
+def finetune_seeds(
+    job: FinetuneJob,
+    seeds: Sequence[int],
+    *,
+    execution: Execution | None = None,
+    watch: Watcher | None = None,
+) -> RepeatedRuns[FinetunedTask]:
+    """A run with each seed, as a request for several makes them."""
+    learner = labeled_learner(cache={})
+    return train_seeds(learner, job, seeds, execution=execution, watch=watch)
 
 
 def weights(out: Path) -> dict[str, bytes]:
@@ -137,11 +160,13 @@ def weights(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.glob("*.safetensors"))}
 
 
-def straight_and_cut(source: str, path: Path, recipe: FinetuneRecipe = RECIPE) -> FinetuneResult:
+def straight_and_cut(
+    source: str, path: Path, recipe: FinetuneRecipe = RECIPE
+) -> Trained[FinetunedTask]:
     """A run in one go, in `path`/straight; the same run cut in two ends with the same weights."""
     done = finetune(tiny_job(source, path / "straight", recipe=recipe))
     stopped = finetune_until(45, tiny_job(source, path / "cut", recipe=recipe))
-    assert (stopped.outcome.status, stopped.model) == ("stopped", None)
+    assert (stopped.outcome.status, stopped.finished) == ("stopped", None)
     finetune(tiny_job(source, path / "cut", recipe=recipe))
     assert "model.safetensors" in weights(path / "cut")
     assert weights(path / "cut") == weights(path / "straight")

@@ -16,8 +16,8 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.from_settings import published_head, task_model
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import RowsHead, VectorHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.rows import RowReading
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings

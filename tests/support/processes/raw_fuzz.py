@@ -12,6 +12,7 @@ from dataclasses import dataclass
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
 PATHS = (b"/embed", b"/v1/embeddings", b"/rerank", b"/similarity", b"/tokenize", b"/decode")
 HANG = 20.0
+JSON = b"content-type: application/json\r\n"
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,13 @@ def verdict(port: int, case: Case) -> str | None:
     return None
 
 
-def post(path: bytes, auth: bytes, body: bytes, extra: bytes = b"") -> bytes:
+def post(path: bytes, auth: bytes, body: bytes, extra: bytes = b"", host: bytes = b"a") -> bytes:
     """A request that is well formed but for its body."""
     length = b"content-length: %d\r\n" % len(body)
     kind = b"content-type: application/json\r\nconnection: close\r\n"
-    return b"POST %s HTTP/1.1\r\nhost: a\r\n%s%s%s%s\r\n%s" % (
+    return b"POST %s HTTP/1.1\r\nhost: %s\r\n%s%s%s%s\r\n%s" % (
         path,
+        host,
         auth,
         kind,
         extra,
@@ -147,12 +149,13 @@ def _framing(draw: random.Random, auth: bytes) -> Case:
             b"transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n",
         ]
     )
-    head = b"POST /embed HTTP/1.1\r\nhost: a\r\nconnection: close\r\n" + auth + odd
+    head = b"POST /embed HTTP/1.1\r\nhost: a\r\nconnection: close\r\n" + JSON + auth + odd
     return Case("framing", head + b"\r\n" + GOOD, half=True)
 
 
 def _chunks(draw: random.Random, auth: bytes) -> Case:
     head = b"POST /embed HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+    head += JSON
     single = b"".join(b"1\r\n%c\r\n" % byte for byte in GOOD) + b"0\r\n\r\n"
     odd = draw.choice(
         [

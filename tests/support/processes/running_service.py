@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
+from bertsmith.serve.access_log import AccessLog
+from bertsmith.serve.accounting import refused_body
 from bertsmith.serve.app import App
 from bertsmith.serve.http.keys import Keys
 from bertsmith.serve.http.protocol import guarded_protocol
@@ -17,6 +21,17 @@ from bertsmith.serve.service import Service, ServiceSettings
 
 KEY = "a-key-of-the-tests-0123456789"
 LIMITS = Limits(head_seconds=1.0, body_seconds=1.0)
+
+
+class Records(AccessLog):
+    """The lines of the log, kept."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.kept: list[dict[str, Any]] = []
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        self.kept.append(dict(record))
 
 
 class RunningService:
@@ -30,7 +45,8 @@ class RunningService:
         limits: Limits = LIMITS,
         keys: tuple[str, ...] = (KEY,),
     ) -> None:
-        self.records: list[dict] = []
+        log = Records()
+        self.records = log.kept
         settings = ServiceSettings(
             models=models,
             index=index,
@@ -39,11 +55,11 @@ class RunningService:
             limits=limits,
             keys=Keys(keys),
         )
-        self.service = Service(settings, access_log=self.records.append)
+        self.service = Service(settings, access_log=log)
         config = uvicorn.Config(
             App(self.service),
             port=0,
-            http=guarded_protocol(limits),
+            http=guarded_protocol(limits, partial(refused_body, self.service)),
             lifespan="off",
             log_config=None,
             ws="none",

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import RECIPE, SHORT, rows, tiny_job
 from tiny_tasks import tiny_task_model, word_tokenizer
 from torch.nn import functional as F
 
@@ -29,22 +29,17 @@ from bertsmith.tasks.model.columns import (
     with_auxiliary,
 )
 from bertsmith.tasks.model.from_settings import task_model
-from bertsmith.tasks.model.head import HeadSettings
 from bertsmith.tasks.model.heads import TextsHead
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.tag.tag import Tag
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.kinds.labeled.learner import finetune
 
 TASK = Classify(labels=("no", "yes"))
 BOTH = {
     "color": AuxiliarySettings(weight=0.5),
     "size": AuxiliarySettings(kind="number", weight=0.2),
 }
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def further(count: int, seed: int = 0) -> list[Example]:
@@ -144,10 +139,12 @@ def test_a_column_is_learned_reported_by_name_and_stored(
     begun, ended = (np.mean([one[column] for one in part]) for part in (steps[:2], steps[-2:]))
     assert ended < 0.5 * begun
     predictor = load_predictor(what.out)
-    said = predictor.predict([row.texts for row in what.dev])  # no column is needed
-    assert [one.value for one in said] == [one.value for one in done.dev_predictions]
-    guessed = predictor.auxiliary([row.texts for row in what.dev])
-    known = [(row, one) for row, one in zip(what.dev, guessed, strict=True) if row.extra[column]]
+    said = predictor.predict([row.texts for row in what.rows.dev])  # no column is needed
+    assert [one.value for one in said] == [one.value for one in done.finished.predictions]
+    guessed = predictor.auxiliary([row.texts for row in what.rows.dev])
+    known = [
+        (row, one) for row, one in zip(what.rows.dev, guessed, strict=True) if row.extra[column]
+    ]
     if column == "color":
         assert np.mean([row.extra["color"] == one["color"] for row, one in known]) > 0.85
     else:

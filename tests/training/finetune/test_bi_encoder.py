@@ -20,10 +20,10 @@ from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import answer_on
 from bertsmith.tasks.length import LengthSettings, pair_encodings
 from bertsmith.tasks.model.columns import AuxiliarySettings
-from bertsmith.tasks.model.head import CosineHead, HeadSettings
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import FinetuneRecipe, TextVectorSettings
-from bertsmith.training.finetune.record import head
+from bertsmith.tasks.model.layers import CosineHead, HeadSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, TextVectorSettings
+from bertsmith.training.kinds.labeled.record import head
 
 PAIRS = [("red bird", "blue stone river"), ("tree", "tree house")]
 LENGTHS = LengthSettings()
@@ -122,7 +122,7 @@ def test_auxiliary_targets_are_refused(tmp_path: Path) -> None:
     recipe = bi_encoder(auxiliary={"kind": AuxiliarySettings()})
     job = tiny_job(tiny_folder(tmp_path / "source"), tmp_path / "out", "regress", recipe=recipe)
     with pytest.raises(ConfigError, match="nothing else"):
-        finetune(replace(job, train=train, dev=train))
+        finetune(replace(job, rows=replace(job.rows, train=train, dev=train)))
 
 
 @pytest.mark.parametrize("other", [{"stride": 4}, {"budgets": (4, 9)}])

@@ -9,7 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_finetuning import RECIPE, SHORT, finetune_until, straight_and_cut, tiny_folder, tiny_job
+from tiny_finetuning import (
+    RECIPE,
+    SHORT,
+    finetune_seeds,
+    finetune_until,
+    straight_and_cut,
+    tiny_job,
+)
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,21 +26,16 @@ from bertsmith.folders.read import load_model
 from bertsmith.nn.loss import LossSum
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import TaskBatch
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS, SaveSettings
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneResult, finetune
-from bertsmith.training.finetune.recipe import FinetuneOptimizer, TaskSettings, TextVectorSettings
-from bertsmith.training.repeat.finetune_runs import finetune_seeds
+from bertsmith.training.kinds.labeled.learner import FinetunedTask, finetune
+from bertsmith.training.kinds.labeled.recipe import TaskSettings, TextVectorSettings
+from bertsmith.training.learner import Trained
+from bertsmith.training.recipe import RatedOptimizer
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny model folder that knows a dozen words."""
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
-
-
-def figure(done: FinetuneResult) -> float:
+def figure(done: Trained[FinetunedTask]) -> float:
     assert done.dev_figures is not None
     return next(iter(done.dev_figures.values()))
 
@@ -46,8 +48,8 @@ def test_a_task_is_learned_and_its_folder_says_the_same(
     done = finetune(what)
     assert done.outcome.status == "finished"
     assert figure(done) > 0.8
-    said = load_predictor(tmp_path / "out").predict(what.dev)
-    assert [one.value for one in said] == [one.value for one in done.dev_predictions]
+    said = load_predictor(tmp_path / "out").predict(what.rows.dev)
+    assert [one.value for one in said] == [one.value for one in done.finished.predictions]
 
 
 def test_an_own_head_lies_beside_the_model(source: str, tmp_path: Path) -> None:
@@ -61,8 +63,8 @@ def test_an_own_head_lies_beside_the_model(source: str, tmp_path: Path) -> None:
     done = finetune(what)
     assert (tmp_path / "out" / HEAD).is_file()
     predictor = load_predictor(tmp_path / "out")
-    said = predictor.predict([example.texts[0] for example in what.dev])
-    assert [one.value for one in said] == [one.value for one in done.dev_predictions]
+    said = predictor.predict([example.texts[0] for example in what.rows.dev])
+    assert [one.value for one in said] == [one.value for one in done.finished.predictions]
     (tmp_path / "out" / HEAD).unlink()
     with pytest.raises(FolderError, match=HEAD):
         load_predictor(tmp_path / "out")
@@ -81,7 +83,7 @@ def test_a_finished_run_keeps_one_checkpoint_and_is_not_made_again(
     job = tiny_job(source, tmp_path, recipe=often)
     done = finetune(job)
     (kept,) = (tmp_path / CHECKPOINTS).iterdir()
-    assert kept.name == f"step-{done.steps:08d}"
+    assert kept.name == f"step-{done.outcome.step:08d}"
     steps: list[int] = []
     again = finetune(job, watch=lambda look: steps.append(look.step))
     assert steps == []
@@ -91,7 +93,7 @@ def test_a_finished_run_keeps_one_checkpoint_and_is_not_made_again(
 def test_a_changed_setting_is_refused_by_name_unless_accepted(source: str, tmp_path: Path) -> None:
     job = tiny_job(source, tmp_path, recipe=SHORT)
     finetune_until(3, job)
-    slower = SHORT.model_copy(update={"optimizer": FinetuneOptimizer(lr=1e-3)})
+    slower = SHORT.model_copy(update={"optimizer": RatedOptimizer(lr=1e-3)})
     changed = replace(job, recipe=slower)
     with pytest.raises(ConfigError, match=r"optimizer\.lr"):
         finetune(changed)
@@ -120,7 +122,7 @@ def test_transformers_gives_the_same_logits(source: str, tmp_path: Path) -> None
     assert theirs.config.id2label == {0: "no", 1: "yes"}
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     predictor = load_predictor(tmp_path / "out")
-    texts = [example.texts[0] for example in what.dev[:10]]
+    texts = [example.texts[0] for example in what.rows.dev[:10]]
     batch = tokenizer(texts, return_tensors="pt", padding=True)
     with torch.no_grad():
         odds = theirs.eval()(**batch).logits.softmax(1).numpy()
@@ -197,11 +199,12 @@ def test_a_run_in_memory_ends_with_the_weights_of_one_in_a_folder(
     in_memory = finetune(tiny_job(source, None, recipe=SHORT))
     in_folder = finetune(tiny_job(source, tmp_path / "out", recipe=SHORT))
     assert in_memory.dev_figures == in_folder.dev_figures
-    assert in_memory.model is not None
-    assert in_folder.model is not None
-    other = in_folder.model.state_dict()
+    assert in_memory.finished is not None
+    assert in_folder.finished is not None
+    other = in_folder.finished.model.state_dict()
     assert all(
-        torch.equal(tensor, other[name]) for name, tensor in in_memory.model.state_dict().items()
+        torch.equal(tensor, other[name])
+        for name, tensor in in_memory.finished.model.state_dict().items()
     )
     with pytest.raises(ConfigError, match="has no folder"):
         finetune_seeds(tiny_job(source, None, recipe=SHORT), [1])

@@ -19,8 +19,8 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.nn.inputs import Inputs
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import EncoderSettings, FinetuneRecipe
 
 TEXTS = ["red stone", "small round river", "blue"]
 
@@ -39,7 +39,7 @@ def recipe(task: int | None) -> FinetuneRecipe:
 def test_the_chosen_task_is_trained_stored_and_predicted_with(task: str, tmp_path: Path) -> None:
     source = folder(tmp_path / "m")
     done = finetune(tiny_job(source, tmp_path / "out", task, recipe=recipe(2)))
-    assert done.model is not None
+    assert done.finished is not None
     stored = load_model(tmp_path / "out").model
     assert stored.spec.task == 2
     assert json.loads((tmp_path / "out" / "config.json").read_text())["task_type_id"] == 2
@@ -55,7 +55,7 @@ def test_the_chosen_task_is_trained_stored_and_predicted_with(task: str, tmp_pat
     found = [one.value for one in bertsmith.load(tmp_path / "out").predict(texts)]
     assert len(found) == 6
     again = finetune(tiny_job(str(tmp_path / "out"), tmp_path / "again", task, recipe=recipe(None)))
-    assert again.model is not None
+    assert again.finished is not None
     assert load_model(tmp_path / "again").model.spec.task == 2  # the model's own
 
 

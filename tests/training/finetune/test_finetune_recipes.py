@@ -14,13 +14,13 @@ from bertsmith.files.digest import fingerprint
 from bertsmith.labeled import Answers, ChoiceIndex, Example, Label, LabelSet, ScoreTarget, Tagged
 from bertsmith.tasks.kinds import task_from_data, task_kind
 from bertsmith.tasks.task import TaskOptions
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.recipe import (
     FINETUNE_RECIPES,
-    AboutFinetune,
     FinetuneRecipe,
     default_recipe,
     load_finetune_recipe,
 )
+from bertsmith.training.recipe import About
 
 TASKS = {
     "classify": ["cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "bbc", "imdb", "default",
@@ -126,7 +126,7 @@ def test_recipes_of_published_data_sets_use_no_setting_of_our_own() -> None:
 
 def test_the_default_spells_out_what_no_recipe_would_do() -> None:
     default = load_finetune_recipe(None)
-    assert default.model_copy(update={"about": AboutFinetune()}) == FinetuneRecipe()
+    assert default.model_copy(update={"about": About()}) == FinetuneRecipe()
     assert load_finetune_recipe("default") == default
     said = FINETUNE_RECIPES.text("default")
     for section, settings in FinetuneRecipe():

@@ -17,8 +17,8 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.nn import Inputs, Layout
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import EncoderSettings, TextVectorSettings
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import EncoderSettings, TextVectorSettings
 
 CASES = {"bert": "last", "gpt2": "published", "bart": "published", "xlnet": "published"}
 SEP = SPECIAL.index("[SEP]")
@@ -38,8 +38,8 @@ def _folder(path: Path, variant: str) -> str:
 def test_they_learn_to_classify_and_predict_what_they_learned(variant: str, tmp_path: Path) -> None:
     source = _folder(tmp_path / "m", variant)
     done = finetune(tiny_job(source, tmp_path / "out"))
-    assert done.model is not None
-    assert done.model.head.to_json()["vector"]["pooling"] == CASES[variant]
+    assert done.finished is not None
+    assert done.finished.model.head.to_json()["vector"]["pooling"] == CASES[variant]
     texts = [row.texts[0] for row in rows(30, seed=5)]
     predictions = bertsmith.load(tmp_path / "out").predict(texts)
     expected = [row.target.name for row in rows(30, seed=5)]

@@ -19,7 +19,7 @@ from bertsmith.models.build import build
 from bertsmith.runtime.generation.forms import QueryForm
 from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.generation.plain import PlainWriter
-from bertsmith.training.finetune.finetune import finetune
+from bertsmith.training.kinds.labeled.learner import finetune
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("task", ["multilabel", "regress", "tag", "answer", "choose"])
 def test_every_task_trains_saves_and_predicts_again(task: str, folder: str, tmp_path: Path) -> None:
     done = finetune(tiny_job(folder, tmp_path / "out", task, recipe=SHORT))
-    assert done.model is not None
+    assert done.finished is not None
     held_out = rows(6, task, seed=9)
     texts = [one.texts if len(one.texts) > 1 else one.texts[0] for one in held_out]
     found = bertsmith.load(tmp_path / "out").predict(texts)

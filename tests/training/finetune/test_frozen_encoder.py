@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny_finetuning import RECIPE, StopAt, straight_and_cut, tiny_folder, tiny_job, weights
+from tiny_finetuning import (
+    RECIPE,
+    StopAt,
+    finetune_seeds,
+    straight_and_cut,
+    tiny_job,
+    weights,
+)
 
 from bertsmith.folders.read import load_model
 from bertsmith.nn.encoder import Encoder
@@ -16,21 +23,18 @@ from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.text_vector import Layers, Pooling
 from bertsmith.training.execution.execution import Execution, RunSettings
-from bertsmith.training.finetune import encoder_cache
-from bertsmith.training.finetune.encoder_cache import PHASE
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import EncoderSettings, FinetuneRecipe, TextVectorSettings
+from bertsmith.training.kinds.labeled import encoder_cache
+from bertsmith.training.kinds.labeled.encoder_cache import PHASE
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import (
+    EncoderSettings,
+    FinetuneRecipe,
+    TextVectorSettings,
+)
 from bertsmith.training.loop.progress import Progress
-from bertsmith.training.repeat.finetune_runs import finetune_seeds
 
 SECOND = RunSettings(seed=1)
 WEIGHTS = ("model.safetensors", "task_head.safetensors")
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny model folder that knows a dozen words."""
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.fixture
@@ -71,8 +75,8 @@ def test_each_text_is_read_once_and_the_folder_says_the_same(
     assert sum(read) == begun[-1].tokens, "epochs and evaluations read tokens again"
     assert done.outcome.seconds >= begun[-1].seconds, "the time of the reading counts"
     assert {look.tokens for look in looks if not look.phase} == {0}
-    said = load_predictor(tmp_path / "out").predict(job.dev)
-    assert [one.value for one in said] == [one.value for one in done.dev_predictions]
+    said = load_predictor(tmp_path / "out").predict(job.rows.dev)
+    assert [one.value for one in said] == [one.value for one in done.finished.predictions]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "published", "attention"])
@@ -102,9 +106,9 @@ def test_vectors_that_are_not_kept_lead_to_the_same_head(
     monkeypatch.setattr(encoder_cache, "MOST", 0)
     anew = finetune(tiny_job(source, tmp_path / "anew", recipe=windows))
     assert sum(read) > 3 * once
-    assert kept.model is not None
-    assert anew.model is not None
-    ours, theirs = kept.model.stored(), anew.model.stored()
+    assert kept.finished is not None
+    assert anew.finished is not None
+    ours, theirs = kept.finished.model.stored(), anew.finished.model.stored()
     assert {"own.output.weight", "own.output.bias"} <= ours.keys()
     for name, value in ours.items():
         torch.testing.assert_close(value, theirs[name], atol=1e-4, rtol=1e-3)
@@ -125,7 +129,7 @@ def test_a_finished_run_reads_no_training_row_again(
     dev = sum(read)
     assert again.dev_figures == first.dev_figures
     del read[:]
-    load_predictor(tmp_path / "out").predict(job.dev)
+    load_predictor(tmp_path / "out").predict(job.rows.dev)
     assert dev <= 3 * sum(read), "the last look at development rows, and what is said of them"
 
 

@@ -17,11 +17,12 @@ from planted_knowledge import (
 )
 
 from bertsmith.runtime.load_predictor import load_predictor
-from bertsmith.training.finetune.finetune import FinetuneResult, finetune
-from bertsmith.training.finetune.recipe import ChannelSettings, KnowledgeSettings
+from bertsmith.training.kinds.labeled.learner import FinetunedTask, finetune
+from bertsmith.training.kinds.labeled.recipe import ChannelSettings, KnowledgeSettings
+from bertsmith.training.learner import Trained
 
 
-def accuracy(result: FinetuneResult) -> float:
+def accuracy(result: Trained[FinetunedTask]) -> float:
     assert result.dev_figures is not None
     return result.dev_figures["accuracy"]
 
@@ -44,8 +45,8 @@ def test_a_graph_that_alone_knows_the_label_is_read_for_unseen_names(
     assert accuracy(finetune(planted_job(source, None, rows, 400))) <= 0.60
     # What is on disk needs neither the file of triples nor anything else.
     (tmp_path / "facts.tsv").unlink()
-    stored = load_predictor(tmp_path / "with").predict(list(job.dev))
-    assert [one.value for one in stored] == [one.value for one in with_graph.dev_predictions]
+    stored = load_predictor(tmp_path / "with").predict(list(job.rows.dev))
+    assert [one.value for one in stored] == [one.value for one in with_graph.finished.predictions]
 
 
 def test_a_channel_that_alone_knows_the_label_is_read(source: str, tmp_path: Path) -> None:
@@ -56,5 +57,5 @@ def test_a_channel_that_alone_knows_the_label_is_read(source: str, tmp_path: Pat
     with_channel = finetune(job)
     assert accuracy(with_channel) >= 0.95
     assert accuracy(finetune(planted_job(source, None, rows, 300))) <= 0.60
-    stored = load_predictor(tmp_path / "with").predict(list(job.dev))
-    assert [one.value for one in stored] == [one.value for one in with_channel.dev_predictions]
+    stored = load_predictor(tmp_path / "with").predict(list(job.rows.dev))
+    assert [one.value for one in stored] == [one.value for one in with_channel.finished.predictions]

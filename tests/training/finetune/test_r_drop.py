@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_folder, tiny_job, weights
+from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_job, weights
 from tiny_tasks import tiny_task_model, word_tokenizer
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, kl_divergence
@@ -18,17 +18,17 @@ from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.kinds import TASKS, task_from_data
 from bertsmith.tasks.length import LengthSettings
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.task_model import TaskModel
 from bertsmith.tasks.model.text_vector import VectorSettings
 from bertsmith.tasks.regularizers import RDrop
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
     FinetuneRecipe,
     RegularizationSettings,
 )
-from bertsmith.training.finetune.record import regularization
+from bertsmith.training.kinds.labeled.record import regularization
 
 MEAN = VectorSettings(pooling="mean")
 
@@ -49,11 +49,6 @@ def with_r_drop(weight: float, token_dropout: float = 0.0) -> FinetuneRecipe:
             "regularization.r_drop": weight,
         },
     )
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 @pytest.mark.parametrize("task", sorted(n for n, k in TASKS.items() if k.divergence))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from bertsmith.training.finetune.embedding_subset import EmbeddingSubset
+from bertsmith.training.embedding_subset import EmbeddingSubset
 
 SEEN = [1, 4, 5]
 IDS = torch.tensor([4, 1, 4, 5, 5, 5])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_folder, tiny_job, weights
+from tiny_finetuning import RECIPE, rows, straight_and_cut, tiny_job, weights
 from tiny_tasks import SPECIAL, row, word_tokenizer
 
 from bertsmith.config import changed
@@ -21,10 +21,10 @@ from bertsmith.tasks.regularizers import TokenDropout
 from bertsmith.tasks.task import TaskOptions
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import FinetuneRecipe, PlanSettings
-from bertsmith.training.finetune.record import regularization
-from bertsmith.training.finetune.workload import FinetuneWorkload, Regularizers
+from bertsmith.training.kinds.labeled.learner import finetune
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, PlanSettings
+from bertsmith.training.kinds.labeled.record import regularization
+from bertsmith.training.kinds.labeled.workload import FinetuneWorkload, Regularizers
 
 TOKENIZER = word_tokenizer()
 MASK = SPECIAL.index("[MASK]")
@@ -53,11 +53,6 @@ def task_and_features(texts: list[str]) -> tuple[Classify, list[Feature]]:
 
 def masking(share: float) -> FinetuneRecipe:
     return changed(RECIPE, {"regularization.token_dropout": share})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def test_the_share_is_hidden_and_special_tokens_are_not() -> None:

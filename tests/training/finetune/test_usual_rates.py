@@ -10,19 +10,14 @@ import pytest
 from tiny_finetuning import RECIPE, SHORT, tiny_folder, tiny_job
 
 from bertsmith.folders.read import load_model
-from bertsmith.training.finetune.default_rate import HEAD_ALONE, by_size, by_width
-from bertsmith.training.finetune.finetune import finetune
-from bertsmith.training.finetune.recipe import (
+from bertsmith.training.default_rate import by_size, by_width
+from bertsmith.training.kinds.labeled.learner import HEAD_ALONE, finetune
+from bertsmith.training.kinds.labeled.recipe import (
     EncoderSettings,
-    FinetuneOptimizer,
     FinetuneRecipe,
     TextVectorSettings,
 )
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
+from bertsmith.training.recipe import RatedOptimizer
 
 
 def used(out: Path) -> float:
@@ -34,7 +29,7 @@ def used(out: Path) -> float:
 
 
 def auto(base: FinetuneRecipe = SHORT, **changes: object) -> FinetuneRecipe:
-    return base.model_copy(update={"optimizer": FinetuneOptimizer(), **changes})
+    return base.model_copy(update={"optimizer": RatedOptimizer(), **changes})
 
 
 @pytest.mark.parametrize(

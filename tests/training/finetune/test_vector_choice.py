@@ -15,10 +15,10 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.model.head import HeadSettings
+from bertsmith.tasks.model.layers import HeadSettings
 from bertsmith.tasks.model.text_vector import VectorSettings, vector_choices
-from bertsmith.training.finetune.model import vector_settings
-from bertsmith.training.finetune.record import head
+from bertsmith.training.kinds.labeled.model import vector_settings
+from bertsmith.training.kinds.labeled.record import head
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.batch import task_batch
 from bertsmith.tasks.inference import compute_logits
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.encoder_cache import encode_layers
+from bertsmith.training.kinds.labeled.encoder_cache import encode_layers
 
 QUICK = {"plan.epochs": 10, "optimizer.lr": 1e-1}
 TEXTS = ["Anna sees the dog", "a cat and Dora", "and", "the dog likes Berta and Clara a lot"]

@@ -23,7 +23,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.nn.inputs import Inputs
 from bertsmith.objectives.batch import PretrainBatch
 from bertsmith.report.curves import curves_page, read_log
-from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.execution import choose_execution
 from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.pretrain import Job, check_shares, pretrain
 from bertsmith.training.pretrain.recipe import PretrainRecipe, load_recipe
@@ -51,7 +51,7 @@ def finished(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Job:
     """A run without interruption."""
     out = tmp_path_factory.mktemp("finished") / "out"
     job = Job(recipe=short_ernie("save.every=3"), corpus=corpus.path, out=out)
-    assert pretrain(job).status == "finished"
+    assert pretrain(job, execution=choose_execution(job.recipe.run)).status == "finished"
     return job
 
 
@@ -162,10 +162,10 @@ def test_a_stopped_run_resumes_with_the_tasks_of_its_stage(
     looks: int, corpus: Corpus, finished: Job, tmp_path: Path
 ) -> None:
     job = Job(recipe=finished.recipe, corpus=corpus.path, out=tmp_path / "cut")
-    stopped = pretrain(job, execution=Execution(stop=StopAfter(looks)))
+    stopped = pretrain(job, execution=choose_execution(job.recipe.run, stop=StopAfter(looks)))
     assert stopped.status == "stopped"
     assert 0 < stopped.step < STEPS
-    assert pretrain(job).status == "finished"
+    assert pretrain(job, execution=choose_execution(job.recipe.run, job.out)).status == "finished"
     assert_same_result(job, finished)
 
 
@@ -189,7 +189,8 @@ def test_a_killed_run_resumes_to_the_same_bits(
     )
     assert killed.returncode == -9, killed.stderr
     job = Job(recipe=load_recipe(recipe), corpus=corpus.path, out=tmp_path / "killed")
-    assert pretrain(job).status == "finished"
+    again = choose_execution(job.recipe.run, job.out)
+    assert pretrain(job, execution=again).status == "finished"
     assert_same_result(job, finished)
 
 

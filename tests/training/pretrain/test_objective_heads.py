@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from toy_corpus import short_recipe, toy_corpus
+from toy_corpus import short_recipe
 
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import FolderError, TensorMismatchError, UnsafeFileError
@@ -26,15 +26,10 @@ from bertsmith.training.pretrain.workload import PretrainWorkload
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    return toy_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
-def span_folder(corpus, tmp_path_factory) -> Path:
+def span_folder(toy_shards, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("spanbert") / "run"
     recipe = short_recipe("spanbert", "optimizer.lr=5e-3", "model.dropout=0.1", steps=4)
-    pretrain(Job(recipe=recipe, corpus=corpus, out=out))
+    pretrain(Job(recipe=recipe, corpus=toy_shards, out=out))
     return out
 
 
@@ -49,8 +44,8 @@ def copy(span_folder, tmp_path) -> Path:
     return made
 
 
-def module(name: str, corpus: Path, init: Path | None = None, *more: str) -> PretrainModule:
-    recipe, shards = short_recipe(name, *more), open_corpus(corpus)
+def module(name: str, toy_shards: Path, init: Path | None = None, *more: str) -> PretrainModule:
+    recipe, shards = short_recipe(name, *more), open_corpus(toy_shards)
     return build_module(recipe, shards, PretrainWorkload(recipe, shards).program, init=init)
 
 
@@ -58,10 +53,10 @@ def heads(made: PretrainModule) -> dict[str, torch.Tensor]:
     return {name: tensor.detach() for name, tensor in made.own_heads.named_parameters()}
 
 
-def test_the_folder_holds_the_trained_head_in_a_file_of_its_own(span_folder, corpus) -> None:
+def test_the_folder_holds_the_trained_head_in_a_file_of_its_own(span_folder, toy_shards) -> None:
     told = json.loads((span_folder / "bertsmith.json").read_text())
     assert told["objective_heads"] == OBJECTIVE_HEADS
-    kept, fresh = load_file(span_folder / OBJECTIVE_HEADS), heads(module("spanbert", corpus))
+    kept, fresh = load_file(span_folder / OBJECTIVE_HEADS), heads(module("spanbert", toy_shards))
     assert kept.keys() == fresh.keys()
     for name, tensor in fresh.items():
         assert kept[name].shape == tensor.shape
@@ -69,63 +64,63 @@ def test_the_folder_holds_the_trained_head_in_a_file_of_its_own(span_folder, cor
     assert not [name for name in load_file(span_folder / "model.safetensors") if "sbo" in name]
 
 
-def test_what_is_stored_is_what_the_module_has(corpus, tmp_path) -> None:
-    made = module("spanbert", corpus)
+def test_what_is_stored_is_what_the_module_has(toy_shards, tmp_path) -> None:
+    made = module("spanbert", toy_shards)
     with torch.no_grad():
         for parameter in made.own_heads.parameters():
             parameter.normal_()
-    save_result(made, open_corpus(corpus).tokenizer(), tmp_path, Ranks())
+    save_result(made, open_corpus(toy_shards).tokenizer(), tmp_path, Ranks())
     stored = load_file(tmp_path / OBJECTIVE_HEADS)
     assert all(torch.equal(stored[name], tensor) for name, tensor in heads(made).items())
 
 
-def test_going_on_begins_with_the_stored_head(span_folder, corpus, caplog) -> None:
+def test_going_on_begins_with_the_stored_head(span_folder, toy_shards, caplog) -> None:
     kept = load_file(span_folder / OBJECTIVE_HEADS)
     with caplog.at_level(logging.WARNING):
-        found = heads(module("spanbert", corpus, span_folder, "run.seed=77"))
+        found = heads(module("spanbert", toy_shards, span_folder, "run.seed=77"))
     assert found.keys() == kept.keys()
     assert all(torch.equal(found[name], kept[name]) for name in kept)
     assert "at random" not in caplog.text
-    fresh = heads(module("spanbert", corpus, None, "run.seed=77"))
+    fresh = heads(module("spanbert", toy_shards, None, "run.seed=77"))
     assert not torch.equal(fresh["sbo.first.weight"], kept["sbo.first.weight"])
 
 
-def test_a_run_that_goes_on_saves_the_head_it_began_with(span_folder, corpus, tmp_path) -> None:
+def test_a_run_that_goes_on_saves_the_head_it_began_with(span_folder, toy_shards, tmp_path) -> None:
     recipe = short_recipe("spanbert", "optimizer.lr=1e-9", "run.seed=3", steps=1)
-    pretrain(Job(recipe=recipe, corpus=corpus, out=tmp_path / "on", init=str(span_folder)))
+    pretrain(Job(recipe=recipe, corpus=toy_shards, out=tmp_path / "on", init=str(span_folder)))
     before, after = (load_file(place / OBJECTIVE_HEADS) for place in (span_folder, tmp_path / "on"))
     for name in before:
         torch.testing.assert_close(after[name], before[name], rtol=0, atol=1e-6)
 
 
-def test_what_is_missing_or_not_trained_is_said(span_folder, corpus, tmp_path, caplog) -> None:
+def test_what_is_missing_or_not_trained_is_said(span_folder, toy_shards, tmp_path, caplog) -> None:
     with caplog.at_level(logging.WARNING):
-        made = module("roberta", corpus, span_folder, "model.variant=bert")
+        made = module("roberta", toy_shards, span_folder, "model.variant=bert")
     assert "nothing trains the sbo head of the model: left out" in caplog.text
-    save_result(made, open_corpus(corpus).tokenizer(), tmp_path, Ranks())
+    save_result(made, open_corpus(toy_shards).tokenizer(), tmp_path, Ranks())
     assert not (tmp_path / OBJECTIVE_HEADS).exists()
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        module("spanbert", corpus, tmp_path)
+        module("spanbert", toy_shards, tmp_path)
     assert "the model has no sbo head yet: these begin at random" in caplog.text
 
 
-def test_a_result_without_heads_removes_those_of_another(span_folder, copy, corpus) -> None:
-    made = module("roberta", corpus, span_folder, "model.variant=bert")
-    save_result(made, open_corpus(corpus).tokenizer(), copy, Ranks())
+def test_a_result_without_heads_removes_those_of_another(span_folder, copy, toy_shards) -> None:
+    made = module("roberta", toy_shards, span_folder, "model.variant=bert")
+    save_result(made, open_corpus(toy_shards).tokenizer(), copy, Ranks())
     assert not (copy / OBJECTIVE_HEADS).exists()
     assert "objective_heads" not in json.loads((copy / "bertsmith.json").read_text())
 
 
-def test_a_head_that_does_not_fit_is_refused_by_name(copy, corpus) -> None:
+def test_a_head_that_does_not_fit_is_refused_by_name(copy, toy_shards) -> None:
     kept = load_file(copy / OBJECTIVE_HEADS)
     save_file({**kept, "sbo.places.weight": torch.zeros(3, 200)}, copy / OBJECTIVE_HEADS)
     with pytest.raises(TensorMismatchError, match=r"1 tensors do not fit: sbo\.places\.weight"):
-        module("spanbert", corpus, copy)
+        module("spanbert", toy_shards, copy)
     kept.pop("sbo.bias")
     save_file(kept, copy / OBJECTIVE_HEADS)
     with pytest.raises(TensorMismatchError, match=r"sbo\.bias"):
-        module("spanbert", corpus, copy)
+        module("spanbert", toy_shards, copy)
 
 
 def test_with_a_broken_head_nothing_is_written(copy, tmp_path) -> None:
@@ -155,8 +150,8 @@ def test_rewriting_a_folder_keeps_its_heads(copy, tmp_path) -> None:
         ("missing.safetensors", FolderError),
     ],
 )
-def test_a_folder_cannot_steer_the_reader_elsewhere(copy, corpus, named, error) -> None:
+def test_a_folder_cannot_steer_the_reader_elsewhere(copy, toy_shards, named, error) -> None:
     (copy.parent / "elsewhere.safetensors").write_bytes((copy / OBJECTIVE_HEADS).read_bytes())
     (copy / "bertsmith.json").write_text(json.dumps({"objective_heads": named}))
     with pytest.raises(error):
-        module("spanbert", corpus, copy)
+        module("spanbert", toy_shards, copy)

@@ -11,20 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
-from toy_corpus import toy_corpus
 
 SOURCE = Path(__file__).parents[3] / "src"
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    return toy_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-def arguments(corpus: Path, out: Path, *more: str) -> list[str]:
+def arguments(toy_shards: Path, out: Path, *more: str) -> list[str]:
     return [
         *(sys.executable, "-m", "bertsmith", "pretrain", "bert"),
-        *("--corpus", str(corpus), "--out", str(out), "--size", "tiny", "--threads", "1"),
+        *("--corpus", str(toy_shards), "--out", str(out), "--size", "tiny", "--threads", "1"),
         *("--precision", "fp32", "--set", "batch.tokens=512", "--set", "save.every=5"),
         *("--set", "log.tensorboard=false", *more),
     ]
@@ -51,15 +45,15 @@ def wait_for(path: Path, process: subprocess.Popen) -> None:
         time.sleep(0.02)
 
 
-def test_a_stopped_command_goes_on_and_ends_the_same(corpus, tmp_path) -> None:
+def test_a_stopped_command_goes_on_and_ends_the_same(toy_shards, tmp_path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    shown = run(*arguments(corpus, whole, "--steps", "60"))
+    shown = run(*arguments(toy_shards, whole, "--steps", "60"))
     assert "held-out text" in shown.stdout
     assert "mlm" in shown.stdout
     assert (whole / "report.html").exists()
     for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 75)):
         process = subprocess.Popen(
-            arguments(corpus, broken, "--steps", "60"),
+            arguments(toy_shards, broken, "--steps", "60"),
             env=environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -68,17 +62,17 @@ def test_a_stopped_command_goes_on_and_ends_the_same(corpus, tmp_path) -> None:
         wait_for(broken / "checkpoints" / f"step-{step:08d}", process)
         process.send_signal(number)
         assert process.wait(60) == code
-    again = run(*arguments(corpus, broken, "--steps", "60"))
+    again = run(*arguments(toy_shards, broken, "--steps", "60"))
     assert again.stdout.splitlines()[1:-1] == shown.stdout.splitlines()[1:-1]
     for name in ("model.safetensors", "checkpoints/step-00000060/optimizer.safetensors"):
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
 
 
-def test_mistakes_end_with_code_2_and_a_hint(corpus, tmp_path) -> None:
+def test_mistakes_end_with_code_2_and_a_hint(toy_shards, tmp_path) -> None:
     out = tmp_path / "run"
-    done = run(*arguments(corpus, out, "--set", "optimizer.lrr=1"), expected=2)
+    done = run(*arguments(toy_shards, out, "--set", "optimizer.lrr=1"), expected=2)
     assert "did you mean 'optimizer.lr'" in done.stderr
-    done = run(*arguments(corpus, out, "--steps", "5", "--budget", "1m"), expected=2)
+    done = run(*arguments(toy_shards, out, "--steps", "5", "--budget", "1m"), expected=2)
     assert "not both" in done.stderr
     done = run(*arguments(tmp_path, out), expected=2)
     assert "is no corpus" in done.stderr
@@ -86,9 +80,9 @@ def test_mistakes_end_with_code_2_and_a_hint(corpus, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_proves_that_it_resumes(corpus, tmp_path) -> None:
+def test_the_command_proves_that_it_resumes(toy_shards, tmp_path) -> None:
     out = tmp_path / "proof"
-    done = run(*arguments(corpus, out, "--verify-resume"))
+    done = run(*arguments(toy_shards, out, "--verify-resume"))
     assert "verified: killed after steps 1, 5, 8, 11 of 12" in done.stdout
     assert list(tmp_path.iterdir()) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toy_corpus import short_recipe, toy_corpus
+from toy_corpus import short_recipe
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
@@ -19,14 +19,9 @@ from bertsmith.training.pretrain.pretrain import Job, pretrain
 LENGTHS = (9, 14)
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    return toy_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-def trained(name: str, corpus: Path, out: Path) -> Path:
+def trained(name: str, toy_shards: Path, out: Path) -> Path:
     recipe = short_recipe(name, "optimizer.lr=5e-3", "model.dropout=0.1", steps=5)
-    pretrain(Job(recipe=recipe, corpus=corpus, out=out))
+    pretrain(Job(recipe=recipe, corpus=toy_shards, out=out))
     return out
 
 
@@ -64,10 +59,10 @@ def real(logits: torch.Tensor) -> torch.Tensor:
         ("gpt", "BertLMHeadModel", ("logits",)),
     ],
 )
-def test_transformers_gives_the_same_logits(name, kind, fields, corpus, tmp_path) -> None:
+def test_transformers_gives_the_same_logits(name, kind, fields, toy_shards, tmp_path) -> None:
     import transformers
 
-    out = trained(name, corpus, tmp_path / name)
+    out = trained(name, toy_shards, tmp_path / name)
     assert json.loads((out / "config.json").read_text())["architectures"] == [kind]
     reference, told = getattr(transformers, kind).from_pretrained(out, output_loading_info=True)
     assert not told["missing_keys"]
@@ -86,10 +81,10 @@ def test_transformers_gives_the_same_logits(name, kind, fields, corpus, tmp_path
             torch.testing.assert_close(pairs, getattr(found, fields[1]), rtol=0, atol=2e-5)
 
 
-def test_both_halves_of_electra_load_in_transformers(corpus, tmp_path) -> None:
+def test_both_halves_of_electra_load_in_transformers(toy_shards, tmp_path) -> None:
     from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
-    out = trained("electra", corpus, tmp_path / "electra")
+    out = trained("electra", toy_shards, tmp_path / "electra")
     whole = load_model(out).model.eval()
     small = load_model(out / "generator").model.eval()
     ids, segments = inputs(whole)
@@ -107,16 +102,16 @@ def test_both_halves_of_electra_load_in_transformers(corpus, tmp_path) -> None:
     assert torch.equal(*shared)
 
 
-def test_files_have_the_mode_of_the_umask(corpus, tmp_path) -> None:
-    out = trained("bert", corpus, tmp_path / "run")
+def test_files_have_the_mode_of_the_umask(toy_shards, tmp_path) -> None:
+    out = trained("bert", toy_shards, tmp_path / "run")
     for path in out.rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644), path
 
 
-def test_bert_goes_on_as_unilm_with_segments_that_begin_as_its_own(corpus, tmp_path) -> None:
-    old = trained("fast", corpus, tmp_path / "bert")
+def test_bert_goes_on_as_unilm_with_segments_that_begin_as_its_own(toy_shards, tmp_path) -> None:
+    old = trained("fast", toy_shards, tmp_path / "bert")
     recipe = short_recipe("unilm", "optimizer.lr=1e-9", "optimizer.rest_lr=1e-9", steps=1)
-    pretrain(Job(recipe=recipe, corpus=corpus, out=tmp_path / "unilm", init=str(old)))
+    pretrain(Job(recipe=recipe, corpus=toy_shards, out=tmp_path / "unilm", init=str(old)))
     before, after = (load_model(path).model for path in (old, tmp_path / "unilm"))
     table = before.encoder.embeddings.segments.weight
     grown = after.encoder.embeddings.segments.weight
@@ -127,17 +122,17 @@ def test_bert_goes_on_as_unilm_with_segments_that_begin_as_its_own(corpus, tmp_p
     small = short_recipe("unilm", "model.segments=3", steps=1)
     with pytest.raises(ConfigError, match="has 6 segments and the recipe 3"):
         pretrain(
-            Job(recipe=small, corpus=corpus, out=tmp_path / "no", init=str(tmp_path / "unilm"))
+            Job(recipe=small, corpus=toy_shards, out=tmp_path / "no", init=str(tmp_path / "unilm"))
         )
 
 
 @pytest.mark.parametrize("name", ["bart", "mass"])
 def test_transformers_decodes_alike_and_starts_with_the_token_that_ends_texts(
-    name, corpus, tmp_path
+    name, toy_shards, tmp_path
 ) -> None:
     import transformers
 
-    out = trained(name, corpus, tmp_path / name)
+    out = trained(name, toy_shards, tmp_path / name)
     config = json.loads((out / "config.json").read_text())
     loaded = load_model(out)
     assert config["decoder_start_token_id"] == loaded.tokenizer.special.sep

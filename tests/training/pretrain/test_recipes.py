@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 import torch
+from command_line import run
 from toy_corpus import needed_settings, short_recipe, toy_corpus
 
 from bertsmith.config import to_toml
@@ -52,7 +53,7 @@ def test_the_shipped_recipes_are_those_promised() -> None:
 def test_a_recipe_survives_the_way_to_a_file_and_back(name, tmp_path) -> None:
     recipe = load_recipe(name)
     assert recipe.about.summary
-    assert recipe.about.paper
+    assert recipe.about.source
     path = tmp_path / "mine.toml"
     path.write_text(to_toml(recipe), encoding="utf-8")
     assert load_recipe(path) == recipe
@@ -207,14 +208,13 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 
 
 def test_the_command_lists_and_prints(capsys) -> None:
-    from bertsmith.cli.commands.recipes import recipes
-    from bertsmith.correction.recipe import CORRECT_RECIPES
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES
-    from bertsmith.seq2seq.recipe import WRITE_RECIPES
     from bertsmith.studies.ablation.variations import ABLATIONS
-    from bertsmith.training.finetune.recipe import FINETUNE_RECIPES
+    from bertsmith.training.kinds.labeled.recipe import FINETUNE_RECIPES
+    from bertsmith.training.kinds.spelling.recipe import CORRECT_RECIPES
+    from bertsmith.training.kinds.write.recipe import WRITE_RECIPES
 
-    recipes()
+    assert run("recipes") == 0
     lines = capsys.readouterr().out.splitlines()
     kinds = "\n".join(lines).split("\n\n")
     shelves = {
@@ -229,31 +229,30 @@ def test_the_command_lists_and_prints(capsys) -> None:
         first, *rest = kind.splitlines()
         assert first.startswith(title)
         assert [line.split()[0] for line in rest] == sorted(shelf.shipped())
-    recipes("show", "bert-wwm")
+    assert run("recipes", "show", "bert-wwm") == 0
     assert capsys.readouterr().out == PRETRAIN_RECIPES.text("bert-wwm")
-    recipes("show", "bert-wwm", whole=True)
+    assert run("recipes", "show", "bert-wwm", "--whole") == 0
     assert "weight_decay = 0.01" in capsys.readouterr().out
-    recipes("show", "squad")
+    assert run("recipes", "show", "squad") == 0
     shown = tomllib.loads(capsys.readouterr().out)
     assert (shown["extends"], shown["plan"]) == ("default-answer", {"epochs": 3.0, "batch": 32})
-    recipes("show", "features")
+    assert run("recipes", "show", "features") == 0
     assert capsys.readouterr().out.startswith("# The encoder as it is")
-    recipes("show", "squad", whole=True)
+    assert run("recipes", "show", "squad", "--whole") == 0
     assert "micro_tokens = 8192" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_the_command_knows_both_kinds_of_recipe_and_files(whole, tmp_path, capsys) -> None:
-    from bertsmith.cli.commands.recipes import recipes
-
-    with pytest.raises(ConfigError, match="did you mean 'squad2'"):
-        recipes("show", "squadd2", whole=whole)
-    with pytest.raises(ConfigError, match="there is no recipe file"):
-        recipes("show", str(tmp_path / "none.toml"), whole=whole)
+    show = ("recipes", "show", *(["--whole"] if whole else []))
+    assert run(*show, "squadd2") == 2
+    assert "did you mean 'squad2'" in capsys.readouterr().err
+    assert run(*show, tmp_path / "none.toml") == 2
+    assert "there is no recipe file" in capsys.readouterr().err
     for parent, said in (("bert", "objectives"), ("sst2", "evaluations")):
         path = tmp_path / f"{parent}-mine.toml"
         path.write_text(f'extends = "{parent}"\n')
-        recipes("show", str(path), whole=whole)
+        assert run(*show, path) == 0
         assert (said in capsys.readouterr().out) == whole
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from toy_corpus import entity_file, needed_settings, short_recipe, toy_corpus
+from toy_corpus import entity_file, needed_settings, short_recipe
 
 from bertsmith.corpus.shards import open_corpus
 from bertsmith.errors import ConfigError, TensorMismatchError
@@ -23,20 +23,15 @@ from bertsmith.training.pretrain.workload import PretrainWorkload
 PARTS = ("mlm", "replaced", "aligned")
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    return toy_corpus(tmp_path_factory.mktemp("corpus"))
-
-
 def recipe(*more: str, steps: int = 6) -> PretrainRecipe:
     return short_recipe("wklm", *needed_settings("wklm"), "input.max_length=48", *more, steps=steps)
 
 
 @pytest.fixture(scope="module")
-def trained(corpus, tmp_path_factory) -> Path:
+def trained(toy_shards, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("wklm") / "run"
     heard: list[str] = []
-    outcome = pretrain(Job(recipe=recipe(), corpus=corpus, out=out), notice=heard.append)
+    outcome = pretrain(Job(recipe=recipe(), corpus=toy_shards, out=out), notice=heard.append)
     assert set(outcome.evaluation.losses) == set(PARTS)
     assert "1 (animal) types of one entity, never replaced" in heard[1]
     assert "mentions in the first" in heard[2]
@@ -44,8 +39,8 @@ def trained(corpus, tmp_path_factory) -> Path:
 
 
 @torch.no_grad()
-def test_two_ranks_together_have_the_losses_of_one(corpus) -> None:
-    files = open_corpus(corpus)
+def test_two_ranks_together_have_the_losses_of_one(toy_shards) -> None:
+    files = open_corpus(toy_shards)
     settings = recipe("input.max_length=16", "batch.sequences=4", "batch.micro_tokens=32")
     alone = PretrainWorkload(settings, files)
     halves = [PretrainWorkload(settings, files, rank=rank, world=2) for rank in (0, 1)]
@@ -73,8 +68,8 @@ def test_two_ranks_together_have_the_losses_of_one(corpus) -> None:
     assert len({entity for one in read for entity in one}) < len(*candidates)
 
 
-def test_no_text_outgrows_the_longest(corpus) -> None:
-    files, settings = open_corpus(corpus), recipe("program.rate=0.5")
+def test_no_text_outgrows_the_longest(toy_shards) -> None:
+    files, settings = open_corpus(toy_shards), recipe("program.rate=0.5")
     work = PretrainWorkload(settings, files)
     lengths = [
         length
@@ -85,10 +80,10 @@ def test_no_text_outgrows_the_longest(corpus) -> None:
     assert 44 <= max(lengths) <= 48
 
 
-def test_a_killed_run_ends_with_the_bytes_of_an_uninterrupted_one(corpus, tmp_path) -> None:
+def test_a_killed_run_ends_with_the_bytes_of_an_uninterrupted_one(toy_shards, tmp_path) -> None:
     settings = recipe("save.every=4", steps=10)
-    whole = Job(recipe=settings, corpus=corpus, out=tmp_path / "whole")
-    broken = Job(recipe=settings, corpus=corpus, out=tmp_path / "broken")
+    whole = Job(recipe=settings, corpus=toy_shards, out=tmp_path / "whole")
+    broken = Job(recipe=settings, corpus=toy_shards, out=tmp_path / "broken")
     pretrain(whole)
 
     class Killed(Exception):
@@ -105,11 +100,11 @@ def test_a_killed_run_ends_with_the_bytes_of_an_uninterrupted_one(corpus, tmp_pa
         assert (whole.out / name).read_bytes() == (broken.out / name).read_bytes()
 
 
-def test_a_changed_list_is_refused_by_name_when_a_run_resumes(corpus, tmp_path) -> None:
+def test_a_changed_list_is_refused_by_name_when_a_run_resumes(toy_shards, tmp_path) -> None:
     mine = tmp_path / "mine.tsv"
     shutil.copy(entity_file(), mine)
     settings = recipe(f"program.entities={mine}", "program.aligned=0", steps=2)
-    job = Job(recipe=settings, corpus=corpus, out=tmp_path / "run")
+    job = Job(recipe=settings, corpus=toy_shards, out=tmp_path / "run")
     pretrain(job)
     mine.write_text(mine.read_text() + "a cat\tanimal\n")
     with pytest.raises(ConfigError, match=r"file\.\S*mine\.tsv was"):
@@ -131,10 +126,12 @@ def test_transformers_loads_the_folder_and_gives_the_same_logits(trained) -> Non
     torch.testing.assert_close(ours, theirs, rtol=2e-5, atol=2e-5)
 
 
-def test_heads_are_stored_and_continued_with_the_same_list_only(trained, corpus, tmp_path) -> None:
+def test_heads_are_stored_and_continued_with_the_same_list_only(
+    trained, toy_shards, tmp_path
+) -> None:
     stored = load_file(trained / OBJECTIVE_HEADS)
     assert {name.partition(".")[0] for name in stored} == {"replaced", "aligned"}
-    files, settings = open_corpus(corpus), recipe("run.seed=9")
+    files, settings = open_corpus(toy_shards), recipe("run.seed=9")
     work = PretrainWorkload(settings, files)
     module = build_module(settings, files, work.program, init=trained)
     for name, parameter in module.own_heads.named_parameters():

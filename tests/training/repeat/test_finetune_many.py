@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import SHORT, StopAt, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, StopAt, finetune_seeds, rows, tiny_job
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.runs import FIGURES
@@ -17,19 +17,14 @@ from bertsmith.metrics.significance import over_seeds
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import PlanSettings
+from bertsmith.training.kinds.labeled.folds import PREDICTIONS, finetune_folds
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import PlanSettings
 from bertsmith.training.loop.progress import Progress
-from bertsmith.training.repeat import finetune_runs
-from bertsmith.training.repeat.finetune_runs import PREDICTIONS, finetune_folds, finetune_seeds
+from bertsmith.training.repeat import repeat
 from bertsmith.training.repeat.repeat import CHOSEN
 
 SHORTER = SHORT.model_copy(update={"plan": PlanSettings(epochs=1, batch=16)})
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("source") / "model")
 
 
 def job(source: str, out: Path, **changes: object) -> FinetuneJob:
@@ -41,13 +36,13 @@ def job(source: str, out: Path, **changes: object) -> FinetuneJob:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that fine-tuning was called for, in order."""
     calls: list[str] = []
-    plain = finetune_runs.finetune
+    plain = repeat.run_job
 
-    def watched(job: FinetuneJob, **given: object) -> object:
+    def watched(learner: object, job: FinetuneJob, **given: object) -> object:
         calls.append(job.out.name)
-        return plain(job, **given)
+        return plain(learner, job, **given)
 
-    monkeypatch.setattr(finetune_runs, "finetune", watched)
+    monkeypatch.setattr(repeat, "run_job", watched)
     return calls
 
 
@@ -136,22 +131,25 @@ def test_every_row_is_judged_by_a_model_that_never_saw_it(source: str, tmp_path:
     what = job(source, tmp_path / "out")
     many = finetune_folds(what, 3)
     told = [json.loads(line) for line in (what.out / PREDICTIONS).read_text().splitlines()]
-    assert [one["id"] for one in told] == [row.id for row in what.train]
-    whose = fold_numbers(what.train, 3, seed=what.recipe.run.seed)
+    assert [one["id"] for one in told] == [row.id for row in what.rows.train]
+    whose = fold_numbers(what.rows.train, 3, seed=what.recipe.run.seed)
     assert [one["fold"] for one in told] == whose
     for number in range(3):
         held = [n for n, fold in enumerate(whose) if fold == number]
         said = load_predictor(what.out / "folds" / str(number)).predict(
-            [what.train[n].texts for n in held]
+            [what.rows.train[n].texts for n in held]
         )
         assert [one.value for one in said] == [told[n]["prediction"] for n in held]
         figures = many.members[number].figures
         assert figures["accuracy"] == pytest.approx(
-            sum(one.value == what.train[n].target.name for one, n in zip(said, held, strict=True))
+            sum(
+                one.value == what.rows.train[n].target.name
+                for one, n in zip(said, held, strict=True)
+            )
             / len(held)
         )
     right = sum(
-        one["prediction"] == row.target.name for one, row in zip(told, what.train, strict=True)
+        one["prediction"] == row.target.name for one, row in zip(told, what.rows.train, strict=True)
     )
     assert many.whole is not None
     assert many.whole["accuracy"] == pytest.approx(right / len(told))
@@ -176,7 +174,7 @@ def test_scores_are_not_scaled_by_rows_held_out(source: str, tmp_path: Path) -> 
     means = {load_predictor(one.folder).task.mean for one in many.members}
     assert len(means) == 2
     task = load_predictor(many.members[0].folder).task
-    assert set(score(task, what.dev, load_predictor(what.out).predict(what.dev))) == set(
+    assert set(score(task, what.rows.dev, load_predictor(what.out).predict(what.rows.dev))) == set(
         many.whole or {}
     )
 

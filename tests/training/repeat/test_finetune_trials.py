@@ -6,25 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_finetuning import SHORT, rows, tiny_folder, tiny_job
+from tiny_finetuning import SHORT, rows, tiny_job
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob, finetune
+from bertsmith.training.kinds.labeled.learner import FinetuneJob, finetune, labeled_learner
+from bertsmith.training.kinds.labeled.trials import finetune_trial
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.repeat.trials import (
     StudyProgress,
     Trial,
     TrialResult,
-    finetune_trial,
     job_key,
     read_result,
     run_trials,
     write_result,
 )
 
+LEARNER = labeled_learner()
 LOOK = Progress(
     step=1,
     steps=2,
@@ -125,11 +126,6 @@ def test_answers_come_back_as_they_were(tmp_path: Path) -> None:
     assert read_result(tmp_path / "x.json", "x", "other") is None
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder(tmp_path_factory.mktemp("trials") / "model")
-
-
 def small(source: str, out: Path) -> FinetuneJob:
     return tiny_job(source, out, recipe=SHORT, train=rows(40), dev=rows(20, seed=1))
 
@@ -154,7 +150,7 @@ def test_what_a_stopped_run_with_other_settings_left_is_no_obstacle(
     job = small(source, tmp_path / "runs" / "one")
     longer = SHORT.model_copy(update={"plan": SHORT.plan.model_copy(update={"epochs": 2})})
     finetune(replace(job, recipe=longer))
-    (job.out / "trial.key").write_text(job_key(replace(job, recipe=longer), Execution()))
+    (job.out / "trial.key").write_text(job_key(LEARNER, replace(job, recipe=longer), Execution()))
     done = run_trials([finetune_trial("one", job, Execution())], tmp_path)
     fresh = run_trials([finetune_trial("one", job, Execution())], tmp_path / "fresh")
     assert done.rows[0].answers == fresh.rows[0].answers
@@ -166,15 +162,15 @@ def _rounded(one: Prediction) -> dict[str, float]:
 
 def test_the_key_follows_all_that_decides_a_result(source: str, tmp_path: Path) -> None:
     job = small(source, tmp_path / "one")
-    key = job_key(job, Execution())
-    assert key == job_key(replace(job, out=tmp_path / "elsewhere"), Execution())
+    key = job_key(LEARNER, job, Execution())
+    assert key == job_key(LEARNER, replace(job, out=tmp_path / "elsewhere"), Execution())
     rate = SHORT.model_copy(update={"optimizer": SHORT.optimizer.model_copy(update={"lr": 1e-5})})
     seed = SHORT.model_copy(update={"run": SHORT.run.model_copy(update={"seed": 5})})
     others = [
-        job_key(replace(job, recipe=rate), Execution()),
-        job_key(replace(job, recipe=seed), Execution()),
-        job_key(replace(job, train=rows(39)), Execution()),
-        job_key(replace(job, dev=rows(20, seed=2)), Execution()),
-        job_key(job, Execution(), mark="other weights"),
+        job_key(LEARNER, replace(job, recipe=rate), Execution()),
+        job_key(LEARNER, replace(job, recipe=seed), Execution()),
+        job_key(LEARNER, replace(job, rows=replace(job.rows, train=rows(39))), Execution()),
+        job_key(LEARNER, replace(job, rows=replace(job.rows, dev=rows(20, seed=2))), Execution()),
+        job_key(LEARNER, job, Execution(), mark="other weights"),
     ]
     assert len({key, *others}) == 6

@@ -17,6 +17,7 @@ from bertsmith.classic.neural.softmax import build_softmax
 from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
+from bertsmith.files.folder_hashes import verified
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.kinds import kind_at
 from bertsmith.folders.load_weights import read_exactly
@@ -58,7 +59,7 @@ def open_elmo(path: Path) -> ElmoModel:
     settings = validated(ElmoSettings, config.get("settings", {}), where)
     words = line_model_words(folder)
     counts = np.ones(len(words) + 1, dtype=np.int64)
-    with open_weights(folder) as weights:
+    with verified(folder), open_weights(folder) as weights:
         with torch.device("meta"):
             shapes = {
                 name: tuple(tensor.shape)

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from bertsmith.models.word_encoders.elmo_network import ElmoNetwork, States
-from bertsmith.nn.packing import pack
+from bertsmith.nn.packing import in_passes
 from bertsmith.text.whole_words.characters import character_table, count_cut, mark_rows
 
 Floats = NDArray[np.float32]
@@ -40,12 +40,11 @@ class ElmoReader:
         Neighbors of a pass change nothing but the last bits.
         """
         self._count_cut(sentences)
-        found: list[Floats] = [np.zeros((0, 0, 0), dtype=np.float32)] * len(sentences)
-        for numbers in self._passes(sentences):
-            layers, _ = self._pass([sentences[number] for number in numbers], None)
-            for number, one in zip(numbers, layers, strict=True):
-                found[number] = one
-        return found
+        return in_passes(
+            [len(sentence) + 2 for sentence in sentences],
+            PASS_WORDS,
+            lambda numbers: self._pass([sentences[number] for number in numbers], None)[0],
+        )
 
     def read_carried(
         self, sentences: Sequence[Sequence[str]], states: States | None = None
@@ -65,10 +64,6 @@ class ElmoReader:
     def _count_cut(self, sentences: Sequence[Sequence[str]]) -> None:
         length = self.network.spec.length
         self.cut += sum(count_cut(sentence, length) for sentence in sentences)
-
-    def _passes(self, sentences: Sequence[Sequence[str]]) -> Iterator[list[int]]:
-        sizes = np.array([len(sentence) + 2 for sentence in sentences], dtype=np.int64)
-        yield from pack(sizes, PASS_WORDS, order=np.argsort(-sizes, kind="stable"))
 
     @torch.inference_mode()
     def _pass(

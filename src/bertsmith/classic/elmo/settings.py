@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bertsmith.classic.neural.settings import LineSettings, NeuralPlan, Share
+from bertsmith.classic.neural.settings import LineSettings, NeuralPlan
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SoftmaxSettings
+from bertsmith.config import Share
 from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 from bertsmith.training.optimizers.optimizers import AdamWSettings
 

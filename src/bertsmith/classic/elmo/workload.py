@@ -92,8 +92,7 @@ class CharacterLines:
         self, lines: Sequence[NDArray[np.integer]], noise: Tensor | None = None
     ) -> Iterator[tuple[list[int], ElmoBatch]]:
         """Batches of about `PASS_WORDS` words, each with the numbers of its lines."""
-        sizes = np.array([len(line) + 2 for line in lines], dtype=np.int64)
-        for numbers in pack(sizes, PASS_WORDS, order=np.argsort(-sizes, kind="stable")):
+        for numbers in pack([len(line) + 2 for line in lines], PASS_WORDS):
             yield numbers, self.batch([lines[number] for number in numbers], noise)
 
 

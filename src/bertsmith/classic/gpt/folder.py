@@ -14,6 +14,7 @@ from bertsmith.classic.stream.folder import WORDS, read_words
 from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import write_file
+from bertsmith.files.folder_hashes import write_hashes
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import LANGUAGE_MODEL, Extras
 from bertsmith.folders.opened import OWN
@@ -31,6 +32,7 @@ def save_gpt(lm: GptLm, folder: Path) -> None:
     write_file(folder / WORDS, "".join(f"{word}\n" for word in lm.words).encode())
     if lm.rule is not None:
         lm.rule.save(folder)
+    write_hashes(folder)
 
 
 def open_gpt(path: Path) -> GptLm:

@@ -25,7 +25,7 @@ PASS_LOGITS = 8 << 20  # held at once
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _LinePart:
     """Part of a line: its inputs from `first` to `end`, of which those from `read` on predict."""
 
     line: int
@@ -78,7 +78,7 @@ class GptLm:
         """Natural logs of every next word and, last, of the line end: (B, V + 1)."""
         tokens = [self.units.line(self._checked(context)) for context in contexts]
         pieces = [
-            _Piece(number, self._first(len(line) - 2), len(line) - 2, len(line) - 1)
+            _LinePart(number, self._first(len(line) - 2), len(line) - 2, len(line) - 1)
             for number, line in enumerate(tokens)
         ]
         found = np.empty((len(tokens), len(self.words) + 1), dtype=np.float64)
@@ -93,18 +93,18 @@ class GptLm:
         half = self.window // 2
         return 0 if place < self.window else ((place - self.window) // half + 1) * half
 
-    def _pieces(self, number: int, size: int) -> Iterator[_Piece]:
+    def _pieces(self, number: int, size: int) -> Iterator[_LinePart]:
         """The pieces of a line of `size` tokens, which together predict each token once."""
         read = 0
         while read < size - 1:
             first = self._first(read)
             end = min(first + self.window, size - 1)
-            yield _Piece(number, first, read, end)
+            yield _LinePart(number, first, read, end)
             read = end
 
     def _rows(
-        self, tokens: Sequence[Ids], pieces: Sequence[_Piece]
-    ) -> Iterator[tuple[list[_Piece], Tensor]]:
+        self, tokens: Sequence[Ids], pieces: Sequence[_LinePart]
+    ) -> Iterator[tuple[list[_LinePart], Tensor]]:
         """Pieces that are read together, and the hidden rows (P, D) of their predictions."""
         self.model.eval()
         for numbers in pack([piece.end - piece.first for piece in pieces], PASS_TOKENS):

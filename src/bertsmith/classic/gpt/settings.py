@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertsmith.classic.neural.settings import Count, LinePlan, LineSettings
+from bertsmith.classic.neural.settings import LinePlan, LineSettings
+from bertsmith.config import Count
 from bertsmith.training.optimizers.optimizers import MuonSettings, OptimizerSettings
 from bertsmith.training.pretrain.recipe import ModelSettings, Rate
 

@@ -16,6 +16,7 @@ from bertsmith.classic.stream.splitting import SPLITTER, SplitRule
 from bertsmith.config import validated
 from bertsmith.errors import FolderError, unknown
 from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.folder_hashes import verified, write_hashes
 from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.load_weights import read_exactly
 from bertsmith.folders.tensor_file import data_size, file_blocks
@@ -49,6 +50,7 @@ def write_line_model(
         write_file(staging / SINGLE, *file_blocks(own))
         if rule is not None:
             rule.save(staging)
+        write_hashes(staging)
 
 
 def line_model_words(folder: Folder) -> tuple[str, ...]:
@@ -85,7 +87,7 @@ def open_neural(path: Path) -> NeuralLm:
     settings = validated(NEURAL_KINDS[kind], config.get("settings", {}), where)
     words = line_model_words(folder)
     counts = np.ones(len(words) + 1, dtype=np.int64)
-    with open_weights(folder) as weights:
+    with verified(folder), open_weights(folder) as weights:
         with torch.device("meta"):
             shapes = {
                 name: tuple(tensor.shape)

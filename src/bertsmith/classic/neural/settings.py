@@ -25,7 +25,7 @@ from bertsmith.classic.neural.softmax import (
     SoftmaxSettings,
     build_softmax,
 )
-from bertsmith.config import Settings
+from bertsmith.config import Count, Depth, Settings, Share, Width
 from bertsmith.random_keys import key_of
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings
@@ -33,8 +33,6 @@ from bertsmith.training.loop.best import BestSettings
 from bertsmith.training.loop.schedule import LinearSettings, Seconds
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
 
-Count = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 Floats = NDArray[np.float64]
 
 
@@ -95,8 +93,8 @@ class NeuralSettings(LineSettings):
     """What all neural language models share."""
 
     reset: Reset = "line"  # where states and contexts begin anew
-    width: Count = 200  # of the vector of a word
-    hidden: Count = 200
+    width: Width = 200  # of the vector of a word
+    hidden: Width = 200
     tied: bool = False  # the softmax uses the vectors of the words
     dropout: Share = 0.2
     softmax: SoftmaxSettings = AdaptiveSoftmax()
@@ -133,8 +131,8 @@ class NnlmSettings(NeuralSettings):
 
     kind: ClassVar[str] = "nnlm"
 
-    order: Annotated[int, Field(ge=2)] = 5
-    width: Count = 100
+    order: Annotated[int, Field(ge=2, le=100)] = 5
+    width: Width = 100
     direct: bool = False  # from the vectors of the words to the softmax
 
     @model_validator(mode="after")
@@ -160,7 +158,7 @@ class RecurrentSettings(NeuralSettings):
 
     cell: ClassVar[type[nn.LSTM] | type[nn.GRU]]
 
-    layers: Count = 1
+    layers: Depth = 1
 
     def body(self, classes: int) -> RecurrentNetwork:
         """Recurrent layers."""

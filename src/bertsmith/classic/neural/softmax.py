@@ -10,12 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.config import Settings, named_by_kind
+from bertsmith.config import Count, Settings, named_by_kind
 from bertsmith.errors import ConfigError
 from bertsmith.nn.loss import LossSum
 from bertsmith.nn.vocabulary_loss import CHUNK_BYTES, vocabulary_loss
 
-Count = Annotated[int, Field(gt=0)]
 FIRST_SHARE, MOST_FIRST, GROWTH = 10, 2_000, (4, 20)  # of automatic cutoffs
 DIVISOR = 4  # each tail of an adaptive softmax is so many times narrower (Grave et al. 2017)
 

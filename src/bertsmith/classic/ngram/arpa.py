@@ -47,14 +47,14 @@ class _Section:
 
 def read_arpa(path: Path) -> tuple[tuple[str, ...], list[EstimatedOrder]]:
     """Words and orders of an ARPA file; a fault is named with its line."""
-    reader = _Reader(path)
+    reader = _ArpaReader(path)
     counts = reader.header()
     sections = [reader.section(length, count) for length, count in enumerate(counts, start=1)]
     reader.end()
     return reader.words, _orders(path, sections, len(reader.words))
 
 
-class _Reader:
+class _ArpaReader:
     """The lines of one file, with their numbers."""
 
     def __init__(self, path: Path) -> None:

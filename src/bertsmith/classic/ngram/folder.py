@@ -17,6 +17,7 @@ from bertsmith.classic.stream.folder import WORDS, read_words
 from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.folder_hashes import check_hashes, write_hashes
 from bertsmith.files.safe_folder import Folder
 
 CONFIG = "config.json"
@@ -58,11 +59,13 @@ def write_ngram(
         if rule is not None:
             rule.save(staging)
         write_file(staging / WORDS, "".join(f"{word}\n" for word in words).encode())
+        write_hashes(staging)
 
 
 def open_ngram(path: Path) -> NgramLm:
     """The model of a folder; sizes are compared before anything is read."""
     folder = Folder.at(path, wanted="the folder of an n-gram model")
+    check_hashes(folder)
     config = folder.json_object(CONFIG)
     sizes = config.get("sizes")
     if (

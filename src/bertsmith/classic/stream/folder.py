@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.stream.splitting import RESERVED, UNKNOWN, SplitRule
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.files.folder_hashes import check_hashes
 from bertsmith.files.safe_folder import Folder
 
 MANIFEST = "words.json"
@@ -55,6 +56,7 @@ class WordStream:
         place = Folder.at(Path(folder), wanted="a folder of words that `build_words` wrote")
         if not place.has(MANIFEST):
             raise FolderError(f"{folder} has no {MANIFEST}, so it is no folder of words")
+        check_hashes(place)
         manifest = place.json_object(MANIFEST)
         if (manifest.get("format"), manifest.get("version")) != (FORMAT, VERSION):
             raise FolderError(f"{place.path / MANIFEST} is not of format {FORMAT!r} {VERSION}")

@@ -18,6 +18,7 @@ from bertsmith.corpus.worker import encoder_of
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.strict_json import write_json
+from bertsmith.text.fast_wordpiece import WordNumbers
 from bertsmith.text.segment import BREAK, segmenter, word_starts
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.whole_words.rule import SPLITTER as SPLITTER
@@ -88,7 +89,8 @@ class WordSplitter:
     def __init__(self, rule: SplitRule, known: Sequence[str] = ()) -> None:
         """`known` are the words numbered by an earlier run, in order."""
         self.rule = rule
-        self._numbers = _Numbers(known)
+        self._numbers = WordNumbers(known)
+        self._listed = list(known)
         self._pattern = word_pattern(rule.split, whole=rule.segmenter != "character")
         self._segmenter = None
         self._encoder = None
@@ -104,7 +106,7 @@ class WordSplitter:
             return SplitLines(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64), [])
         if self._encoder is not None:
             words, lengths = self._pieces(lines)
-            return SplitLines(self._numbers.of(words), lengths, self._numbers.taken())
+            return SplitLines(self._numbers.of(words), lengths, self._taken())
         text = BREAK.join(lines)
         if self.rule.lower:
             text = text.lower()
@@ -115,12 +117,17 @@ class WordSplitter:
         breaks = np.flatnonzero(numbers == 0)
         ends = np.append(breaks - np.arange(len(breaks)), len(numbers) - len(breaks))
         return SplitLines(
-            numbers[numbers != 0], np.diff(ends, prepend=0).astype(np.int64), self._numbers.taken()
+            numbers[numbers != 0], np.diff(ends, prepend=0).astype(np.int64), self._taken()
         )
 
     def names(self, numbers: NDArray[np.int32]) -> list[str]:
         """The words of numbers that `split` gave."""
-        return [self._numbers.listed[number - 1] for number in numbers.tolist()]
+        return [self._listed[number - 1] for number in numbers.tolist()]
+
+    def _taken(self) -> list[str]:
+        new = self._numbers.taken()
+        self._listed += new
+        return new
 
     def _pieces(self, lines: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
         if self._encoder is None or self.rule.tokenizer is None:
@@ -134,26 +141,3 @@ class WordSplitter:
                 unknown_piece = number == tokenizer.special.unk
                 names[number] = UNKNOWN if unknown_piece else tokenizer.id_to_token(number) or ""
         return [names[number] for number in encoded.ids.tolist()], encoded.lengths
-
-
-class _Numbers(dict[str, int]):
-    """The number of each word; 0 is the end of a line."""
-
-    def __init__(self, known: Sequence[str]) -> None:
-        super().__init__({word: number for number, word in enumerate(known, start=1)})
-        self[BREAK] = 0
-        self.listed = list(known)
-        self._new: list[str] = []
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        self.listed.append(word)
-        self._new.append(word)
-        return number
-
-    def of(self, words: list[str]) -> NDArray[np.int32]:
-        return np.fromiter(map(self.__getitem__, words), dtype=np.int32, count=len(words))
-
-    def taken(self) -> list[str]:
-        new, self._new = self._new, []
-        return new

@@ -23,6 +23,7 @@ from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file
+from bertsmith.files.folder_hashes import at_load, check_hashes, write_hashes
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.word_vectors.reading import VECTORS
 from bertsmith.files.word_vectors.writing import write_word_vectors
@@ -31,6 +32,7 @@ KIND = "word2vec"
 CONFIG, OUTPUTS, COUNTS = "config.json", "outputs.npy", "counts.npy"
 STATE, INPUTS, EPOCH = "state.json", "inputs.npy", "epoch"
 _SMALL = 1 << 16
+_MOST_LOSS = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +108,21 @@ def save_model(
             **about,
         }
         write_file(staging / CONFIG, json.dumps(config, indent=2, ensure_ascii=False).encode())
+        write_hashes(staging)
 
 
 def open_model(path: Path) -> TrainedWords:
     """The vectors, settings and losses of a model folder."""
     folder = Folder.at(path, wanted="a folder of `bertsmith words train`")
+    check_hashes(folder)
     config = folder.json_object(CONFIG)
     where = folder.path / CONFIG
     losses = config.get("losses")
-    if config.get("model_type") != KIND or not isinstance(losses, list):
+    if (
+        config.get("model_type") != KIND
+        or not isinstance(losses, list)
+        or not all(isinstance(loss, int | float) and abs(loss) < _MOST_LOSS for loss in losses)
+    ):
         raise FolderError(f"{where} is not that of word vectors of `bertsmith words train`")
     settings = validated(Word2VecSettings, config.get("settings", {}), str(where))
     vectors = WordVectors.read(folder.path / VECTORS, form="binary")
@@ -135,12 +143,18 @@ def open_model(path: Path) -> TrainedWords:
 
 def read_outputs(path: Path) -> NDArray[np.float32]:
     """The output vectors of a model folder: of words, or of inner nodes of the Huffman tree."""
-    return _array(Folder.at(path), OUTPUTS)
+    return _checked(Folder.at(path), OUTPUTS)
 
 
 def read_counts(path: Path) -> NDArray[np.int64]:
     """How often each word of a model folder occurred in its text."""
-    return _array(Folder.at(path), COUNTS)
+    return _checked(Folder.at(path), COUNTS)
+
+
+def _checked(folder: Folder, name: str) -> NDArray[Any]:
+    """An array of a finished folder, as it was written."""
+    check_hashes(folder, lambda file, size: file == name and at_load(file, size))
+    return _array(folder, name)
 
 
 def _array(folder: Folder, name: str) -> NDArray[Any]:

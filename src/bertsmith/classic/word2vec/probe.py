@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertsmith.classic.stream.folder import WordStream
 from bertsmith.classic.word2vec.native import WORD_TIERS, NativeWordEngine, word2vec_kernel
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.tables import Tables, WordWeights
 from bertsmith.classic.word2vec.torch_engine import StepRows, TorchWordEngine, train_step
-from bertsmith.classic.word2vec.windows import TracedWindow, traced_windows
 from bertsmith.hardware.probes import Measurement, ProbeJob
 
 _WORDS, _LINES, _LENGTH = 2_000, 1_500, 20
 _WINDOWS = 1 << 14  # numbers of a trace
 _ROUNDS = 3
+_HEAD = 4
 
 
 def measure(job: ProbeJob) -> Measurement:
@@ -133,3 +136,34 @@ def _rows(
         signs=torch.from_numpy(window.signs.astype(np.float64)).expand(count, -1),
         sizes=sizes,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TracedWindow:
+    """One window: `neighbors` (M,) and how often each occurs, `outputs` (N,) with `signs` (1 for
+    what is right, -1 for what is wrong) and how often each was drawn.
+    """
+
+    rate: float
+    center: int
+    neighbors: NDArray[np.int32]
+    weights: NDArray[np.int32]
+    outputs: NDArray[np.int32]
+    signs: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+
+
+def traced_windows(trace: NDArray[np.int32]) -> Iterator[TracedWindow]:
+    """The windows of a trace."""
+    at = 0
+    while at < len(trace):
+        rate = float(trace[at : at + 1].view(np.float32)[0])
+        center, m, n = (int(number) for number in trace[at + 1 : at + _HEAD])
+        at += _HEAD
+        neighbors, weights = trace[at : at + m], trace[at + m : at + 2 * m]
+        at += 2 * m
+        outputs, signed = trace[at : at + n], trace[at + n : at + 2 * n]
+        at += 2 * n
+        yield TracedWindow(
+            rate, center, neighbors, weights, outputs, np.sign(signed), np.abs(signed)
+        )

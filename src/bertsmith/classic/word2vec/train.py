@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import logging
+import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bertsmith.classic.stream.folder import WordStream
-from bertsmith.classic.word2vec.engines import EngineName, choose_engine, lanes_of, make_engine
-from bertsmith.classic.word2vec.epochs import run_epoch
+from bertsmith.classic.word2vec.engines import (
+    EngineName,
+    WordEngine,
+    choose_engine,
+    lanes_of,
+    make_engine,
+)
 from bertsmith.classic.word2vec.folder import (
     CONFIG,
     TrainedWords,
@@ -24,9 +32,15 @@ from bertsmith.classic.word2vec.folder import (
     save_state,
 )
 from bertsmith.classic.word2vec.settings import Word2VecSettings
-from bertsmith.classic.word2vec.tables import LONGEST_PIECE, Schedule, Tables, WordWeights
+from bertsmith.classic.word2vec.tables import (
+    LONGEST_PIECE,
+    Schedule,
+    Tables,
+    WordWeights,
+    chunk_seed,
+)
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
-from bertsmith.errors import ConfigError, WriteError
+from bertsmith.errors import ConfigError, DivergedError, TargetExistsError
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.hardware.environment import thread_count
@@ -34,6 +48,7 @@ from bertsmith.hardware.environment import thread_count
 log = logging.getLogger(__name__)
 
 MOST_THREADS = 1_024
+_LOOK = 0.2  # seconds between two looks at the threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +89,15 @@ def train_word2vec(
         return _Training(stream, settings, choose_engine(engine), threads, watch).run(None)
     out = Path(out).absolute()
     key = run_key(stream, settings)
-    if (out / CONFIG).is_file():
-        return _finished(out, key)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise WriteError(f"{out} exists and is no folder of word vectors; give another name")
     work = out.parent / f".{out.name}.training"
+    if (out / CONFIG).is_file():
+        found = _finished(out, key)
+        if work.exists():  # of a call that was killed when all was done
+            with FolderLock(work, work="training", instead="folder") as lock:
+                lock.remove_folder()
+        return found
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise TargetExistsError(f"{out} exists and is no folder of word vectors; give another name")
     with FolderLock(work, work="training", instead="folder") as lock:
         training = _Training(stream, settings, choose_engine(engine), threads, watch)
         result = training.run(work)
@@ -99,7 +118,7 @@ def run_key(stream: WordStream, settings: Word2VecSettings) -> str:
 def _finished(out: Path, key: str) -> TrainedWords:
     found = open_model(out)
     if found.facts.get("key") != key:
-        raise WriteError(
+        raise TargetExistsError(
             f"{out} holds word vectors of another text or other settings; give another name or "
             "remove it first"
         )
@@ -205,3 +224,58 @@ class _Training:
                 loss=losses[-1] if losses else None,
             )
         )
+
+
+def run_epoch(
+    engine: WordEngine,
+    tables: Tables,
+    *,
+    seed: int,
+    epoch: int,
+    threads: int,
+    look: Callable[[], None] = lambda: None,
+) -> tuple[float, float]:
+    """The sum of the losses and the number of predictions of one epoch, in float64.
+
+    The random numbers of a chunk come from seed, epoch and chunk, so that one thread repeats a run
+    bit for bit. Several threads write to the same weights without locks (Hogwild, Recht et al.
+    2011), so that two runs differ. `look` is called a few times per second.
+    """
+    chunks = tables.chunks
+    numbers = count()  # next() is atomic
+    results: list[tuple[float, float]] = []
+    faults: list[BaseException] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        try:
+            while not stop.is_set() and (number := next(numbers)) < len(chunks) - 1:
+                own = chunk_seed(seed, epoch, number)
+                found = engine.run(int(chunks[number]), int(chunks[number + 1]), own)
+                results.append(found)
+        except BaseException as fault:
+            faults.append(fault)
+            stop.set()
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(threads)]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(_LOOK)
+                look()
+    finally:
+        stop.set()
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join()
+    if faults:
+        raise faults[0]
+    loss = math.fsum(one for one, _ in results)
+    if not math.isfinite(loss):
+        raise DivergedError(
+            f"the loss of epoch {epoch + 1} is not finite; the epochs before it are safe: train "
+            "with a lower rate"
+        )
+    return loss, math.fsum(pairs for _, pairs in results)

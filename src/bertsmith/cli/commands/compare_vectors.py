@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertsmith.cli.shared.data_options import DataOptions
 from bertsmith.cli.shared.options import DataArgument, Json, ModelOption, Quiet
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.studies import StudyOptions
 from bertsmith.setting import MODEL, TRAINING, Setting
+
+if TYPE_CHECKING:
+    from bertsmith.cli.shared.studies import StudyProcess
+    from bertsmith.studies.vectors import VectorStudy
 
 Encoder = Annotated[
     Literal["frozen", "trained"] | None,
@@ -69,57 +73,33 @@ def compare_vectors(
 
         bertsmith compare-vectors reviews.csv --model my-bert --encoder frozen --pooling mean
     """
-    from bertsmith.api.studies import (
-        VectorStudy,
-        ranked,
-        small_job,
-        trials_of_vectors,
-        weights_mark,
-    )
-    from bertsmith.cli.shared.console import write_json, write_lines
-    from bertsmith.cli.shared.studies import studying
+    from bertsmith.api.studies import small_job
+    from bertsmith.cli.shared.studies import StudyCommand
+    from bertsmith.studies.study import weights_mark
+    from bertsmith.studies.vectors import VectorChoices, VectorStudy
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(model)
     out = choosing.out or Path(f"{data.resolve().name.partition('.')[0]}-vectors")
     request = replace(choosing.request(data, model, reading), out=out)
     rows = (choosing.train_rows, choosing.dev_rows)
-    choices = VectorStudy(
+    choices = VectorChoices(
         only=choosing.encoder,
         pooling=choosing.pooling or (),
         layers=choosing.layers or (),
         frozen_epochs=choosing.frozen_epochs,
         frozen_lr=choosing.frozen_lr,
     )
-    settings = request.read_recipe(request.spec.task).run
-    with studying(settings, out, device=choosing.device, quiet=quiet) as study:
-        study.observer.note(f"finished runs are stored in {out}")
-        job, _ = small_job(request, rows, study.execution, study.observer)
-        done = study.run(trials_of_vectors(job, choices, study.execution, mark=mark))
-    record = ranked(job, done.rows)
-    if as_json:
-        write_json({"data": str(data), "model": model, **record})
-    else:
-        write_lines(_lines(record))
 
+    def make(process: StudyProcess) -> VectorStudy:
+        process.observer.note(f"finished runs are stored in {out}")
+        job, _ = small_job(request, rows, process.execution, process.observer)
+        return VectorStudy(data=data, folder=out, job=job, choices=choices, mark=mark)
 
-def _lines(record: dict[str, Any]) -> list[str]:
-    from bertsmith.cli.shared.console import table_lines
-    from bertsmith.cli.shared.studies import figure_text, shown_figures
-    from bertsmith.wording import counted, duration
-
-    runs = record["runs"]
-    names = shown_figures(record["task"], runs[0]["figures"], record["figure"])
-    rows = [
-        [
-            f"{run['pooling']} of {run['layers']}",
-            run["encoder"],
-            *(figure_text(run["figures"].get(name)) for name in names),
-            duration(run["seconds"]),
-        ]
-        for run in runs
-    ]
-    train = counted(record["rows"]["train"], "training row")
-    dev = counted(record["rows"]["dev"], "dev row")
-    lines = [f"{train}; metrics of {dev}, best first:"]
-    lines += table_lines(["vector", "encoder", *names, "time"], rows)
-    return lines
+    StudyCommand(
+        run=labeled_recipe(request).run,
+        out=out,
+        as_json=as_json,
+        quiet=quiet,
+        device=choosing.device,
+    ).print(make)

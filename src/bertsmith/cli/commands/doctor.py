@@ -69,8 +69,8 @@ def doctor(
     from bertsmith.hardware.report import examine
     from bertsmith.runtime.engines.kinds import engine_paths
 
-    about = None if model is None else describe(model)
-    progress = _Progress()
+    about = None if model is None else describe(model, check=True)
+    progress = _ProbeLines()
     with progress:
         report = examine(
             fresh=fresh, quick=quick, budget=limit, progress=progress, probes=all_probes()
@@ -80,7 +80,7 @@ def doctor(
         content = report.to_json()
         content["choices"] = {"inference": _plain(inference), "training": _plain(training)}
         if about is not None:
-            content["model"] = {"path": about.path, "problems": list(about.problems)}
+            content["model"] = {"path": about.path, "problems": [*about.problems, *about.changed]}
         write_json(content)
         return
     _print(report, inference, training, measured=progress.ran > 0)
@@ -97,7 +97,7 @@ def all_probes() -> dict[str, Probe]:
     return {**PROBES, **engine_probes(), **WORD_PROBES}
 
 
-class _Progress:
+class _ProbeLines:
     """One line on stderr for each probe that runs: live on a terminal, plain elsewhere."""
 
     def __init__(self) -> None:
@@ -214,7 +214,8 @@ def _sentence(inference: PathChoice, training: PathChoice) -> str:
 def _model_lines(about: Description) -> list[str]:
     """What is wrong with a model folder."""
     path = printable(about.path, keep="")
-    return [f"{path}: {printable(one)}" for one in about.problems] or [f"{path}: no problems"]
+    found = [f"{path}: {printable(one)}" for one in (*about.problems, *about.changed)]
+    return found or [f"{path}: no problems"]
 
 
 def _use(choice: PathChoice) -> str:

@@ -20,15 +20,16 @@ from bertsmith.cli.shared.options import (
     Seeds,
     TestFile,
     TruncationSide,
+    overrides,
 )
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.recipe_options import RecipeOptions
-from bertsmith.config import override
+from bertsmith.config import Override
 from bertsmith.errors import ConfigError
 from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune_request import FinetuneRequest
+    from bertsmith.training.kind import TrainingRequest
 
 SplitShares = Annotated[
     str, Setting("Split of a single file, in percent.", DATA, metavar="TRAIN/DEV/TEST")
@@ -77,12 +78,14 @@ class FinetuneOptions(RecipeOptions):
     knowledge: Knowledge = None
     channel: Channel = None
 
-    def settings(self) -> list[str]:
+    def settings(self) -> list[Override]:
         """The settings that were given, as --set would take them."""
-        keep = [f'length.keep="{self.keep}"'] if self.keep else []
-        further = {"knowledge.file": self.knowledge, "channel.column": self.channel}
-        named = [override(name, value) for name, value in further.items() if value is not None]
-        return [*self.overrides(), *keep, *named]
+        further = {
+            "length.keep": self.keep,
+            "knowledge.file": self.knowledge,
+            "channel.column": self.channel,
+        }
+        return [*self.overrides(), *overrides(None, further)]
 
 
 @spread
@@ -112,9 +115,9 @@ def finetune(
 
         bertsmith finetune pairs.tsv --task write --text article --text title --model m --out titles
     """
-    from bertsmith.api.finetune_request import FinetuneRequest
+    from bertsmith.training.kind import TrainingRequest
 
-    request = FinetuneRequest(
+    request = TrainingRequest(
         data=data,
         model=model,
         out=out,
@@ -135,9 +138,10 @@ def finetune(
         raise typer.Exit(code)
 
 
-def _run(request: FinetuneRequest, *, quiet: bool) -> int:
+def _run(request: TrainingRequest, *, quiet: bool) -> int:
     """Fine-tune, print what came out, and give the exit code."""
     from bertsmith.api.finetune import run_finetune
+    from bertsmith.api.kinds import finetuning_kind
     from bertsmith.cli.shared.training_process import training_process
     from bertsmith.cli.views.corrected import correction_lines
     from bertsmith.cli.views.observer import ConsoleObserver
@@ -148,7 +152,7 @@ def _run(request: FinetuneRequest, *, quiet: bool) -> int:
     observer = ConsoleObserver(
         quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
     )
-    with training_process(request.run_settings()) as stop:
+    with training_process(finetuning_kind(request).recipe(request).run) as stop:
         result = run_finetune(request, observer, stop=stop)
     if result.record is not None and result.report is not None:
         lines = writing_lines if "losses" in result.record else result_lines

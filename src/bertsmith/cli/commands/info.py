@@ -6,6 +6,8 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from bertsmith.cli.shared.console import note, printable, rich_console, write_json, write_lines
 from bertsmith.cli.shared.options import Json, ModelArgument
 from bertsmith.cli.shared.options_of import spread
@@ -19,20 +21,29 @@ if TYPE_CHECKING:
 def info(
     name: ModelArgument,
     hashes: Annotated[bool, Setting("Also print the sha256 of every file.", OUTPUT)] = False,
+    check: Annotated[
+        bool,
+        Setting(
+            "Compare every file with its sha256 in hashes.json; exit 2 if one changed.", OUTPUT
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Describe a folder: its kind, what it can do, its files; no weights are loaded."""
+    from bertsmith.errors import FolderError
     from bertsmith.folders.describe import describe
 
-    about = describe(name, hashes=hashes)
+    about = describe(name, hashes=hashes, check=check)
     if as_json:
         write_json(asdict(about))
     elif sys.stdout.isatty():
         _show(about)
     else:
         write_lines([f"{key}\t{value}" for key, value in _rows(about)])
-    for problem in about.problems:
+    for problem in (*about.problems, *about.changed):
         note(problem)
+    if about.changed:
+        raise typer.Exit(FolderError.exit_code)
 
 
 def _rows(about: Description) -> list[tuple[str, str]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,10 +15,9 @@ from bertsmith.cli.shared.studies import StudyOptions
 from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.finetune_request import FinetuneRequest
-    from bertsmith.studies.lengths import Verdict
-    from bertsmith.training.finetune.finetune import FinetuneJob
-    from bertsmith.training.repeat.trials import TrialResult
+    from bertsmith.cli.shared.studies import StudyProcess
+    from bertsmith.studies.lengths import LengthStudy
+    from bertsmith.training.kind import TrainingRequest
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="File, or folder with train, dev and test files.")
@@ -70,103 +68,57 @@ def lengths(
 
         bertsmith lengths imdb/ --model all-MiniLM-L6-v2 --compare --max-length 128
     """
-    from bertsmith.cli.shared.console import write_json, write_lines
-
     request = comparing.request(data, model, reading)
     if comparing.compare:
-        record, lines = _compared(request, comparing, quiet=quiet)
+        _compare(request, comparing, as_json=as_json, quiet=quiet)
     else:
-        record, lines = _measured(request)
-    if as_json:
-        write_json(record)
-    else:
-        write_lines(lines)
+        _print_lengths(request, as_json=as_json)
 
 
-def _measured(request: FinetuneRequest) -> tuple[dict[str, Any], list[str]]:
-    """The table of all rows, labeled or not."""
-    from bertsmith.api.studies import measure_lengths
-
-    table, limit = measure_lengths(request)
-    lines = table.lines(limit)
-    if table.cut(limit):
-        lines.append(f"nearly all rows fit into {table.suggested} tokens")
-    return {"data": str(request.data), "lengths": table.to_json(limit)}, lines
-
-
-def _compared(
-    request: FinetuneRequest, comparing: Comparing, *, quiet: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """The table, the runs, and which one is best."""
-    from bertsmith.api.studies import length_trials, small_job, weights_mark
-    from bertsmith.cli.shared.studies import studying
+def _compare(request: TrainingRequest, comparing: Comparing, *, as_json: bool, quiet: bool) -> None:
+    """Train with each way of truncation."""
+    from bertsmith.api.studies import small_job
+    from bertsmith.cli.shared.studies import StudyCommand
     from bertsmith.evaluation.length_table import length_table
     from bertsmith.folders.read import load_tokenizer
+    from bertsmith.studies.lengths import LengthStudy
+    from bertsmith.studies.study import weights_mark
+    from bertsmith.training.kinds.labeled.kind import labeled_recipe
 
     mark = weights_mark(request.model)
     rows = (comparing.train_rows, comparing.dev_rows)
-    settings = request.read_recipe(request.spec.task).run
-    with studying(settings, comparing.out, device=request.device, quiet=quiet) as study:
-        own = replace(request, out=study.folder)
-        job, splits = small_job(own, rows, study.execution, study.observer)
-        table = length_table(splits, load_tokenizer(request.model))
-        done = study.run(
-            length_trials(job, table, study.execution, windows=comparing.windows, mark=mark)
+
+    def make(process: StudyProcess) -> LengthStudy:
+        own = replace(request, out=process.folder)
+        job, splits = small_job(own, rows, process.execution, process.observer)
+        return LengthStudy(
+            data=request.data,
+            folder=process.folder,
+            job=job,
+            table=length_table(splits, load_tokenizer(request.model)),
+            windows=comparing.windows,
+            mark=mark,
         )
-    limit = job.recipe.length.max_length
-    compared, lines = _verdict(job, done.rows) if done.rows else (None, [_nothing(limit)])
-    record = {
-        "data": str(request.data),
-        "lengths": table.to_json(limit),
-        "compare": compared,
-    }
-    return record, [*table.lines(limit), *lines]
+
+    StudyCommand(
+        run=labeled_recipe(request).run,
+        out=comparing.out,
+        as_json=as_json,
+        quiet=quiet,
+        device=request.device,
+    ).print(make)
 
 
-def _nothing(limit: int) -> str:
-    return f"no row is longer than {limit} tokens: nothing to compare"
+def _print_lengths(request: TrainingRequest, *, as_json: bool) -> None:
+    """The table of all rows, labeled or not."""
+    from bertsmith.api.studies import measure_lengths
+    from bertsmith.cli.shared.console import write_json, write_lines
 
-
-def _verdict(job: FinetuneJob, tried: Sequence[TrialResult]) -> tuple[dict[str, Any], list[str]]:
-    """Which run is best, as JSON and as lines."""
-    from bertsmith.studies.lengths import verdict
-    from bertsmith.training.finetune.finetune import job_task
-    from bertsmith.wording import counted
-
-    recipe, limit = job.recipe, job.recipe.length.max_length
-    result = verdict(job_task(job), job.dev, tried, figure=recipe.best.figure)
-    record = {
-        "max_length": limit,
-        "rows": {"train": len(job.train), "dev": len(job.dev)},
-        "epochs": recipe.plan.epochs,
-        "seed": recipe.run.seed,
-        "runs": [one.to_json() for one in tried],
-        **result.to_json(),
-    }
-    head = f"max length {limit}, {counted(len(job.train), 'training row')}, "
-    head += (
-        f"{counted(recipe.plan.epochs, 'epoch')}; metrics of {counted(len(job.dev), 'dev row')}:"
-    )
-    return record, ["", head, *_table(job.task, tried, result), *result.words()]
-
-
-def _table(task: str, tried: Sequence[TrialResult], result: Verdict) -> list[str]:
-    from bertsmith.cli.shared.console import table_lines
-    from bertsmith.cli.shared.studies import figure_text, shown_figures
-    from bertsmith.wording import duration
-
-    names = shown_figures(task, tried[0].figures, result.figure)
-    heads = ["", *names, "time", "difference to the best", "95 % interval", "p", "significant"]
-    rows = []
-    for one in tried:
-        cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]
-        cells.append(duration(one.seconds))
-        if one.name == result.best:
-            cells += ["best", "", "", ""]
-        else:
-            against = result.against[one.name]
-            gap = against.difference
-            cells += [f"{gap.value:+.4f}", f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.p:.3f}"]
-            cells.append("yes" if against.winner == 1 else "no")
-        rows.append(cells)
-    return table_lines(heads, rows)
+    table, limit = measure_lengths(request)
+    if as_json:
+        write_json({"data": str(request.data), "lengths": table.to_json(limit)})
+        return
+    lines = table.lines(limit)
+    if table.cut(limit):
+        lines.append(f"nearly all rows fit into {table.suggested} tokens")
+    write_lines(lines)

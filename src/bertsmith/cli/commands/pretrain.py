@@ -22,12 +22,13 @@ from bertsmith.cli.shared.options import (
     overrides,
 )
 from bertsmith.cli.shared.options_of import spread
+from bertsmith.config import Override
 from bertsmith.errors import ConfigError
 from bertsmith.hardware.environment import MOST_THREADS
 from bertsmith.setting import COMPUTE, DATA, MODEL, TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.pretrain import PretrainedModel
+    from bertsmith.api.train import TrainedModel
     from bertsmith.training.pretrain.pretrain import Job
 
 Recipe = Annotated[
@@ -75,7 +76,7 @@ class PretrainOptions:
     precision: TrainingPrecision = None
     threads: Threads = None
 
-    def overrides(self) -> list[str]:
+    def overrides(self) -> list[Override]:
         """The settings that were given, as --set would take them."""
         if self.steps is not None and self.budget is not None:
             raise ConfigError("give --steps or --budget, not both")
@@ -84,13 +85,13 @@ class PretrainOptions:
         short = {
             "model.size": self.size,
             "schedule.steps": self.steps,
-            "schedule.budget": None if self.budget is None else f'"{self.budget}"',
+            "schedule.budget": self.budget,
             "run.seed": self.seed,
             "run.devices": self.devices,
             "run.precision": self.precision,
             "run.threads": self.threads,
         }
-        return [*(self.set or []), *overrides(short)]
+        return overrides(self.set, short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ def pretrain(
         raise typer.Exit(result.outcome.exit_code)
 
 
-def _trained(job: Job, *, quiet: bool) -> PretrainedModel:
+def _trained(job: Job, *, quiet: bool) -> TrainedModel:
     from bertsmith.api.pretrain import run_pretrain
     from bertsmith.cli.shared.training_process import training_process
     from bertsmith.cli.views.observer import ConsoleObserver

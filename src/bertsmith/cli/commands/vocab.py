@@ -89,14 +89,14 @@ def learn(
         size=vocab_size,
         lowercase=lowercase,
         min_count=min_frequency,
-        progress=_Progress(),
+        progress=_LearningProgress(),
     )
     learned.save(out)
     fewer = f", fewer than the {vocab_size:,} requested" if learned.vocab_size < vocab_size else ""
     note(f"wrote {learned.vocab_size:,} tokens{fewer} to {out}")
 
 
-class _Progress:
+class _LearningProgress:
     """Shows a stage of learning at most once per second, on standard error."""
 
     def __init__(self) -> None:

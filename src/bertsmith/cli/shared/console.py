@@ -17,6 +17,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from bertsmith.errors import without_passwords
+
 if TYPE_CHECKING:
     from rich.console import (
         Console,
@@ -36,8 +38,9 @@ def note(message: str, *, quiet: bool = False) -> None:
 
 
 def write_remarks(lines: Iterable[str]) -> None:
-    """Lines for people, on standard error."""
-    sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+    """Lines for people, on standard error, without the passwords of addresses."""
+    shown = (printable(without_passwords(line)) for line in lines)
+    sys.stderr.write("".join(f"{line}\n" for line in shown))
     sys.stderr.flush()
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from bertsmith.config import Override, overrides_of
 from bertsmith.hardware.environment import MOST_THREADS
 from bertsmith.setting import COMPUTE, DATA, MODEL, OUTPUT, TRAINING, Setting
 
@@ -135,6 +136,7 @@ Overwrite = Annotated[bool, Setting("Replace an existing model folder.", OUTPUT)
 Quiet = Annotated[bool, Setting("Print errors and the result only.", OUTPUT)]
 
 
-def overrides(settings: Mapping[str, object]) -> list[str]:
-    """Settings that were given, as --set would take them."""
-    return [f"{key}={value}" for key, value in settings.items() if value is not None]
+def overrides(given: list[str] | None, settings: Mapping[str, object]) -> list[Override]:
+    """What --set was given, then the settings of dedicated options that were given."""
+    named = {name: value for name, value in settings.items() if value is not None}
+    return [*map(Override.parse, given or []), *overrides_of(named)]

@@ -18,9 +18,10 @@ from bertsmith.cli.shared.options import (
     TrainingPrecision,
     overrides,
 )
+from bertsmith.config import Override
 
 if TYPE_CHECKING:
-    from bertsmith.training.finetune.recipe import FinetuneRecipe
+    from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,8 @@ class RecipeOptions:
     precision: TrainingPrecision = None
     threads: Threads = None
 
-    def overrides(self) -> list[str]:
-        """The settings that were given, as --set would take them."""
+    def overrides(self) -> list[Override]:
+        """The settings that were given, as overrides of the recipe."""
         short = {
             "length.max_length": self.max_length,
             "plan.epochs": self.epochs,
@@ -49,10 +50,10 @@ class RecipeOptions:
             "run.precision": self.precision,
             "run.threads": self.threads,
         }
-        return [*(self.set or []), *overrides(short)]
+        return overrides(self.set, short)
 
     def read(self, default: str) -> FinetuneRecipe:
         """The recipe, or another by default, with these settings."""
-        from bertsmith.training.finetune.recipe import load_finetune_recipe
+        from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 
         return load_finetune_recipe(self.recipe or default, self.overrides())

@@ -19,7 +19,7 @@ from bertsmith.report.finetune.overview import (
 from bertsmith.wording import counted, duration
 
 if TYPE_CHECKING:
-    from bertsmith.api.pretrain import PretrainedModel
+    from bertsmith.api.train import TrainedModel
     from bertsmith.training.loop.run import Outcome
 
 
@@ -36,7 +36,7 @@ def stopped_line(outcome: Outcome) -> str:
     )
 
 
-def pretrain_lines(result: PretrainedModel) -> list[str]:
+def pretrain_lines(result: TrainedModel) -> list[str]:
     """The result of pre-training: what was spent, held-out metrics, where the curves are."""
     outcome = result.outcome
     if outcome.status == "stopped":

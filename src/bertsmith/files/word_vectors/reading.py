@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from bertsmith.errors import InputFileError, unknown
+from bertsmith.files.folder_hashes import at_load, check_hashes
+from bertsmith.files.safe_folder import Folder
 from bertsmith.files.streams import packing_of, read_start, unreadable
 from bertsmith.files.word_vectors.binary import read_binary
 from bertsmith.files.word_vectors.rows import VECTOR_FORMS, Matrix, VectorForm
@@ -32,7 +34,9 @@ def read_word_vectors(
     """
     if form is not None and form not in VECTOR_FORMS:
         raise unknown("form of word vectors", form, VECTOR_FORMS)
-    path = vector_file(Path(path))
+    folder, path = Path(path), vector_file(Path(path))
+    if folder.is_dir():
+        check_hashes(Folder.at(folder), lambda name, size: name == VECTORS and at_load(name, size))
     start = read_start(path, _START)
     sizes = None if form == "glove" else _SIZES.match(start)
     if sizes is None:

@@ -1,15 +1,14 @@
-"""Published ELMo folders: options.json and an hdf5 file of weights, read with h5py."""
+"""Published ELMo folders: options.json and an hdf5 file of weights."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from bertsmith.config import validated
-from bertsmith.errors import FolderError, MissingExtraError, TensorMismatchError
+from bertsmith.errors import FolderError
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.word_encoders.hdf5 import read_hdf5
 from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 
 if TYPE_CHECKING:
@@ -41,25 +40,12 @@ def read_published(path: Path) -> ElmoNetwork:
     weights = folder.path / WEIGHTS
     if not weights.is_file():
         raise FolderError(f"{weights} is missing; put the hdf5 file of the model there")
-    with _opened(weights) as file:
-        pieces = _pieces(spec)
-        for piece in pieces:
-            _check(file, piece, weights)
-        network = ElmoNetwork(spec)
-        with torch.no_grad():
-            _fill(network, {piece.name: _read(file, piece.name, weights) for piece in pieces})
+    shapes = {piece.name: piece.shape for piece in _pieces(spec)}
+    stored = read_hdf5(folder, WEIGHTS, shapes, source=OPTIONS)
+    network = ElmoNetwork(spec)
+    with torch.no_grad():
+        _fill(network, stored)
     return network.eval()
-
-
-def _opened(path: Path) -> Any:
-    try:
-        import h5py
-    except ImportError as fault:
-        raise MissingExtraError("h5py", "elmo") from fault
-    try:
-        return h5py.File(path, "r")
-    except OSError as fault:
-        raise FolderError(f"{path} is no whole hdf5 file ({fault}); copy it anew") from fault
 
 
 def _spec(options: dict[str, Any], where: str) -> ElmoSpec:
@@ -116,42 +102,6 @@ def _pieces(spec: ElmoSpec) -> list[_Piece]:
             if spec.projects_cells:
                 pieces.append(_Piece(f"{cell}/W_P_0", (spec.hidden, spec.projection)))
     return pieces
-
-
-def _check(file: Any, piece: _Piece, path: Path) -> None:
-    """A dataset of that name and shape, of floats, stored in this file."""
-    import h5py
-
-    link = file.get(piece.name, getlink=True) if piece.name in file else None
-    if isinstance(link, h5py.ExternalLink):
-        raise TensorMismatchError(f"{path}: {piece.name} is a link to another file; it is refused")
-    found = file.get(piece.name)
-    if not isinstance(found, h5py.Dataset):
-        raise TensorMismatchError(
-            f"{path} has no tensor {piece.name}; options.json and weights must be of one model"
-        )
-    if tuple(found.shape) != piece.shape:
-        raise TensorMismatchError(
-            f"{path}: tensor {piece.name} has shape {tuple(found.shape)}, and {OPTIONS} asks for "
-            f"{piece.shape}; options.json and weights must be of one model"
-        )
-    if found.dtype.kind != "f" or found.external is not None:
-        raise TensorMismatchError(
-            f"{path}: tensor {piece.name} is {found.dtype}, or stored in another file; only "
-            "floats of this file are read"
-        )
-
-
-def _read(file: Any, name: str, path: Path) -> Tensor:
-    import torch
-
-    try:
-        values = np.asarray(file[name][...], dtype=np.float32)
-    except OSError as fault:
-        raise FolderError(f"{path}: tensor {name} cannot be read; copy the file anew") from fault
-    if not np.isfinite(values).all():
-        raise TensorMismatchError(f"{path}: tensor {name} holds values that are not finite")
-    return torch.from_numpy(values)
 
 
 def _fill(network: ElmoNetwork, stored: dict[str, Tensor]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.config import validated
 from bertsmith.errors import FolderError
+from bertsmith.files.folder_hashes import verified
 from bertsmith.files.safe_folder import Folder
 from bertsmith.files.word_vectors.reading import read_word_vectors
 from bertsmith.folders.kinds import kind_at, refusal
@@ -35,6 +36,7 @@ ELMO_LM = "elmo"  # a folder of `bertsmith lm train`: two language models over t
 ELMO, TABLE = "elmo-encoder", "word-vectors"  # the encoder of a fine-tuned folder
 NETWORK = "network."  # names of the encoder's tensors in a folder of language models
 JIEBA = "jieba"
+WIDEST = 1 << 20  # columns of a table of vectors
 SEGMENTED = 0.02  # the share of Chinese words of several characters that shows a segmenter
 
 
@@ -53,7 +55,10 @@ def load_word_folder(name: str | Path | OpenFolder, *, device: str = "cpu") -> W
     kind, place = kind_at(name)
     if kind.name not in _SOURCES:
         raise refusal(name, kind, "words")
-    return _SOURCES[kind.name](place.path if isinstance(place, OpenFolder) else place, device)
+    if isinstance(place, Path):
+        return _SOURCES[kind.name](place, device)
+    with verified(place.root):
+        return _SOURCES[kind.name](place.path, device)
 
 
 def _from_vectors(path: Path, device: str) -> WordFolder:
@@ -157,7 +162,7 @@ def _from_table(path: Path, device: str) -> WordFolder:
     folder = Folder.at(path)
     config = folder.json_object(CONFIG)
     words, width = read_words(folder), config.get("width")
-    if type(width) is not int or width < 1 or config.get("vocab_size") != len(words):
+    if type(width) is not int or not 1 <= width <= WIDEST or config.get("vocab_size") != len(words):
         raise FolderError(
             f"{folder.path / CONFIG}: width and vocab_size must be those of the {len(words):,} "
             "words of words.txt; copy both files from one folder"

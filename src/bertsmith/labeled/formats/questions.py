@@ -126,7 +126,7 @@ def read_squad(
 ) -> Iterator[Example | Reject]:
     """The questions of a file, each with its context; `extra` holds the article's title."""
     document = JsonDocument.of(lines)
-    reader = _Reader(document, spec, account)
+    reader = _QuestionReader(document, spec, account)
     key = "data" if lines.first_character() == "{" else None
     for number, (start, _, article) in enumerate(document.elements(key)):
         reader.at = start
@@ -161,7 +161,7 @@ def _as_question(value: object) -> object:
     return question
 
 
-class _Reader:
+class _QuestionReader:
     """Walks through articles; `at` is the place in the text that was reached."""
 
     def __init__(self, document: JsonDocument, spec: DataSpec, account: RowAccount) -> None:

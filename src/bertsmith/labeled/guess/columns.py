@@ -289,9 +289,9 @@ def _label_of(profiles: Profiles, taken: set[Column]) -> Column | None:
         column = profiles[name]
         if (column.category and column.short) or column.score:
             return name
-    for name in free:
-        others = [profiles[other].length for other in profiles if other != name]
-        if profiles[name].short and profiles[name].length * 2 <= max(others):
+    longest = max(column.length for column in profiles.values())
+    for name in free:  # not twice as short as itself: the longest is another one
+        if profiles[name].short and profiles[name].length * 2 <= longest:
             return name
     return None
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from bertsmith.errors import InputFileError
 from bertsmith.files.faults import BadRowError
 from bertsmith.files.strict_json import parse_row
 from bertsmith.labeled.formats.delimited import SWAG_COLUMNS
-from bertsmith.labeled.guess.columns import called, guess_named, guess_numbered, profile
+from bertsmith.labeled.formats.plain_lines import divided
+from bertsmith.labeled.guess.columns import (
+    TEXT_COLUMNS,
+    called,
+    guess_named,
+    guess_numbered,
+    plain_name,
+    profile,
+)
 from bertsmith.labeled.guess.conll import ENDINGS as CONLL_ENDINGS
 from bertsmith.labeled.guess.conll import guess_conll, looks_like_conll
 from bertsmith.labeled.guess.json_rows import (
@@ -19,15 +29,10 @@ from bertsmith.labeled.guess.json_rows import (
     row_format,
     sample_rows,
 )
-from bertsmith.labeled.guess.plain_lines import (
-    guess_labeled_lines,
-    is_named_table,
-    looks_labeled,
-)
 from bertsmith.labeled.guess.sample import ROWS, Sample, SpecBuilder, take_sample
-from bertsmith.labeled.guess.table import TableReading, best_reading, guess_table
+from bertsmith.labeled.guess.table import DELIMITERS, NAME, TableReading, best_reading, guess_table
 from bertsmith.labeled.guess.task import guess_task
-from bertsmith.labeled.language import guess_language
+from bertsmith.labeled.language import ENGLISH, guess_language
 from bertsmith.labeled.read.reject import Reject, reject_of
 from bertsmith.labeled.spec import OBJECTS, DataSpec
 
@@ -37,6 +42,13 @@ JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 ABOUT_TABLES = {"delimiter", "quoting", "header", "columns", "text", "label"}
 EVEN = 0.9  # share of the rows that have the usual number of columns
 QUESTIONS = {"squad": "answer", "c3": "choose"}
+FASTTEXT = "__label__"
+FEWEST_LINES = 4  # of plain lines: a text, or a label, a space and a text
+FEW_WORDS = 4  # fewer of them in the name of a column
+NEXT = 21  # lines that show whether the first one is a header
+MOST_LABELS = 60  # different ones in the sample
+NEARLY_ALL = 0.95
+LEAST_TEXT = 4  # characters after the label, the mean
 
 
 def guess_spec(path: Path, *, given: DataSpec | None = None, labeled: bool = True) -> DataSpec:
@@ -166,7 +178,8 @@ def _table(sample: Sample, builder: SpecBuilder) -> list[str]:
     width = len(names) if names is not None else builder.get("columns")
     cells = [[row[i] for row in rows if len(row) == width] for i in range(width)]
     if names is not None:
-        keys = [name if names.count(name) == 1 else i + 1 for i, name in enumerate(names)]
+        times = Counter(names)
+        keys = [name if times[name] == 1 else i + 1 for i, name in enumerate(names)]
         guess_named({key: profile(cells[i]) for i, key in enumerate(keys)}, builder)
     else:
         guess_numbered({i + 1: profile(cells[i]) for i in range(width)}, builder)
@@ -187,3 +200,57 @@ def _place(column: str | int, names: list[str] | None) -> int | None:
     if isinstance(column, int):
         return column - 1
     return names.index(column) if names and column in names else None
+
+
+def is_named_table(lines: Sequence[str]) -> bool:
+    """Whether the first line names columns, one of texts among them, and the others have them."""
+    for delimiter in DELIMITERS:
+        names = lines[0].split(delimiter)
+        looks = all(NAME.fullmatch(name) and len(name.split()) < FEW_WORDS for name in names)
+        if (
+            len(names) < 2
+            or not looks
+            or not any(plain_name(name) in TEXT_COLUMNS for name in names)
+        ):
+            continue
+        following = lines[1:NEXT]
+        divided = sum(delimiter in line for line in following)
+        if divided >= 0.9 * len(following):
+            return True
+    return False
+
+
+def looks_labeled(lines: Sequence[str]) -> str | None:
+    """Why each line seems to be a label, a space and a text; None if it does not."""
+    lines = lines[:ROWS]
+    if lines and sum(line.startswith(FASTTEXT) for line in lines) >= NEARLY_ALL * len(lines):
+        return f"lines begin with {FASTTEXT}"
+    parts = [line.partition(" ") for line in lines]
+    parted = [(head, text.strip()) for head, _, text in parts if head and text.strip()]
+    if len(lines) < FEWEST_LINES or len(parted) < NEARLY_ALL * len(lines):
+        return None
+    heads = profile([head for head, _ in parted])
+    labels = set(heads.cells)
+    few = 2 <= len(labels) <= min(MOST_LABELS, max(2, len(parted) // 4))
+    written = all(any(map(str.isalnum, label)) and "\t" not in label for label in labels)
+    words = sum(label.lower() in ENGLISH for label in labels)
+    length = sum(len(text) for _, text in parted) / len(parted)
+    if few and written and heads.short and 2 * words <= len(labels) and length >= LEAST_TEXT:
+        return f"lines begin with one of {len(labels)} labels and a space"
+    return None
+
+
+def guess_labeled_lines(sample: Sample, builder: SpecBuilder) -> list[str]:
+    """Decide the labels of such lines; gives texts of the sample."""
+    lines = sample.filled[:ROWS]
+    if lines[0].startswith(FASTTEXT):
+        builder.put("label_prefix", FASTTEXT, "it stands before every label and is not part of it")
+    builder.put("label", (1,), "what stands before the first space")
+    builder.put("text", (2,), "what stands after it")
+    prefix = builder.get("label_prefix")
+    rows = [divided(line, prefix) for line in lines if not prefix or line.startswith(prefix)]
+    if any(len(labels) > 1 for labels, _ in rows):
+        builder.put("task", "multilabel", "a line holds several labels")
+    if builder.get("label"):
+        guess_task([label for labels, _ in rows for label in labels], builder)
+    return [text for _, text in rows]

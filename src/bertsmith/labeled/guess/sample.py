@@ -72,6 +72,8 @@ def _fill(lines: Lines, good: list[str], bad: list[tuple[int, UnreadableLineErro
             return False
         if isinstance(line, UnreadableLineError):
             bad.append((lines.number, line))
+        elif good and len(line) > MOST_CHARACTERS:  # no row to learn from
+            return False
         else:
             good.append(line)
             size += len(line)

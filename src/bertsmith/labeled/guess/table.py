@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bertsmith.errors import InputFileError
 from bertsmith.files.csv_records import table_records
 from bertsmith.files.lines import Lines
 from bertsmith.labeled.guess.columns import OWN_ID, known, plain_name, profile
@@ -32,6 +33,7 @@ class TableReading:
     quoting: str
     rows: Table
     broken: int
+    fault: InputFileError | None = None  # of the first broken record
 
     @property
     def width(self) -> int:
@@ -71,6 +73,8 @@ class TableReading:
 def guess_table(sample: Sample, builder: SpecBuilder) -> tuple[list[str] | None, Table]:
     """Decide how the table is written; gives its header, if any, and rows of the sample."""
     reading = best_reading(sample, builder)
+    if not reading.rows and reading.fault is not None:
+        raise reading.fault
     name = NAMES.get(reading.delimiter, repr(reading.delimiter))
     counted = f"{reading.even:,} of {len(reading.rows) + reading.broken:,} rows"
     builder.put("delimiter", reading.delimiter, f"{counted} have {reading.width} columns by {name}")
@@ -130,14 +134,16 @@ def _reading(sample: Sample, delimiter: str, quoting: str) -> TableReading:
     lines = Lines.of_text("", "\n".join(sample.lines), 1)
     rows: Table = []
     broken = 0
-    for _, _, cells in table_records(lines, delimiter, quoted=quoting == "double"):
+    fault: InputFileError | None = None
+    for line, _, cells in table_records(lines, delimiter, quoted=quoting == "double"):
         if not isinstance(cells, list):
             broken += 1
+            fault = fault or cells.error(str(sample.path), line)
         elif cells != [""]:
             rows.append(cells)
         if len(rows) > ROWS:
             break
-    return TableReading(delimiter, quoting, rows, broken)
+    return TableReading(delimiter, quoting, rows, broken, fault)
 
 
 def _wrapped(rows: Table, sample: Sample) -> bool:
@@ -162,7 +168,8 @@ def _header(first: Sequence[str], rows: Table) -> tuple[bool, str]:
     if not first:
         return False, "there is no row"
     again = list(first) in rows  # files were joined, each with its header
-    below = [[row[i] for row in rows if row != first] for i in range(len(first))]
+    others = [row for row in rows if row != first]
+    below = [list(cells) for cells in zip(*others, strict=True)] or [[] for _ in first]
     named = [
         name for name, cells in zip(first, below, strict=True) if known(name) and name not in cells
     ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +22,8 @@ from bertsmith.labeled.formats.objects import plain, string
 from bertsmith.labeled.guess.guess_spec import guess_spec
 from bertsmith.labeled.read.reject import Reject, RowAccount, reject_of
 from bertsmith.labeled.spec import OBJECTS, Column, DataSpec
+
+log = logging.getLogger(__name__)
 
 ENDING = ".rejected.jsonl"
 CHUNK = 1 << 18
@@ -110,6 +115,34 @@ def read_rejected(path: Path, spec: DataSpec, account: RowAccount) -> Iterator[E
 
 OnError = Literal["stop", "skip"]
 NAMED_FAULTS = 20
+READ_ON = 200_000  # rows after the first fault; the others are not read to be counted
+SECONDS_BETWEEN_LINES = 5.0
+ROWS_BETWEEN_LOOKS = 10_000  # at the clock
+
+
+class _ReadingLog:
+    """Tells how far a long reading is, every few seconds of reading; called for each row."""
+
+    def __init__(self, rows: Examples) -> None:
+        self._rows = rows
+        self._told = self._stopped = time.monotonic()
+
+    def __call__(self) -> None:
+        count = self._rows.account.rows_in
+        if count % ROWS_BETWEEN_LOOKS or time.monotonic() - self._told < SECONDS_BETWEEN_LINES:
+            return
+        self._told = time.monotonic()
+        share = self._rows.share
+        percent = "" if share is None else f" ({share:.0%})"
+        log.info("reading %s%s: %s rows", self._rows.path, percent, f"{count:,}")
+
+    def stop(self) -> None:
+        """The row is used: that is not reading, and has progress of its own."""
+        self._stopped = time.monotonic()
+
+    def start(self) -> None:
+        """Reading goes on."""
+        self._told += time.monotonic() - self._stopped
 
 
 class Examples(Iterator[Example]):
@@ -128,9 +161,10 @@ class Examples(Iterator[Example]):
         self.spec = spec
         self.faults: list[Reject] = []
         """The first rejected rows, without what they hold."""
-        self._path = path
+        self.path = path
         self._may_be_empty = may_be_empty
         self._rejects = RejectsFile(rejects)
+        self._unread = False  # reading ended before the last row
         self._lines: Lines | None = None
         self._examples = self._run(skip=on_error == "skip")
 
@@ -147,27 +181,35 @@ class Examples(Iterator[Example]):
         self._examples.close()  # type: ignore[attr-defined]
 
     def _rows(self) -> Iterator[Example | Reject]:
-        if original(self._path) is not None:
-            return read_rejected(self._path, self.spec, self.account)
-        self._lines = Lines(self._path, self.spec.encoding or "utf-8")
+        if original(self.path) is not None:
+            return read_rejected(self.path, self.spec, self.account)
+        self._lines = Lines(self.path, self.spec.encoding or "utf-8")
         read = FORMATS[self.spec.format or "delimited"].read
         return read(self._lines, self.spec, self.account)
 
     def _run(self, *, skip: bool) -> Iterator[Example]:
         account = self.account
-        giving = True
+        last: float = math.inf  # row to be read: after a fault, only to name others
+        watch = _ReadingLog(self)
         try:
             for row in self._rows():
                 account.rows_in += 1
+                watch()
                 if isinstance(row, Example):
                     account.rows_ok += 1
-                    if giving:
+                    if last == math.inf:
+                        watch.stop()
                         yield row
+                        watch.start()
                 else:
                     account.rows_rejected += 1
-                    giving = skip  # the rest is read all the same: every fault is to be named
                     self._keep(row, write=skip)
+                    if not skip:
+                        last = min(last, account.rows_in + (0 if row.swallows else READ_ON))
                 if account.rows_in == self.spec.rows:
+                    break
+                if account.rows_in >= last:
+                    self._unread = True
                     break
             self._judge(skip=skip)
             self._rejects.commit()
@@ -193,7 +235,7 @@ class Examples(Iterator[Example]):
         account = self.account
         if account.rows_in == 0 and not self._may_be_empty:
             raise InputFileError(
-                f"{self._path}, line 1, column 1: the file holds no rows; give one that does"
+                f"{self.path}, line 1, column 1: the file holds no rows; give one that does"
             )
         if account.rows_rejected and (not skip or account.rows_ok == 0):
             way = "" if account.rows_ok == 0 else self._way_out()
@@ -202,11 +244,14 @@ class Examples(Iterator[Example]):
     def _faults(self) -> str:
         account = self.account
         more = account.rows_rejected - len(self.faults)
+        first = "the first " if self._unread else ""
         lines = [
-            f"{self._path}: {account.rows_rejected:,} of {account.rows_in:,} rows cannot be used",
+            f"{self.path}: {account.rows_rejected:,} of {first}{account.rows_in:,} rows cannot be "
+            "used",
             *(f"  {fault}" for fault in self.faults),
         ]
-        return "\n".join([*lines, f"  and {more:,} more"] if more else lines)
+        lines += [f"  and {more:,} more"] if more else []
+        return "\n".join([*lines, "  the rest of the file was not read"] if self._unread else lines)
 
     def _way_out(self) -> str:
         return (
@@ -225,10 +270,10 @@ def read_examples(
 ) -> Examples:
     """Give the examples of a file one by one, in memory that does not grow with it.
 
-    What `spec` leaves open is guessed. "stop" reads to the end and raises RowsError with the
-    first faults and their number; "skip" leaves bad rows out and writes them to `rejects`, by
-    default PATH.rejected.jsonl. Such a file, repaired, is read as the original is. A file without
-    rows is an error unless it `may_be_empty`.
+    What `spec` leaves open is guessed. "stop" raises RowsError with the first faults and their
+    number, reading up to `READ_ON` rows behind the first one; "skip" leaves bad rows out and
+    writes them to `rejects`, by default PATH.rejected.jsonl. Such a file, repaired, is read as the
+    original is. A file without rows is an error unless it `may_be_empty`.
     """
     if on_error not in get_args(OnError):
         raise unknown("way to handle errors", on_error, get_args(OnError))

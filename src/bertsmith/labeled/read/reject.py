@@ -75,6 +75,8 @@ class Reject:
     part: str = "column"  # what a place within a row is called in this format
     id: str | None = None
     """The row's own id, for files whose rows are not lines."""
+    swallows: bool = False
+    """Whether it may have taken in all that follows it, as an open quote does."""
 
     def __str__(self) -> str:
         column = "" if self.column is None else f", {self.part} {self.column}"
@@ -101,6 +103,7 @@ def reject_of(
         raw=raw,
         part="column" if isinstance(fault.column, int) else part,
         id=id,
+        swallows=fault.swallows,
     )
 
 

@@ -6,16 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Settings
+from bertsmith.config import Settings, Width
 from bertsmith.text.whole_words.characters import LENGTH
 
-Count = Annotated[int, Field(gt=0)]
-Filter = tuple[Count, Count]
+Filter = tuple[Annotated[int, Field(gt=0, le=1_000)], Width]
 Filters = Annotated[
-    tuple[Annotated[Filter, Field(strict=False)], ...], Field(strict=False, min_length=1)
+    tuple[Annotated[Filter, Field(strict=False)], ...],
+    Field(strict=False, min_length=1, max_length=64),
 ]
-Clip = Annotated[float, Field(gt=0)] | None
-Highways = Annotated[int, Field(ge=0)]
+Clip = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+Highways = Annotated[int, Field(ge=0, le=100)]
 
 PUBLISHED_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 SMALL_FILTERS: Filters = ((1, 16), (2, 32), (3, 64), (4, 64), (5, 64))
@@ -28,14 +28,16 @@ class ElmoSpec(Settings):
     `projection` narrows to the width of their outputs; without clips (None) values are unbounded.
     """
 
-    length: Annotated[int, Field(ge=3)] = LENGTH  # characters of a word, its two marks included
-    characters: Count = 16  # width of a character's vector
+    length: Annotated[int, Field(ge=3, le=1_000)] = (
+        LENGTH  # characters of a word, its two marks included
+    )
+    characters: Width = 16  # width of a character's vector
     filters: Filters = SMALL_FILTERS
     activation: Literal["relu", "tanh"] = "relu"
     highways: Highways = 1
-    hidden: Count = 512
-    projection: Count = 128
-    layers: Count = 2
+    hidden: Width = 512
+    projection: Width = 128
+    layers: Annotated[int, Field(gt=0, le=100)] = 2
     residual: bool = True  # from the second layer on
     cell_clip: Clip = None
     projection_clip: Clip = None
@@ -72,7 +74,7 @@ def _published(hidden: int, projection: int, highways: int) -> ElmoSpec:
     )
 
 
-SIZES: dict[str, ElmoSpec] = {
+ELMO_SIZES: dict[str, ElmoSpec] = {
     "small": ElmoSpec(),
     "published-small": _published(1024, 128, 1),
     "published-medium": _published(2048, 256, 1),

@@ -37,13 +37,13 @@ from bertsmith.objectives.continual.tasks import (
 )
 from bertsmith.objectives.masked import ByWeight
 from bertsmith.objectives.masked_lm import MaskedLMObjective
-from bertsmith.objectives.masking.masking import Masking, MaskSettings
+from bertsmith.objectives.masking.masking import Masking
 from bertsmith.objectives.objective import Objective
 from bertsmith.objectives.program import (
     Losses,
+    MaskingProgramSettings,
     ModelBuilder,
     PretrainModule,
-    ProgramSettings,
     Scores,
 )
 from bertsmith.text.tokenizer import Tokenizer
@@ -167,7 +167,7 @@ class TaskTable(Settings):
         return tuple(task for task in named if task is not None)
 
 
-class ContinualSettings(ProgramSettings):
+class ContinualSettings(MaskingProgramSettings):
     """Tasks that begin one after another.
 
     With `old = "drop"` only the tasks that began last are learned: what staging without the old
@@ -175,7 +175,6 @@ class ContinualSettings(ProgramSettings):
     """
 
     kind: Literal["continual"] = "continual"
-    mask: MaskSettings = MaskSettings()
     objectives: TaskTable = Field(
         default_factory=lambda: TaskTable(knowledge=1.0)  # type: ignore[arg-type]
     )
@@ -184,10 +183,6 @@ class ContinualSettings(ProgramSettings):
     def make(self, tokenizer: Tokenizer) -> ContinualProgram:
         """The program for a vocabulary."""
         return ContinualProgram(self.objectives.chosen, Masking.of(self.mask, tokenizer))
-
-    def draw_of(self, epoch: int) -> int:
-        """Static masking repeats its masks."""
-        return self.mask.copy_of(epoch)
 
     @property
     def token_objective(self) -> Objective | None:

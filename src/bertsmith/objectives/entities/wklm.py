@@ -24,7 +24,6 @@ from bertsmith.nn.feed_forward import find_activation
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.loss import LossSum, Score, binary_cross_entropy
 from bertsmith.objectives.batch import PretrainBatch, Targets, rows_inputs
-from bertsmith.objectives.entities.account import entity_remarks, text_remarks
 from bertsmith.objectives.entities.alignment import (
     AlignmentHead,
     alignment_loss,
@@ -34,14 +33,19 @@ from bertsmith.objectives.entities.alignment import (
 )
 from bertsmith.objectives.entities.entity_list import FORMAT, read_entities
 from bertsmith.objectives.entities.mentions import Entities
-from bertsmith.objectives.entities.replaced import ReplacedTexts, replace_mentions
+from bertsmith.objectives.entities.replaced import (
+    ReplacedTexts,
+    entity_remarks,
+    replace_mentions,
+    text_remarks,
+)
 from bertsmith.objectives.masked_lm import MaskedLMObjective
 from bertsmith.objectives.masking.masking import Masking, MaskSettings
 from bertsmith.objectives.program import (
     Losses,
+    MaskingProgramSettings,
     ModelBuilder,
     PretrainModule,
-    ProgramSettings,
     Scores,
 )
 from bertsmith.text.tokenizer import Tokenizer
@@ -230,7 +234,7 @@ def _replaced_loss(
     return binary_cross_entropy(logits, targets.of), Score(correct, targets.count)
 
 
-class WklmSettings(ProgramSettings):
+class WklmSettings(MaskingProgramSettings):
     """Mentions of entities replaced by others of their type are detected; a weight of 0 leaves out.
 
     `entities` is a file of `entity TAB type` lines. `rate` is the share of mentions that are
@@ -282,7 +286,3 @@ class WklmSettings(ProgramSettings):
             width=self.width,
             vectors=given_vectors(self.vectors, entities.names) if self.vectors else None,
         )
-
-    def draw_of(self, epoch: int) -> int:
-        """Static masking repeats its masks and its replacements."""
-        return self.mask.copy_of(epoch)

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Fraction, Settings
 from bertsmith.corpus.rows import Flags, Ints, Longs, RowsBatch, begins
 from bertsmith.errors import ConfigError
 from bertsmith.objectives.masking.similar import SimilarWords, read_neighbors, read_synonyms
 from bertsmith.text.tokenizer import Tokenizer
 
 By = Literal["token", "word", "unit"]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 SHOWN, MASKED, RANDOM, KEPT, SIMILAR = range(5)
 FATES = ("shown", "mask", "random", "keep", "similar")
@@ -115,9 +114,9 @@ class Mix(ReplacementSettings):
     """
 
     kind: Literal["mix"] = "mix"
-    mask: Share = 0.8
-    random: Share = 0.1
-    keep: Share = 0.1
+    mask: Fraction = 0.8
+    random: Fraction = 0.1
+    keep: Fraction = 0.1
     by: By = "token"
 
     @model_validator(mode="after")
@@ -171,9 +170,9 @@ class Similar(ReplacementSettings):
     vectors: Path | None = Field(default=None, strict=False)
     words: int = Field(default=20_000, ge=2)
     neighbors: int = Field(default=5, ge=1)
-    similar: Share = 0.8
-    random: Share = 0.1
-    keep: Share = 0.1
+    similar: Fraction = 0.8
+    random: Fraction = 0.1
+    keep: Fraction = 0.1
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -1,5 +1,1 @@
-"""The report of a fine-tuned model, drawn from its record (proof.json) and nothing else."""
-
-from bertsmith.report.finetune.page import finetune_page, write_finetune_report
-
-__all__ = ["finetune_page", "write_finetune_report"]
+"""The page of a fine-tuned model, drawn from its record (proof.json) and nothing else."""

@@ -1,14 +1,18 @@
-"""Rows that may be the nearest, by the fastest way an index has; and their exact scores."""
+"""Rows that may be the nearest, by the fastest way an index has; when that way is a graph."""
 
 from __future__ import annotations
 
 import mmap
+import secrets
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.errors import WriteError
+from bertsmith.files.atomic_file import sync
 from bertsmith.search.exact import Flags, Positions, scan
 from bertsmith.search.folder.manifest import FolderManifest
 from bertsmith.search.folder.segments import BITS, CODES, SCALES, Segment
@@ -19,10 +23,13 @@ from bertsmith.search.quantized import (
     hamming,
     sign_bits,
 )
-from bertsmith.search.recall import EXACT_BELOW
+from bertsmith.search.recall import EXACT_BELOW, QUERIES, K, RecallRecord, least_effort
 from bertsmith.search.store import Matrix
 
 LARGEST_SHARE = 0.1  # of the rows fetched from a graph; beyond it a scan is cheaper
+EXPANSIONS = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+LATER_SHARE = 0.1  # rows added after the graph was built, which are scanned at every search
+LATER_ROWS = 20_000
 
 
 class Candidates:
@@ -125,3 +132,50 @@ def release(array: NDArray[Any]) -> None:
     mapped = getattr(array if isinstance(array, np.memmap) else array.base, "_mmap", None)
     if mapped is not None:
         mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def graph_is_due(manifest: FolderManifest) -> bool:
+    """Whether the index is large enough for a graph and has none, or one of too few rows."""
+    if manifest.stored not in ("float32", "float16") or manifest.stored_rows < EXACT_BELOW:
+        return False
+    if manifest.graph is None:
+        return True
+    later = manifest.stored_rows - manifest.graph.rows
+    return later > max(LATER_ROWS, LATER_SHARE * manifest.graph.rows)
+
+
+def choose_expansion(
+    graph: Graph, candidates: Candidates, alive: Flags | None
+) -> tuple[int, RecallRecord]:
+    """The least search effort whose recall is surely enough, and that recall."""
+    positions = _sample(candidates.rows, alive)
+    queries = np.stack([candidates.vector(position) for position in positions])
+    true = candidates.exact(queries, K + 1, None)
+    return least_effort(
+        positions.tolist(),
+        [row.tolist() for row in true],
+        lambda effort: [row.tolist() for row in graph.search(queries, K + 1, effort)],
+        EXPANSIONS,
+    )
+
+
+def save_synced(graph: Graph, path: Path) -> None:
+    """Write a graph so that its file is whole or not there."""
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
+    try:
+        graph.save(staged)
+        sync(staged)
+        staged.replace(path)
+        sync(path.parent)
+    except (OSError, RuntimeError) as fault:
+        staged.unlink(missing_ok=True)
+        raise WriteError(
+            f"cannot write {path}: {fault}; the index is searched exactly until the same command "
+            "builds its graph"
+        ) from fault
+
+
+def _sample(rows: int, alive: Flags | None) -> NDArray[np.int64]:
+    there = np.arange(rows) if alive is None else np.flatnonzero(alive)
+    drawn = np.random.default_rng(0).choice(there, min(QUERIES, len(there)), replace=False)
+    return np.sort(drawn)

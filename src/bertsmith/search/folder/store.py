@@ -20,17 +20,20 @@ from bertsmith.search.bm25 import Bm25, Postings
 from bertsmith.search.exact import SPARE, Flags, Positions
 from bertsmith.search.filters import Where, check_columns
 from bertsmith.search.folder import columns
-from bertsmith.search.folder.candidates import Candidates
+from bertsmith.search.folder.candidates import (
+    Candidates,
+    choose_expansion,
+    graph_is_due,
+    save_synced,
+)
 from bertsmith.search.folder.checked_files import open_all, record_of
-from bertsmith.search.folder.checks import check_rows
 from bertsmith.search.folder.manifest import (
     FolderManifest,
     GraphRecord,
     read_manifest,
     write_manifest,
 )
-from bertsmith.search.folder.recall import choose_expansion, graph_is_due, save_synced
-from bertsmith.search.folder.segments import Segment, segment_folder
+from bertsmith.search.folder.segments import Segment, check_rows, segment_folder
 from bertsmith.search.folder.writer import FolderWriter, index_lock
 from bertsmith.search.graph import (
     CONNECTIVITY,

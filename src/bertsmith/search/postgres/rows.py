@@ -9,21 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from bertsmith.search.filters import Where
+from bertsmith.search.filters import Operator, Where
 from bertsmith.search.postgres.address import Address
-from bertsmith.search.postgres.conditions import condition
 from bertsmith.search.postgres.schema import DatabaseManifest, rows_table
 from bertsmith.search.postgres.session import Connection, Session
 from bertsmith.search.postgres.wire import vector_text, vectors_of
 from bertsmith.search.store import Matrix, StoredRow
 
+# Names of columns and values are parameters, never part of a statement. The numbers of cells were
+# read by Python when the rows were written: a comparison means the same as in a folder, and no cell
+# can make a cast fail.
+_COMPARISONS: dict[Operator, sql.SQL] = {
+    "<": sql.SQL("(numbers ->> %s)::float8 < %s"),
+    "<=": sql.SQL("(numbers ->> %s)::float8 <= %s"),
+    ">": sql.SQL("(numbers ->> %s)::float8 > %s"),
+    ">=": sql.SQL("(numbers ->> %s)::float8 >= %s"),
+    "=": sql.SQL("meta ->> %s = ANY(%s)"),
+    "!=": sql.SQL("(meta ->> %s = ANY(%s)) IS NOT TRUE"),
+}
 PAGE = 4_096
 LARGEST_EFFORT = 1_000  # the limit of pgvector
-
 WIDER = 64  # further rows for a query that was rounded
 LONGEST_ROW = 1.001  # of unit vectors that were rounded
 SERVER_ERROR = 1e-5  # of a sum of float4, plenty
-
 # The product as float4 of the stored vector with a query that is not rounded to halfvec. As an
 # expression it is not what the HNSW index orders by, so every row is compared.
 _EXACT = {
@@ -38,6 +46,17 @@ _NEAR = {
 }
 # Without these, all that is left to the planner is the HNSW index.
 _OTHER_WAYS = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
+
+
+def condition(where: Where, next_id: int) -> tuple[sql.Composed, list[Any]]:
+    """What follows WHERE, and its parameters: visible rows that meet every condition."""
+    parts: list[sql.Composable] = [sql.SQL("id < %s")]
+    values: list[Any] = [next_id]
+    for one in where:
+        parts.append(_COMPARISONS[one.operator])
+        wanted: Any = list(one.values) if one.operator in ("=", "!=") else float(one.values[0])
+        values += [one.column, wanted]
+    return sql.SQL(" AND ").join(parts), values
 
 
 class Rows:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from bertsmith.models.sentence_spec import SentenceSettings
+from bertsmith.nn.modes import evaluating
 from bertsmith.nn.packing import pack
 from bertsmith.sentences.compare import Vectors
 from bertsmith.sentences.train.model import SentenceModel
@@ -77,14 +78,10 @@ def vectors_of(
     precision: Callable[[], AbstractContextManager[Any]],
 ) -> Vectors:
     """The vectors of texts by a model in training, here in evaluation mode: -> (n, W)."""
-    was_training = model.training
-    model.eval()
     vectors = np.empty((len(texts), model.width), dtype=np.float32)
-    try:
+    with evaluating(model):
         for part in pack([len(ids) for ids in texts], MICRO_TOKENS):
             inputs = packed_texts([texts[text] for text in part]).to(device)
             with precision():
                 vectors[part] = model(inputs).float().cpu().numpy()
-    finally:
-        model.train(was_training)
     return vectors

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import LoadedFolder
-from bertsmith.models.build import Model, build
+from bertsmith.models.build import Model
 from bertsmith.models.sentence_spec import DenseLayer, SentenceSettings
-from bertsmith.models.surgery import copy_weights, whole_tensor
+from bertsmith.models.surgery import whole_tensor
 from bertsmith.nn.encoder import Want
 from bertsmith.nn.inputs import Inputs
 from bertsmith.nn.sentence_head import mix_layers
@@ -23,8 +23,7 @@ from bertsmith.sentences.train.objectives import (
     build_objective,
 )
 from bertsmith.sentences.train.recipe import SentenceRecipe
-
-USUAL_DROPOUT = 0.1
+from bertsmith.training.trainable import trainable
 
 
 class TrainedDense(nn.Module):
@@ -130,7 +129,7 @@ def build_sentence_model(
         raise ConfigError("the objective is not decided; set objective.kind")
     random = torch.Generator().manual_seed(recipe.run.seed)
     settings = sentence_settings(recipe, loaded)
-    model = _encoder(recipe, loaded.model, device)
+    model = trainable(loaded.model, (), recipe.encoder, device=device)
     width = settings.width(model.spec.hidden)
     extra = None
     if isinstance(recipe.objective, SimCSESettings) and recipe.objective.head != "none":
@@ -152,22 +151,6 @@ def build_sentence_model(
             recipe.objective, width=width, classes=classes, generator=random
         )
     return SentenceModel(model, settings, objective, extra=extra)
-
-
-def _encoder(recipe: SentenceRecipe, source: Model, device: str) -> Model:
-    """The encoder without heads, with the dropout of training."""
-    wanted = recipe.encoder
-    attention = wanted.attention_dropout
-    if attention is None:
-        attention = 0.0 if device == "cpu" else source.spec.attention_dropout
-    dropout = wanted.dropout if wanted.dropout is not None else source.spec.dropout or USUAL_DROPOUT
-    spec = replace(source.spec, dropout=dropout, attention_dropout=attention)
-    model = build(source.variant, spec, empty=True)
-    copied = copy_weights(source, model)
-    missing = [name for name, _ in model.named_parameters() if name not in copied]
-    if missing:
-        raise ConfigError(f"the model has no {missing[0]}; it cannot be trained")
-    return model
 
 
 def _tanh_layer(width: int, random: torch.Generator) -> DenseLayer:

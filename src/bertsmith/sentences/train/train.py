@@ -25,10 +25,10 @@ from bertsmith.text.encoding import Ints
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.checkpoints.checkpoint import finish_folder
 from bertsmith.training.checkpoints.resume import Fact, recorded
+from bertsmith.training.default_rate import by_width
+from bertsmith.training.embedding_subset import restore_embeddings, use_embedding_subset
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.ranks import refuse_sharding
-from bertsmith.training.finetune.default_rate import by_width
-from bertsmith.training.finetune.embedding_subset import restore_embeddings, use_embedding_subset
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher

@@ -1,8 +1,11 @@
-"""Addresses: whether only this machine can reach one."""
+"""Addresses: whether only this machine can reach one, and which names models have in them."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
+
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def is_loopback(host: str) -> bool:

@@ -26,16 +26,26 @@ def check_head(headers: Headers, limits: Limits) -> None:
     """Refuse too many header fields, and too many bytes of them."""
     size = sum(len(name) + len(value) + 4 for name, value in headers)
     if len(headers) > limits.header_fields or size > limits.header_bytes:
-        raise RequestError(
-            FailureKind.HEADERS,
-            f"at most {limits.header_fields} header fields of {limits.header_bytes:,} bytes in all "
-            "are read",
-            close=True,
-        )
+        raise head_too_large(limits)
 
 
-async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes:
-    """All bytes of the body; too many, by declaration or by count, are refused unread."""
+def head_too_large(limits: Limits) -> RequestError:
+    """The refusal of a head beyond its limits."""
+    return RequestError(
+        FailureKind.HEADERS,
+        f"at most {limits.header_fields} header fields of {limits.header_bytes:,} bytes in all "
+        "are read",
+        close=True,
+    )
+
+
+async def read_body(
+    headers: Headers, receive: Receive, limits: Limits, hold: Callable[[int], None]
+) -> bytes:
+    """All bytes of the body; too many, by declaration or by count, are refused unread.
+
+    `hold` is called with the size of each part, and may refuse it.
+    """
     declared = [value for name, value in headers if name == b"content-length"]
     if declared and (not declared[0].isdigit() or int(declared[0][:19]) > limits.body_bytes):
         raise _too_large(limits)
@@ -51,6 +61,7 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits) -> bytes
                 size += len(part)
                 if size > limits.body_bytes:
                     raise _too_large(limits)
+                hold(len(part))
                 parts.append(part)
                 if not message.get("more_body", False):
                     return b"".join(parts)

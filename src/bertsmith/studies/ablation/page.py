@@ -1,4 +1,4 @@
-"""The page and the Markdown of an ablation: the table, and a forest plot for every metric."""
+"""The page of an ablation: what each row shows and costs, and a forest plot for every metric."""
 
 from __future__ import annotations
 
@@ -7,79 +7,30 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from bertsmith.report.elements import markdown
 from bertsmith.report.elements.charts import COLORS, ChartFrame, shown
 from bertsmith.report.elements.page import (
     element,
     facts,
     heading,
-    page,
     paragraph,
     subheading,
     table,
 )
 from bertsmith.studies.ablation.table import (
     DIRECTION,
-    AblationCell,
     AblationRow,
     AblationTable,
     lower_is_better,
 )
-from bertsmith.wording import counted, duration
+from bertsmith.wording import counted
 
 ROW_HEIGHT = 26  # pixels per row of a forest plot
 LONGEST_LABEL = 30  # letters in front of a plot
 
 
-def table_heads(result: AblationTable) -> list[str]:
-    """The columns: two for every metric, then cost and what the row shows."""
-    metrics = [one for name in result.metrics for one in (name, "difference")]
-    return ["row", *metrics, "tokens", "parameters", "size", "time", "shows"]
-
-
-def table_cells(result: AblationTable, row: AblationRow) -> list[str]:
-    """A row of the table as text."""
-    cells = [row.name]
-    for name in result.metrics:
-        cells += [_value(row.cells[name]), _difference(row.cells[name])]
-    return [
-        *cells,
-        f"{row.tokens / 1e6:.2f} M",
-        f"{row.parameters / 1e6:.2f} M",
-        f"{row.size / 1e6:.1f} MB",
-        duration(row.seconds),
-        row.summary,
-    ]
-
-
-def _value(cell: AblationCell) -> str:
-    if cell.value is None:
-        return "-"
-    if math.isnan(cell.value.low):
-        return f"{cell.value.mean:.4f}"
-    return f"{cell.value.mean:.4f} ± {cell.value.high - cell.value.mean:.4f}"
-
-
-def _difference(cell: AblationCell) -> str:
-    gap = cell.difference
-    if gap is None:
-        return "-" if cell.value is None else ""
-    if math.isnan(gap.low):
-        return f"{gap.value:+.4f}"
-    return f"{gap.value:+.4f} ({gap.low:+.4f} to {gap.high:+.4f}){' *' if cell.star else ''}"
-
-
-def ablation_markdown(result: AblationTable, *, title: str) -> str:
-    """The table and its notes as Markdown."""
-    rows = [[markdown.words(cell) for cell in table_cells(result, row)] for row in result.rows]
-    heads = [markdown.words(head) for head in table_heads(result)]
-    lines = [f"# {markdown.words(title)}", "", *markdown.table(heads, rows), ""]
-    lines += [f"- {markdown.words(note)}" for note in result.notes()]
-    return "\n".join(lines) + "\n"
-
-
-def ablation_page(result: AblationTable, *, title: str) -> str:
-    """The whole page."""
+def ablation_sections(result: AblationTable) -> list[Markup]:
+    """The sections of the page."""
+    (whole,) = result.tables()
     sections = [
         paragraph(
             f"{counted(len(result.rows) - 1, 'variation')} against the base, "
@@ -90,8 +41,8 @@ def ablation_page(result: AblationTable, *, title: str) -> str:
         facts([(row.name, row.summary) for row in result.rows[1:]]),
         heading("What each row costs"),
         table(
-            ["row", *table_heads(result)[-5:-1]],
-            [[row.name, *table_cells(result, row)[-5:-1]] for row in result.rows],
+            ["row", *whole.heads[-5:-1]],
+            [[row[0], *row[-5:-1]] for row in whole.rows],
         ),
         *(paragraph(note) for note in result.notes()),
         heading("Differences to the base"),
@@ -111,7 +62,7 @@ def ablation_page(result: AblationTable, *, title: str) -> str:
         heading("Settings of the rows"),
         facts([(row.name, "; ".join(row.settings)) for row in result.rows[1:]]),
     ]
-    return page(title, sections)
+    return sections
 
 
 def _metric_rows(result: AblationTable, metric: str) -> list[list[str]]:
@@ -123,7 +74,7 @@ def _metric_rows(result: AblationTable, metric: str) -> list[list[str]]:
         shows: str = cell.verdict or ""
         if shows == DIRECTION:
             shows = f"{shows}: {cell.direction or 'seeds disagree'}"
-        rows.append([row.name, _value(cell), _difference(cell), p, shows])
+        rows.append([row.name, cell.text(), cell.difference_text(), p, shows])
     return rows
 
 
@@ -154,7 +105,7 @@ def forest(rows: Sequence[AblationRow], metric: str) -> Markup:
                 if math.isfinite(gap.low)
                 else (frame.x(gap.value),) * 2
             )
-            words = f"{row.name}: {_difference(cell)}"
+            words = f"{row.name}: {cell.difference_text()}"
             lines.append((round(y, 1), frame.x(gap.value), bar, cell.star, shown(gap.value), words))
         spoken = "; ".join(words for *_, words in lines)
         names = (f"difference of {metric}", "")

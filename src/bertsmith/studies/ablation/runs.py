@@ -14,12 +14,6 @@ from bertsmith.errors import ConfigError, DivergedError
 from bertsmith.files.digest import json_digest
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.example import Example
-from bertsmith.studies.ablation.cost import (
-    ProbeSize,
-    StepSpeed,
-    pretrain_seconds,
-    probe_seconds,
-)
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS, masked_loss, why_none
 from bertsmith.studies.ablation.table import AblationTable, RowFigures, make_table
 from bertsmith.studies.ablation.variations import Variation
@@ -27,8 +21,10 @@ from bertsmith.studies.vectors import frozen_recipe
 from bertsmith.tasks.kinds import task_kind
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.finetune.finetune import FinetuneJob
-from bertsmith.training.finetune.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.kinds.labeled.learner import FinetuneJob
+from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe, load_finetune_recipe
+from bertsmith.training.kinds.labeled.rows import LabeledRows
+from bertsmith.training.kinds.labeled.trials import finetune_trial
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain.pretrain import Job, facts, pretrain
@@ -38,15 +34,12 @@ from bertsmith.training.repeat.trials import (
     Trial,
     TrialResult,
     begin_run,
-    finetune_trial,
     read_result,
 )
 
 Probing = Literal["frozen", "tuned"]
 FROZEN_EPOCHS = 10.0
 MODELS = "models"
-WORDS_PER_TOKEN = 0.75  # of running text
-HEAD_STEP = 0.1  # of a step of the whole model, whatever its size: what a head alone takes
 DIVERGED = "diverged"  # in the result of a run: why it ended
 
 
@@ -135,7 +128,7 @@ def check_ablation(study: Ablation) -> Corpus:
 
 
 def ablation_trials(study: Ablation, execution: Execution) -> list[Trial]:
-    """Every run, models first and their probes next; costs are right in relation to each other."""
+    """Every run, for each seed the models and their probes next; their costs are not known yet."""
     corpus = check_ablation(study)
     trials, owners = [], study.owners()
     for seed in study.seeds:
@@ -147,36 +140,21 @@ def ablation_trials(study: Ablation, execution: Execution) -> list[Trial]:
                     _probe_trial(study, row, seed, case, corpus, execution)
                     for case in study.cases()
                 ]
-    return priced(study, trials, corpus, StepSpeed())
+    return trials
 
 
-def priced(
-    study: Ablation, trials: Sequence[Trial], corpus: Corpus, speed: StepSpeed
-) -> list[Trial]:
-    """The trials with their time in seconds, at this speed, as their cost."""
-    costs: dict[str, float] = {}
-    for row in study.rows:
-        model = pretrain_seconds(row.recipe, corpus, speed)
-        probes = [
-            (case, probe_seconds(row.recipe, corpus, _probe_size(*case, row), speed))
-            for case in study.cases()
-        ]
-        for seed in study.seeds:
-            costs[_model_name(row, seed)] = model
-            costs |= {_probe_name(row, seed, case): seconds for case, seconds in probes}
-    return [replace(trial, cost=costs[trial.name]) for trial in trials]
-
-
-def _model_name(row: Variation, seed: int) -> str:
+def model_name(row: Variation, seed: int) -> str:
+    """The name of a pre-training."""
     return f"{row.slug}-{seed}"
 
 
-def _probe_name(row: Variation, seed: int, case: tuple[ProbeRows, Probing]) -> str:
+def probe_name(row: Variation, seed: int, case: tuple[ProbeRows, Probing]) -> str:
+    """The name of a probe of that model."""
     return f"{row.slug}-{seed}.{case[0].name}.{case[1]}"
 
 
 def _model_folder(study: Ablation, row: Variation, seed: int) -> Path:
-    return study.folder / MODELS / _model_name(row, seed)
+    return study.folder / MODELS / model_name(row, seed)
 
 
 def _seeded(recipe: PretrainRecipe, seed: int) -> PretrainRecipe:
@@ -201,7 +179,7 @@ def _pretrain_trial(
     study: Ablation, row: Variation, seed: int, corpus: Corpus, execution: Execution
 ) -> Trial:
     """Pre-training with a seed, and the held-out masked loss under the base's masks."""
-    name, folder = _model_name(row, seed), _model_folder(study, row, seed)
+    name, folder = model_name(row, seed), _model_folder(study, row, seed)
     key = _pretrain_key(study, row, seed, corpus, execution)
     recipe = _seeded(row.recipe, seed)
 
@@ -277,15 +255,17 @@ def _probe_trial(
         # pooler, and would be read in another way than the base.
         blind = row.recipe.model.sees == "before" and recipe.head.lstm is None
         recipe = changed(recipe, {"vector.pooling": "last" if blind else "mean"})
-    name = _probe_name(row, seed, case)
+    name = probe_name(row, seed, case)
     job = FinetuneJob(
         recipe=recipe,
         task=probe.task,
         model=str(_model_folder(study, own, seed)),
-        train=probe.train,
-        dev=probe.dev,
+        rows=LabeledRows(
+            train=probe.train,
+            dev=probe.dev,
+            known=task_kind(probe.task).known([*probe.train, *probe.dev]),
+        ),
         out=study.folder / "runs" / name,
-        known=task_kind(probe.task).known([*probe.train, *probe.dev]),
     )
     mark = _pretrain_key(study, own, seed, corpus, execution)
     trial = finetune_trial(name, job, execution, mark=mark)
@@ -296,20 +276,6 @@ def _probe_trial(
         return trial.run(watch)
 
     return replace(trial, run=run)
-
-
-def _probe_size(probe: ProbeRows, how: Probing, row: Variation) -> ProbeSize:
-    """Of a fine-tuning; a frozen encoder reads each text once."""
-    plan = probe.recipe(how, row.probe).plan
-    train, dev = _tokens(probe.train), _tokens(probe.dev)
-    steps = len(probe.train) * plan.epochs / plan.batch
-    if how == "frozen":
-        return ProbeSize(learned=0.0, read=train + dev, steps=steps * HEAD_STEP)
-    return ProbeSize(learned=train * plan.epochs, read=dev * plan.epochs, steps=steps)
-
-
-def _tokens(rows: Sequence[Example]) -> float:
-    return sum(len(text.split()) / WORDS_PER_TOKEN for row in rows for text in row.texts)
 
 
 def comparisons(study: Ablation) -> int:
@@ -336,13 +302,13 @@ def _figures(
     own: Variation,
     results: Mapping[str, TrialResult],
 ) -> RowFigures:
-    models = {seed: results[_model_name(own, seed)] for seed in study.seeds}
+    models = {seed: results[model_name(own, seed)] for seed in study.seeds}
     whole = [one for one in models.values() if DIVERGED not in one.more]
     values: dict[str, dict[int, float]] = {MASKED_LOSS: {}}
     for seed, one in models.items():
         found = {MASKED_LOSS: one.figures.get(MASKED_LOSS)}
         for case in study.cases():
-            done = results[_probe_name(study.probed(row), seed, case)]
+            done = results[probe_name(study.probed(row), seed, case)]
             found[study.metric(*case)] = done.figures.get(case[0].metric)
         for metric, value in found.items():
             if value is not None and value == value:

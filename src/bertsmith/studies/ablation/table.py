@@ -11,6 +11,8 @@ from bertsmith.files.strict_json import json_values
 from bertsmith.metrics import LOWER_IS_BETTER
 from bertsmith.metrics.significance import Difference, Spread, holm, over_seeds, paired_over_seeds
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS
+from bertsmith.studies.study import StudyResult, StudyTable
+from bertsmith.wording import duration
 
 ENOUGH_SEEDS = 3
 LEVEL = 0.05
@@ -46,6 +48,24 @@ class AblationCell:
         if self.difference is None or not self.agree:
             return ""
         return "better" if (self.difference.value < 0) == self.lower else "worse"
+
+    def text(self) -> str:
+        """The value with half of its interval."""
+        if self.value is None:
+            return "-"
+        if math.isnan(self.value.low):
+            return f"{self.value.mean:.4f}"
+        return f"{self.value.mean:.4f} ± {self.value.high - self.value.mean:.4f}"
+
+    def difference_text(self) -> str:
+        """The difference to the base with its interval; a star if it is shown."""
+        gap = self.difference
+        if gap is None:
+            return "-" if self.value is None else ""
+        if math.isnan(gap.low):
+            return f"{gap.value:+.4f}"
+        star = " *" if self.star else ""
+        return f"{gap.value:+.4f} ({gap.low:+.4f} to {gap.high:+.4f}){star}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +111,8 @@ class RowFigures:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AblationTable:
+@dataclass(frozen=True, kw_only=True)
+class AblationTable(StudyResult):
     """The base and its variations; the first row is the base."""
 
     metrics: tuple[str, ...]
@@ -103,6 +123,25 @@ class AblationTable:
     def stars(self) -> int:
         """The differences that are shown."""
         return sum(cell.star for row in self.rows for cell in row.cells.values())
+
+    def tables(self) -> list[StudyTable]:
+        """Two columns for every metric, then cost and what the row shows."""
+        metrics = [one for name in self.metrics for one in (name, "difference")]
+        heads = ["row", *metrics, "tokens", "parameters", "size", "time", "shows"]
+        return [StudyTable(heads=heads, rows=[self._cells(row) for row in self.rows])]
+
+    def _cells(self, row: AblationRow) -> list[str]:
+        cells = [row.name]
+        for name in self.metrics:
+            cells += [row.cells[name].text(), row.cells[name].difference_text()]
+        return [
+            *cells,
+            f"{row.tokens / 1e6:.2f} M",
+            f"{row.parameters / 1e6:.2f} M",
+            f"{row.size / 1e6:.1f} MB",
+            duration(row.seconds),
+            row.summary,
+        ]
 
     def notes(self) -> list[str]:
         """What must be known to read the table."""

@@ -1,27 +1,30 @@
-"""Variations of a recipe: what a row of an ablation changes, in full names and in shorthands."""
+"""Rows of an ablation: what each changes, in full names and in shorthands, and for how long."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from bertsmith.config import Settings, differences, read_toml, validated
+from bertsmith.config import Overrides, Settings, changed, differences, read_toml, validated
+from bertsmith.corpus.shards import Corpus
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.digest import json_digest
-from bertsmith.training.finetune.recipe import load_finetune_recipe
+from bertsmith.training.kinds.labeled.recipe import load_finetune_recipe
 from bertsmith.training.pretrain.recipe import (
     PRETRAIN_RECIPES,
-    About,
     PretrainRecipe,
     load_recipe,
 )
+from bertsmith.training.pretrain.workload import PretrainWorkload
+from bertsmith.training.recipe import About
 from bertsmith.training.recipe_files import RecipeShelf
+from bertsmith.wording import counted
 
 ABLATIONS = RecipeShelf("ablate")
 BASE = "base"
@@ -147,7 +150,7 @@ def full_settings(setting: str) -> tuple[str, ...]:
 
 
 def variations(
-    recipe: str | Path, settings: Sequence[str], rows: Sequence[GridRow]
+    recipe: str | Path, settings: Overrides, rows: Sequence[GridRow]
 ) -> tuple[Variation, ...]:
     """The base, then every row; refuses rows that repeat another one or change nothing."""
     base = Variation(name=BASE, given=(), recipe=load_recipe(recipe, settings))
@@ -183,3 +186,40 @@ def _check_new(one: Variation, others: Sequence[Variation]) -> None:
         if not differences(other.recipe, one.recipe) and other.probe == one.probe:
             what = f"changes nothing of {BASE}" if other.name == BASE else f"repeats {other.name!r}"
             raise ConfigError(f"--vary {'; '.join(one.given)!r} {what}; leave it out")
+
+
+def equal_tokens(rows: Sequence[Variation], corpus: Corpus) -> tuple[Variation, ...]:
+    """The rows with as many steps as they need to read the tokens of the first one, the base.
+
+    A step has equally many texts in all rows, but texts of another kind have other lengths: those
+    without next sentence prediction are longer. Lengths are the mean of an epoch; which of its
+    texts a short run reads is left to chance, a percent or two in some hundred steps.
+    """
+    base = rows[0].recipe
+    steps = base.schedule.steps or 0
+    tokens = steps * PretrainWorkload(base, corpus).step_tokens()
+    found = []
+    for row in rows:
+        work = PretrainWorkload(row.recipe, corpus)
+        count = max(1, round(tokens / work.step_tokens()))
+        changes: dict[str, int | None] = {}
+        if count != row.recipe.schedule.steps:
+            changes["schedule.steps"] = count
+        note = ""
+        draws = [row.recipe.program.draw_of(epoch) for epoch in range(work.epochs(count))]
+        if row is not rows[0] and _static(row) and len(set(draws)) == len(draws):
+            changes["program.mask.copies"] = None  # the same masks, so the same run
+            note = (
+                f"the run begins {counted(len(draws), 'epoch')} of the corpus, so static masking "
+                f"with {counted(_static(row) or 0, 'mask')} per text repeats none: no difference "
+                "is possible"
+            )
+        recipe = changed(row.recipe, changes) if changes else row.recipe
+        found.append(replace(row, recipe=recipe, note=note))
+    return tuple(found)
+
+
+def _static(row: Variation) -> int | None:
+    """The copies of static masking."""
+    mask = getattr(row.recipe.program, "mask", None)
+    return None if mask is None else mask.copies

@@ -20,8 +20,8 @@ from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
 from bertsmith.classic.neural.settings import LstmSettings, NeuralSettings, NnlmSettings
 from bertsmith.classic.neural.train import NeuralJob, train_neural
+from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.folder import open_ngram
-from bertsmith.classic.ngram.settings import NgramSettings
 from bertsmith.classic.ngram.train import train_ngram
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.train import train_word2vec

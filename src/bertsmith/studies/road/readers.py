@@ -14,7 +14,8 @@ from bertsmith.classic.elmo.reader import ElmoReader
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.models.build import Model
 from bertsmith.nn.inputs import Inputs
-from bertsmith.nn.packing import pack
+from bertsmith.nn.modes import evaluating
+from bertsmith.nn.packing import in_passes
 from bertsmith.text.tokenizer import Tokenizer
 
 Floats = NDArray[np.float32]
@@ -70,26 +71,26 @@ class PieceReader:
     @torch.inference_mode()
     def read(self, sentences: Sequence[Sequence[str]]) -> list[Floats]:
         """(n, D) for each sentence of n words."""
-        self.model.eval()
         parts = [part for n, one in enumerate(sentences) for part in self._parts(n, one)]
         width = self.model.spec.hidden
         found = [np.zeros((len(one), width), dtype=np.float32) for one in sentences]
         tokenizer = self.pieces.tokenizer
         framed = [tokenizer.framed(part.ids) for part in parts]
         lead = int(len(tokenizer.framed(())) > 0)
-        for numbers in pack([len(ids) for ids in framed], PASS_TOKENS):
+
+        def run(numbers: Sequence[int]) -> list[Floats]:
             lengths = [len(framed[n]) for n in numbers]
-            hidden = self.model(
-                Inputs.of(np.concatenate([framed[n] for n in numbers]), lengths)
-            ).hidden
-            rows = hidden.float().numpy()
-            for number, start in zip(numbers, np.cumsum(lengths) - lengths, strict=True):
-                part = parts[number]
-                bounds = np.cumsum([0, *part.sizes])
-                own = rows[start + lead : start + lead + bounds[-1]]
-                sums = np.add.reduceat(own, bounds[:-1], axis=0)
-                means = sums / np.array(part.sizes, dtype=np.float32)[:, None]
-                found[part.sentence][part.first : part.first + len(part.sizes)] = means
+            inputs = Inputs.of(np.concatenate([framed[n] for n in numbers]), lengths)
+            rows = self.model(inputs).hidden.float().numpy()
+            return np.split(rows, np.cumsum(lengths)[:-1])
+
+        with evaluating(self.model):
+            read = in_passes([len(ids) for ids in framed], PASS_TOKENS, run)
+        for part, rows in zip(parts, read, strict=True):
+            bounds = np.cumsum([0, *part.sizes])
+            sums = np.add.reduceat(rows[lead : lead + bounds[-1]], bounds[:-1], axis=0)
+            means = sums / np.array(part.sizes, dtype=np.float32)[:, None]
+            found[part.sentence][part.first : part.first + len(part.sizes)] = means
         return found
 
     def _parts(self, number: int, sentence: Sequence[str]) -> list[_Part]:

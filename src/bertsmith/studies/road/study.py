@@ -9,30 +9,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import json_digest
 from bertsmith.files.strict_json import write_json
 from bertsmith.studies.road.kinds import ROAD_KINDS, RoadKind, RoadTraining
-from bertsmith.studies.road.material import RoadMaterial
+from bertsmith.studies.road.material import RoadMaterial, prepare_material
 from bertsmith.studies.road.measures import (
     RoadTests,
+    WordTests,
     context_sentences,
     find_sense_tests,
     measured,
     vector_sets,
 )
 from bertsmith.studies.road.probe import read_probe
-from bertsmith.studies.road.table import RoadRow, RoadTable, complete
-from bertsmith.studies.road.word_tests import WordTests
+from bertsmith.studies.road.request import RoadRequest
+from bertsmith.studies.road.table import RoadRow, RoadTable, complete, road_sections
+from bertsmith.studies.study import Study, StudyPlan
 from bertsmith.training.checkpoints.checkpoint import CHECKPOINTS
-from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.execution import Execution, RunSettings
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.repeat.trials import Trial, TrialResult, Trials
 
 PLAN, MODELS, VECTORS, BAG = "plan.json", "models", "vectors", "bag-of-words.json"
+RUN = RunSettings(precision="fp32")  # the same number format for all models
 TESTING = 0.25  # of a model's time is for its tests
 SPARE = 0.03  # of all time, for the table and the page
 LEAST = 1.0  # second of training
@@ -73,6 +78,10 @@ class RoadClock:
             *([LATE] if late else []),
         ]
 
+    def record(self) -> dict[str, Any]:
+        """The plan as JSON: seconds of the preparation, and of each model."""
+        return {"budget": self.budget, **self._plan}
+
     def training_seconds(self, name: str) -> float | None:
         """How long a model is trained: as planned, or less where the road is late."""
         if self.budget is None:
@@ -103,23 +112,22 @@ class RoadClock:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoadStudy:
-    """Material, tests and time of a road."""
+class RoadStudy(Study[RoadTable]):
+    """Material, tests and time of a road; a model that fails does not end the others."""
 
     material: RoadMaterial
     tests: RoadTests
     words: WordTests
     clock: RoadClock
     bag_of_words: dict[str, Any] | None
+    folder: Path
+    title: str
+    name: str = "road"
+    keep_going: bool = True
 
-    @property
-    def folder(self) -> Path:
-        """Where the road is."""
-        return self.material.folder
-
-    def trials(self, execution: Execution) -> list[Trial]:
-        """One run per model."""
-        return [
+    def plan(self, execution: Execution) -> StudyPlan:
+        """One run per model, and the time that each has."""
+        trials = [
             Trial(
                 name=name,
                 key=json_digest([self.material.request.record(), name]),
@@ -128,6 +136,11 @@ class RoadStudy:
             )
             for name, kind in ROAD_KINDS.items()
         ]
+        return StudyPlan(
+            trials=trials,
+            price=[*self.facts(), *self.clock.lines()],
+            record={"facts": self.facts(), **self.clock.record()},
+        )
 
     def _run(
         self, name: str, kind: RoadKind, execution: Execution
@@ -172,7 +185,7 @@ class RoadStudy:
 
         return run
 
-    def table(self, done: Trials) -> RoadTable:
+    def result(self, done: Trials) -> RoadTable:
         """The table of all models; one that failed has dashes."""
         found = {row.name: row for row in done.rows}
         sets = {name: self._vectors(name) for name in found}
@@ -198,6 +211,10 @@ class RoadStudy:
             facts=(*self.facts(), *coverage),
             bag_of_words=self.bag_of_words,
         )
+
+    def sections(self, result: RoadTable) -> list[Markup]:
+        """One picture, and the table in parts."""
+        return road_sections(result)
 
     def _vectors(self, name: str) -> dict[str, WordVectors]:
         place = self.folder / VECTORS
@@ -249,9 +266,15 @@ def check_settings(settings: Sequence[str]) -> None:
             raise unknown("model of a road", name.strip(), ROAD_KINDS)
 
 
-def make_study(material: RoadMaterial, words: WordTests, began: float) -> RoadStudy:
-    """The tests of a road, made once, and its plan; `began` is when its preparation began."""
-    request = material.request
+def read_road(
+    request: RoadRequest, *, notice: Callable[[str], None] = lambda line: None
+) -> RoadStudy:
+    """Check a request, then split, tokenize and prepare its tests; no model is trained."""
+    began = time.monotonic()
+    request.check()
+    check_settings(request.settings)
+    words = WordTests.read(request.similarity, request.analogies)
+    material = prepare_material(request, notice)
     sentences = list(material.held_out())
     labels = None if request.labels is None else read_probe(request.labels, material)
     tests = RoadTests(
@@ -266,7 +289,16 @@ def make_study(material: RoadMaterial, words: WordTests, began: float) -> RoadSt
             write_json(path, labels.bag_of_words())
         bag = json.loads(path.read_bytes())
     clock = RoadClock(material.folder / PLAN, request.budget, time.monotonic() - began)
-    return RoadStudy(material=material, tests=tests, words=words, clock=clock, bag_of_words=bag)
+    names = ", ".join(path.name for path in request.files)
+    return RoadStudy(
+        material=material,
+        tests=tests,
+        words=words,
+        clock=clock,
+        bag_of_words=bag,
+        folder=material.folder,
+        title=f"The road to BERT: {names}",
+    )
 
 
 def _size(folder: Path) -> int:

@@ -1,6 +1,6 @@
-"""The table of a road: a row per model, a cell or a dash with its reason, and what may be compared.
+"""The table of a road and its page: a row per model, a cell or a dash with its reason.
 
-Only left-to-right models on the same pieces are ranked.
+Only left-to-right models on the same pieces are ranked; all else may not be compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from bertsmith.files.strict_json import json_values
+from bertsmith.report.elements.charts import COLORS, ChartFrame
+from bertsmith.report.elements.page import (
+    element,
+    facts,
+    heading,
+    paragraph,
+    table,
+    texts_table,
+)
+from bertsmith.studies.study import StudyResult, StudyTable
 
 COLUMNS: dict[str, str] = {
     "rank": "rank",
@@ -26,8 +38,9 @@ COLUMNS: dict[str, str] = {
     "probe": "probe",
     "senses": "senses",
 }
-FIGURES = ("seconds", "parameters", "bytes")
 RANKED = "bits_per_character"
+PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
+WITH_PROBE = 1  # the part that has the column of the probe
 NOTES = (
     "Only the perplexities of left-to-right models are ranked: they predict the same pieces of the "
     "same lines, line ends included. Perplexity per word is all nats over all words.",
@@ -45,6 +58,10 @@ NOTES = (
     "Every model was trained once: differences between seeds are not in the table. Seconds are of "
     "training on this machine and of no other; bytes are of the model folder.",
 )
+BAR = 34  # pixels per model
+WIDTH = 720
+LEFT = ("rank", "perplexity_piece", "perplexity_word", "bits_per_character")
+APART = ("directions", "pseudo_perplexity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +87,8 @@ class RoadRow:
         return str(self.cells.get(column, {}).get("reason", "it was not measured"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoadTable:
+@dataclass(frozen=True, kw_only=True)
+class RoadTable(StudyResult):
     """All rows; `facts` are sentences about this road, `bag_of_words` the probe's comparison."""
 
     rows: tuple[RoadRow, ...]
@@ -137,7 +154,22 @@ class RoadTable:
                 found.setdefault(("; ".join(heads), why), []).append(row.title)
         return [(f"{heads} of {', '.join(titles)}", why) for (heads, why), titles in found.items()]
 
+    def tables(self) -> list[StudyTable]:
+        """The columns in parts, each with the names of the models."""
+        heads, bag = self.heads(), self.bag_texts()
+        rows = [self.texts(row) for row in self.rows]
+        tables = []
+        for number, (first, last) in enumerate(PARTS):
+            some = [*rows, bag] if bag and number == WITH_PROBE else rows
+            body = [[row[0], *row[first:last]] for row in some]
+            tables.append(StudyTable(heads=[heads[0], *heads[first:last]], rows=body))
+        return tables
+
     def notes(self) -> list[str]:
+        """Facts about this road, what may not be compared, and the reason of each dash."""
+        return [*self.cautions(), *(f"- {where}: {why}" for where, why in self.dashes())]
+
+    def cautions(self) -> list[str]:
         """Facts about this road, then what may not be compared."""
         return [*self.facts, *NOTES]
 
@@ -156,7 +188,7 @@ class RoadTable:
             }
             for row in self.rows
         ]
-        record = {"rows": rows, "bag_of_words": self.bag_of_words, "notes": self.notes()}
+        record = {"rows": rows, "bag_of_words": self.bag_of_words, "notes": self.cautions()}
         return dict(json_values(record))
 
 
@@ -195,3 +227,78 @@ def without_times(table: Mapping[str, Any]) -> dict[str, Any]:
     rows: Sequence[Mapping[str, Any]] = table["rows"]
     plain = [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
     return {**table, "rows": plain}
+
+
+def road_sections(result: RoadTable) -> list[Markup]:
+    """The sections of the page."""
+    ranking = result.ranking()
+    lead = "No left-to-right model was scored."
+    if ranking:
+        best = ranking[0]
+        lead = (
+            f"Of the left-to-right models {best.title} predicts the held-out text best: "
+            f"{best.value(RANKED):.3f} bits per character."
+        )
+    words = [column for column in COLUMNS if column not in (*LEFT, *APART)]
+    return [
+        paragraph(lead, "lead"),
+        picture(ranking),
+        heading("Left to right, on the same pieces"),
+        _part(result, LEFT, [row for row in result.rows if row.value(RANKED) is not None]),
+        heading("Both sides or both directions: never ranked with the others"),
+        _part(result, APART, [row for row in result.rows if _has(row, APART)]),
+        heading("Vectors of words and texts"),
+        _part(result, words, list(result.rows)),
+        heading("What each model cost"),
+        table(
+            ["model", *result.heads()[-3:]],
+            [[row.title, *result.texts(row)[-3:]] for row in result.rows],
+        ),
+        facts([(row.title, row.about) for row in result.rows]),
+        heading("What was compared, and what may not be"),
+        *(paragraph(note) for note in result.cautions()),
+        heading("Why there is a dash"),
+        texts_table(["dash", "reason"], result.dashes()),
+    ]
+
+
+def _has(row: RoadRow, columns: tuple[str, ...]) -> bool:
+    return any(row.value(column) is not None for column in columns)
+
+
+def _part(result: RoadTable, columns: tuple[str, ...] | list[str], rows: list[RoadRow]) -> Markup:
+    """Some columns of the table."""
+    if not rows:
+        return paragraph("No model has such a figure.")
+    places = [list(COLUMNS).index(column) + 1 for column in columns]
+    body = [[row.title, *(result.texts(row)[place] for place in places)] for row in rows]
+    bag = result.bag_texts()
+    if bag and "probe" in columns:
+        body.append([bag[0], *(bag[place] for place in places)])
+    return table(["model", *(COLUMNS[column] for column in columns)], body)
+
+
+def picture(ranking: list[RoadRow]) -> Markup:
+    """Bars: bits per character of the ranked models, the best first."""
+    bits = [(row.title, row.value(RANKED) or 0.0) for row in ranking]
+    if not bits:
+        return Markup("")
+    frame = ChartFrame(
+        (0.0, max(value for _, value in bits) * 1.12),
+        (0.0, float(len(bits))),
+        size=(WIDTH, 52 + BAR * len(bits)),
+        margins=(72, 64),
+    )
+    frame.y_ticks = []
+    bars = []
+    for number, (title, value) in enumerate(bits):
+        top = frame.y(len(bits) - number) + 6
+        bars.append(
+            (frame.left, top, round(frame.x(value) - frame.left, 1), BAR - 12, title, value)
+        )
+    drawn = [
+        (x, y, width, height, name, f"{value:.3f}") for x, y, width, height, name, value in bars
+    ]
+    spoken = "bits per character: " + ", ".join(f"{name} {value:.3f}" for name, value in bits)
+    names = ("bits per character of the held-out text: less is better", "")
+    return element("charts", "ranking", frame, names, spoken, drawn, COLORS[0])

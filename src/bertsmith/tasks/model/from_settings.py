@@ -12,7 +12,6 @@ from bertsmith.models.build import Model
 from bertsmith.models.text_model import TextModel
 from bertsmith.tasks.length import LengthSettings
 from bertsmith.tasks.model.columns import Auxiliary
-from bertsmith.tasks.model.head import HeadSettings, TextHead, WideFeatures, draw_weights
 from bertsmith.tasks.model.heads import (
     HeadShape,
     PairHead,
@@ -22,6 +21,7 @@ from bertsmith.tasks.model.heads import (
     RowsHead,
     TextsHead,
 )
+from bertsmith.tasks.model.layers import HeadSettings, TextHead, WideFeatures, draw_weights
 from bertsmith.tasks.model.rows import RowReading
 from bertsmith.tasks.model.task_head import TaskHead
 from bertsmith.tasks.model.task_model import TaskModel

@@ -17,7 +17,7 @@ from bertsmith.nn.crf import Crf
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.model.columns import Auxiliary
-from bertsmith.tasks.model.head import (
+from bertsmith.tasks.model.layers import (
     CosineHead,
     HeadSettings,
     TextHead,

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from bertsmith.errors import ConfigError
 from bertsmith.nn.pooling import LayerMix
+from bertsmith.nn.recurrent import BiLstm
 from bertsmith.tasks.batch import TaskBatch
 from bertsmith.tasks.enrichment.tag_channel import CHANNEL, TagChannel, draw_channel, words_of_rows
-from bertsmith.tasks.model.head import HeadSettings, RowsLSTM, draw_weights
+from bertsmith.tasks.model.layers import HeadSettings, draw_weights
 from bertsmith.tasks.model.text_vector import VectorSettings
 
 
@@ -48,7 +49,7 @@ class RowReading(nn.Module):
         super().__init__()
         self.settings = vector
         self.mix = LayerMix(layers + 1, hidden) if vector.layers == "mix" else None
-        self.lstm: RowsLSTM | None = None
+        self.lstm: BiLstm | None = None
         self.channel: TagChannel | None = None
         self.width = hidden
         if head.lstm is not None:
@@ -92,13 +93,13 @@ class RowReading(nn.Module):
 
 def _lstm(
     width: int, vector: VectorSettings, hidden: int, random: torch.Generator | None
-) -> RowsLSTM:
+) -> BiLstm:
     """The LSTM between encoder and head; it reads the last layer."""
     if vector.combines_layers:
         raise ConfigError(
             f"head.lstm reads the last layer, or a mix of all, not vector.layers = "
             f"{vector.layers}; leave one out"
         )
-    lstm = RowsLSTM(hidden, width)
+    lstm = BiLstm(hidden, width)
     draw_weights(lstm, random)
     return lstm

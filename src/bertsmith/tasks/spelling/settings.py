@@ -7,10 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bertsmith.config import Settings
+from bertsmith.config import Count, Settings
 from bertsmith.setting import MODEL, Setting, check_settings
-
-Count = Annotated[int, Field(gt=0)]
 
 
 class DetectorSettings(Settings):

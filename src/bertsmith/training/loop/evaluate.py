@@ -13,6 +13,7 @@ from torch import nn
 
 from bertsmith.config import Settings
 from bertsmith.files.strict_json import json_values
+from bertsmith.nn.modes import evaluating
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.loop.workload import Workload
 
@@ -72,26 +73,21 @@ def evaluate_losses(
     model: nn.Module, workload: Workload, execution: Execution
 ) -> Evaluation | None:
     """Losses over the held-out batches, each part by its own count; None when there are none."""
-    was_training = model.training
-    model.eval()
     sums: dict[str, float] = {}
 
     def add(key: str, value: float) -> None:
         sums[key] = sums.get(key, 0.0) + value
 
-    try:
-        with execution.ranks.whole(model):
-            for batch in workload.held_out():
-                with execution.precision.context():
-                    parts, scores = workload.loss(model, batch.to(execution.device))
-                for name, part in parts.items():
-                    add(f"sum:{name}", float(part.sum))
-                    add(f"count:{name}", part.count)
-                for name, score in scores.items():
-                    add(f"correct:{name}", float(score.correct))
-                    add(f"scored:{name}", score.count)
-    finally:
-        model.train(was_training)
+    with evaluating(model), execution.ranks.whole(model):
+        for batch in workload.held_out():
+            with execution.precision.context():
+                parts, scores = workload.loss(model, batch.to(execution.device))
+            for name, part in parts.items():
+                add(f"sum:{name}", float(part.sum))
+                add(f"count:{name}", part.count)
+            for name, score in scores.items():
+                add(f"correct:{name}", float(score.correct))
+                add(f"scored:{name}", score.count)
     # Every rank must name the same parts: those of the loss, even where a rank has no text.
     for name in workload.weights:
         for kind in ("sum", "count", "correct", "scored"):

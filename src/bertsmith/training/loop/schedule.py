@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bertsmith.config import Settings
+from bertsmith.config import Fraction, Settings
 
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "min": 60.0, "s": 1.0}
 _PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|min|m|s)")
@@ -26,7 +26,6 @@ def seconds(value: Any) -> Any:
 
 
 Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Length(Settings):
@@ -59,7 +58,7 @@ class StableSettings(_Length):
     """Warm-up, a long constant stretch, then 1 - sqrt down to nothing (arXiv:2405.18392)."""
 
     kind: Literal["wsd"] = "wsd"
-    warmup: Share = 0.02
+    warmup: Fraction = 0.02
     decay: Annotated[float, Field(gt=0, le=1)] = 0.2  # the last share of training
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bertsmith.config import Settings
+from bertsmith.config import Positive, Settings, Share
 from bertsmith.errors import TensorMismatchError
 from bertsmith.training.optimizers.lamb import Lamb
 from bertsmith.training.optimizers.muon import Muon
@@ -40,9 +40,7 @@ def depths(names: Iterable[str]) -> dict[str, int]:
     return depth
 
 
-Share = Annotated[float, Field(ge=0, lt=1)]
 Betas = Annotated[tuple[Share, Share], Field(strict=False)]  # TOML has lists, no tuples
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SMALLEST_SIDE = 16  # a classifier of a few classes is an output, not a matrix that mixes features
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

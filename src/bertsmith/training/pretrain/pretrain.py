@@ -17,9 +17,10 @@ from bertsmith.objectives.program import PretrainModule
 from bertsmith.training.checkpoints.resume import Fact, flatten
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.learner import LoopInputs, loop_run
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain.model import build_module, save_result
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 from bertsmith.training.pretrain.workload import PretrainWorkload
@@ -66,23 +67,19 @@ def pretrain(
     work = PretrainWorkload(recipe, corpus, rank=execution.ranks.rank, world=execution.ranks.world)
     module = build_module(recipe, corpus, work.program, init=job.init, device=execution.device.type)
     execution.prepare(module)
-    run = Run(
-        folder=job.out,
+    inputs = LoopInputs(
         model=module,
         workload=work,
         schedule=recipe.schedule,
         optimizer=recipe.optimizer,
         save=recipe.save,
-        evaluation=recipe.eval,
         averaging=recipe.averaging,
-        log=recipe.log,
+        evaluation=recipe.eval,
         seed=recipe.run.seed,
-        facts=facts(job, corpus, execution),
-        accept=frozenset(job.accept),
-        execution=execution,
-        watch=watch,
+        log=recipe.log,
         stages=recipe.program.stages,
     )
+    run = loop_run(job, inputs, facts(job, corpus, execution), execution, watch)
     on_first(execution.ranks, lambda: _keep_recipe(job, replace=False))
     if execution.ranks.is_first:
         for remark in work.account():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self, Union
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertsmith.config import Settings, changed, validated
+from bertsmith.config import Count, Overrides, Settings, changed, validated
 from bertsmith.corpus.examples import PAIRED, InputSettings, frame_of
 from bertsmith.errors import ConfigError, unknown
 from bertsmith.models.spec import Activation, DecoderSpec, Seen, Sharing, Spec
@@ -33,9 +33,9 @@ from bertsmith.training.loop.evaluate import EvaluationSettings
 from bertsmith.training.loop.log import LogSettings
 from bertsmith.training.loop.schedule import LinearSettings, ScheduleSettings
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
+from bertsmith.training.recipe import About
 from bertsmith.training.recipe_files import RecipeShelf
 
-Count = Annotated[int, Field(gt=0)]
 Size = Literal["tiny", "mini", "small", "medium", "base", "large"]
 SIZES: dict[str, tuple[int, int]] = {  # layers and width (Turc et al. 2019, arXiv:1908.08962)
     "tiny": (2, 128),
@@ -71,13 +71,6 @@ PRETRAIN_RECIPES = RecipeShelf(
     (("schedule", "steps", "budget"), ("batch", "sequences", "tokens")),
     kinds=(("program", "kind", "masked"),),
 )
-
-
-class About(Settings):
-    """What a recipe is, for people."""
-
-    summary: str = ""
-    paper: str = ""
 
 
 class ModelSettings(Settings):
@@ -189,7 +182,7 @@ class PretrainRecipe(Settings):
         return sum(share >= stage.after for stage in self.stages)
 
 
-def load_recipe(named: str | Path, overrides: Sequence[str] = ()) -> PretrainRecipe:
+def load_recipe(named: str | Path, overrides: Overrides = ()) -> PretrainRecipe:
     """A recipe by name or path, with settings given as "section.key=value" laid over it."""
     tree, source = PRETRAIN_RECIPES.tree(named, overrides)
     return validated(PretrainRecipe, tree, source)

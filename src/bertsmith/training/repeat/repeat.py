@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal
 
-from bertsmith.config import Settings, changed
+from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.folders.runs import FIGURES
@@ -17,9 +17,25 @@ from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
+from bertsmith.training.learner import (
+    Learner,
+    Recipe,
+    Result,
+    Rows,
+    Trained,
+    TrainingJob,
+    run_job,
+)
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
-from bertsmith.training.repeat.trials import Notice, Trial, TrialResult, run_trials
+from bertsmith.training.repeat.trials import (
+    Notice,
+    Trial,
+    TrialResult,
+    held,
+    job_key,
+    run_trials,
+)
 
 log = logging.getLogger(__name__)
 
@@ -27,43 +43,13 @@ CHOSEN = "chosen.json"  # which of the runs the folder above them holds
 Figures = dict[str, float]
 
 
-class SeededJob(Protocol):
-    """A job with a recipe, whose `run.seed` is its seed, and a folder, its field `out`."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def recipe(self) -> Settings:
-        """Everything that decides what is learned."""
-
-    @property
-    def folder(self) -> Path:
-        """Where the result goes."""
-
-
-class TrainedJob(Protocol):
-    """What a run of a job gives; `dev_figures` is None if it was stopped before its end."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """How it ended."""
-
-    @property
-    def dev_figures(self) -> Figures | None:
-        """Figures of the development rows."""
-
-
-Job = TypeVar("Job", bound=SeededJob)
-Trained = TypeVar("Trained", bound=TrainedJob)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repetition(Generic[Trained]):
+class Repetition(Generic[Result]):
     """One of several runs: its folder, a digest of all that decides its result, how it is run."""
 
     folder: Path
     key: str
-    run: Callable[[Watcher | None], Trained]
+    run: Callable[[Watcher | None], Trained[Result]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +62,23 @@ class RepeatedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedRuns:
-    """Several runs of one job; `outcome` is that of the best of them by its development figure.
+class RepeatedRuns(Generic[Result]):
+    """Several runs of one job; `trained` is the best of them by its development figure.
 
-    The folder of the job then holds the model of `best`. If a signal stopped a run, `outcome` is
-    that of this run, and there is no best one yet.
+    The folder of the job then holds the model of `best`. If a signal stopped a run, `trained` is
+    this run, and there is no best one yet.
     """
 
     kind: Literal["seeds", "folds"]
     members: tuple[RepeatedRun, ...]
-    outcome: Outcome
+    trained: Trained[Result]
     best: RepeatedRun | None = None
     whole: Figures | None = None  # folds: of all rows, each predicted by the run that never saw it
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the best run ended, or the one that was stopped."""
+        return self.trained.outcome
 
     @property
     def interval(self) -> dict[str, dict[str, float | int | None]]:
@@ -114,11 +105,22 @@ class RepeatedRuns:
         return all(name in one.figures for one in self.members)
 
 
-def seeded(job: Job, seeds: Sequence[int]) -> dict[int, Job]:
-    """The job with each seed, in OUT/seeds/SEED."""
+def train_seeds(
+    learner: Learner[TrainingJob[Recipe, Rows], Any, Result],
+    job: TrainingJob[Recipe, Rows],
+    seeds: Sequence[int],
+    *,
+    execution: Execution | None = None,
+    watch: Watcher | None = None,
+    notice: Notice = log.info,
+) -> RepeatedRuns[Result]:
+    """Train with each seed, in OUT/seeds/SEED; finished runs are not repeated.
+
+    OUT gets the model of the seed with the best development figure. `notice` receives the progress.
+    """
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds {list(seeds)}: give one or more, each once")
-    return {
+    jobs = {
         seed: replace(
             job,
             recipe=changed(job.recipe, {"run.seed": seed}),
@@ -126,24 +128,34 @@ def seeded(job: Job, seeds: Sequence[int]) -> dict[int, Job]:
         )
         for seed in seeds
     }
+    execution = execution or Execution()
+    with held(job.folder, execution.ranks):
+        return run_repeated(
+            "seeds",
+            job.folder,
+            {seed: repetition(learner, one, execution) for seed, one in jobs.items()},
+            metric=job.recipe.best.figure,
+            execution=execution,
+            watch=watch,
+            notice=notice,
+        )
 
 
 def run_repeated(
     kind: Literal["seeds", "folds"],
     folder: Path,
-    runs: Mapping[int, Repetition[Trained]],
+    runs: Mapping[int, Repetition[Result]],
     *,
-    put: Callable[[int, Trained], None],
     metric: str | None,
     execution: Execution,
     watch: Watcher | None = None,
     notice: Notice = log.info,
-) -> RepeatedRuns:
-    """Every run that is not finished, in a folder that is `held`; then `put` saves the best there.
+) -> RepeatedRuns[Result]:
+    """Every run that is not finished, in a folder that is `held` and gets the model of the best.
 
     `metric` decides which run is best: the first of their figures if it is None.
     """
-    trained: dict[int, Trained] = {}  # the best only, to hold no more models in memory
+    trained: dict[int, Trained[Result]] = {}  # the best only, to hold no more models in memory
     trials = {
         number: _trial(f"{kind.removesuffix('s')} {number}", number, one, trained, metric)
         for number, one in runs.items()
@@ -162,38 +174,56 @@ def run_repeated(
         if (name := trials[number].name) in by_name
     )
     if done.stopped is not None:
-        return RepeatedRuns(kind=kind, members=members, outcome=done.stopped)
+        return RepeatedRuns(kind=kind, members=members, trained=Trained(outcome=done.stopped))
     best = members[0]
     for member in members[1:]:
         if _is_better(metric, member.figures, best.figures):
             best = member
-    result = trained.get(best.number) or runs[best.number].run(watch)
-    if result.dev_figures is None:
+    chosen = trained.get(best.number) or runs[best.number].run(watch)
+    result = chosen.finished
+    if result is None:
         raise ConfigError(f"{best.folder} was stopped before its end; run the same command again")
 
     def save() -> None:
-        put(best.number, result)
+        result.save(folder)
         write_json(folder / CHOSEN, _note(best, folder, metric))
 
     on_first(execution.ranks, save)
     notice(f"{folder} holds the model of {trials[best.number].name}")
-    return RepeatedRuns(kind=kind, members=members, outcome=result.outcome, best=best)
+    return RepeatedRuns(kind=kind, members=members, trained=chosen, best=best)
+
+
+def repetition(
+    learner: Learner[TrainingJob[Recipe, Rows], Any, Result],
+    job: TrainingJob[Recipe, Rows],
+    execution: Execution,
+) -> Repetition[Result]:
+    """A job as one of several runs."""
+    return Repetition(
+        folder=job.folder,
+        key=job_key(learner, job, execution),
+        run=lambda watch: run_job(learner, job, execution=execution, watch=watch),
+    )
 
 
 def _trial(
     name: str,
     number: int,
-    one: Repetition[Trained],
-    trained: dict[int, Trained],
+    one: Repetition[Result],
+    trained: dict[int, Trained[Result]],
     metric: str | None,
 ) -> Trial:
     """A run as a trial, which replaces the one in `trained` if it is better."""
 
     def run(watch: Watcher | None) -> TrialResult | Outcome:
         done = one.run(watch)
+        if done.finished is None:
+            return done.outcome
         figures = done.dev_figures
         if figures is None:
-            return done.outcome
+            raise ConfigError(
+                "several runs are compared by dev rows, and there are none; give --dev"
+            )
         if all(_is_better(metric, figures, r.dev_figures or {}) for r in trained.values()):
             trained.clear()
             trained[number] = done

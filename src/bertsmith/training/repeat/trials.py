@@ -25,7 +25,7 @@ from bertsmith.tasks.prediction import Prediction
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.finetune.finetune import FinetuneJob, facts, finetune
+from bertsmith.training.learner import Learner, Recipe, Rows, TrainingJob
 from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.wording import counted
@@ -205,25 +205,6 @@ class _Clock:
         return report
 
 
-def finetune_trial(
-    name: str, job: FinetuneJob, execution: Execution, *, mark: str = "", cost: float = 1.0
-) -> Trial:
-    """A run of fine-tuning in `job.folder`, which is removed when it is finished.
-
-    `mark` identifies the initial weights, since others may have the same name.
-    """
-    key = job_key(job, execution, mark=mark)
-
-    def run(watch: Watcher | None) -> TrialResult | Outcome:
-        on_first(execution.ranks, lambda: begin_run(job.folder, key))
-        result = finetuned(name, job, execution, watch)
-        if not isinstance(result, Outcome):
-            on_first(execution.ranks, lambda: shutil.rmtree(job.folder))
-        return result
-
-    return Trial(name=name, key=key, run=run, cost=cost)
-
-
 def begin_run(folder: Path, key: str) -> None:
     """A folder to run in: what a stopped run with other settings left there is removed."""
     note = folder / KEY
@@ -233,26 +214,17 @@ def begin_run(folder: Path, key: str) -> None:
     write_staged(note, key.encode())
 
 
-def finetuned(
-    name: str, job: FinetuneJob, execution: Execution, watch: Watcher | None
-) -> TrialResult | Outcome:
-    """A run of fine-tuning as a row of a table, or how it was stopped."""
-    done = finetune(job, execution=execution, watch=watch)
-    if done.dev_figures is None:
-        return done.outcome
-    return TrialResult(
-        name=name,
-        figures=done.dev_figures,
-        seconds=done.outcome.seconds,
-        answers=done.dev_predictions,
-    )
-
-
-def job_key(job: FinetuneJob, execution: Execution, *, mark: str = "") -> str:
+def job_key(
+    learner: Learner[TrainingJob[Recipe, Rows], Any, Any],
+    job: TrainingJob[Recipe, Rows],
+    execution: Execution,
+    *,
+    mark: str = "",
+) -> str:
     """A digest of all that decides the result of a job."""
-    return json_digest(
-        {**facts(job, execution), **recipe_facts(job.recipe, job.recipe.run.seed), "mark": mark}
-    )
+    facts = learner.facts(job, execution)
+    seed = job.recipe.run.seed
+    return json_digest({**facts, **recipe_facts(job.recipe, seed), "mark": mark})
 
 
 def recipe_facts(recipe: Settings, seed: int) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from bertsmith.cli.commands.corpus import CorpusSegmenter, Files, TextReading
 from bertsmith.cli.shared.console import write_lines, write_remarks
 from bertsmith.cli.shared.data_options import MaxWords
 from bertsmith.cli.shared.options import Quiet, RunFolder, Set
 from bertsmith.cli.shared.options_of import spread
+from bertsmith.config import Override
 from bertsmith.setting import DATA, MODEL, OUTPUT, Setting
 
 
@@ -58,10 +59,10 @@ class KindOptions:
     ] = None
     set: Set = None
 
-    def settings(self) -> list[str]:
-        """All of them as "section.key=value"."""
-        given = list(self.set or ())
-        return given if self.order is None else [*given, f"order={self.order}"]
+    def settings(self) -> dict[str, Any]:
+        """All of them by name."""
+        given = {one.name: one.value for one in map(Override.parse, self.set or ())}
+        return given if self.order is None else {**given, "order": self.order}
 
 
 HeldOut = Annotated[

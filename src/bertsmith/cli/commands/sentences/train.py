@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,6 +33,7 @@ from bertsmith.cli.shared.options import (
 )
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
+from bertsmith.config import Override
 from bertsmith.errors import ConfigError
 from bertsmith.setting import TRAINING, Setting
 
@@ -101,20 +101,20 @@ class SentenceTraining:
     precision: TrainingPrecision = None
     threads: Threads = None
 
-    def settings(self, positive: str | None) -> list[str]:
+    def settings(self, positive: str | None) -> list[Override]:
         """The settings that were given, as --set would take them."""
         short = {
             "vector.max_length": self.max_length,
             "plan.epochs": self.epochs,
             "plan.steps": self.steps,
-            "plan.budget": None if self.budget is None else json.dumps(self.budget),
+            "plan.budget": self.budget,
             "optimizer.lr": self.lr,
             "plan.batch": self.batch,
             "run.seed": self.seed,
             "run.precision": self.precision,
             "run.threads": self.threads,
-            "data.positive": None if positive is None else json.dumps(positive),
-            "matryoshka.dims": None if self.dims is None else f"[{self.dims}]",
+            "data.positive": positive,
+            "matryoshka.dims": self._dims(),
         }
         inside = {
             "objective.margin": self.margin,
@@ -124,7 +124,13 @@ class SentenceTraining:
         kind = {}
         if any(value is not None for value in inside.values()):
             kind = {"objective.kind": self._named_objective()}
-        return [*(self.set or []), *overrides({**kind, **inside, **short})]
+        return overrides(self.set, {**kind, **inside, **short})
+
+    def _dims(self) -> Any:
+        """Dimensions as numbers; a mistake is named as one of the setting."""
+        if self.dims is None:
+            return None
+        return Override.parse(f"matryoshka.dims=[{self.dims}]").value
 
     def _named_objective(self) -> str:
         """The objective whose settings were given."""

@@ -17,7 +17,7 @@ from bertsmith.errors import InputFileError
 from bertsmith.setting import DATA, SERVING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.serve.load import LoadReport
+    from bertsmith.serve.clients.load import LoadReport
 
 KEY_VARIABLE = "BERTSMITH_KEY"
 MOST_TEXTS = 100_000
@@ -60,7 +60,7 @@ def bench(url: Url, load: LoadOptions) -> None:
 
         bertsmith serve bench http://127.0.0.1:8080 --arrival-rate 200
     """
-    from bertsmith.serve.load import TEXTS, LoadPlan, generate_load
+    from bertsmith.serve.clients.load import TEXTS, LoadPlan, generate_load
 
     plan = LoadPlan(
         url=url,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.shared.console import note, write_json_lines, write_lines
+from bertsmith.cli.shared.console import note, write_lines
 from bertsmith.cli.shared.options import Precision, Quiet, Threads
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.errors import ConfigError, MissingExtraError
@@ -43,6 +44,14 @@ KeyFile = Annotated[
         metavar="FILE",
     ),
 ]
+AllowHost = Annotated[
+    list[str] | None,
+    Setting(
+        "Name that requests may call the service by, as a proxy passes it on; may be repeated.",
+        SERVING,
+        metavar="NAME",
+    ),
+]
 Insecure = Annotated[bool, Setting("Listen on a public address without a key.", SERVING)]
 Strict = Annotated[bool, Setting("Refuse texts that are too long; else truncate them.", SERVING)]
 Check = Annotated[bool, Setting("Print what would be served, and end.", SERVING)]
@@ -60,6 +69,9 @@ class LimitOptions:
     """The limits of the service."""
 
     body_bytes: Annotated[int, _limit("body-bytes", "Bytes of a request's body.")] = 2_000_000
+    total_bytes: Annotated[
+        int, _limit("total-bytes", "Bytes of the bodies of all requests at work.")
+    ] = 128_000_000
     header_bytes: Annotated[int, _limit("header-bytes", "Bytes of its headers.")] = 16_384
     header_fields: Annotated[int, _limit("header-fields", "Number of its headers.")] = 64
     head_seconds: Annotated[float, _limit("head-seconds", "Time to receive the headers.")] = 10.0
@@ -95,6 +107,7 @@ class ServingOptions:
     host: Host = "127.0.0.1"
     port: Port = 8080
     keys: KeyFile = None
+    allow_host: AllowHost = None
     insecure: Insecure = False
     strict: Strict = False
     check: Check = False
@@ -126,10 +139,12 @@ def serve(
         bertsmith serve vectors=all-MiniLM-L6-v2 sentiment=./my-classifier --keys keys.txt
     """
     try:
-        from bertsmith.serve.server import check_address, run
+        from bertsmith.serve.server import bound_socket, check_address, run
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "uvicorn", "serve") from error
     from bertsmith.config import validated
+    from bertsmith.serve.access_log import AccessLog
+    from bertsmith.serve.http.visitors import Visitors
     from bertsmith.serve.limits import Limits
     from bertsmith.serve.service import Service, ServiceSettings
 
@@ -144,26 +159,24 @@ def serve(
         strict=serving.strict,
         limits=limits,
         keys=keys,
+        visitors=Visitors.at(serving.host, has_keys=bool(keys), allowed=serving.allow_host or ()),
     )
     if serving.check:
         write_lines([f"http://{serving.host}:{serving.port}, {_access(keys)}", *_plan(settings)])
         return
-    service = Service(settings, access_log=_logged if serving.log else _unlogged)
+    bound = bound_socket(serving.host, serving.port)
+    log = AccessLog(sys.stdout.fileno() if serving.log else None, warn=_warned)
+    service = Service(settings, access_log=log)
     if not quiet:
         for line in _limits(settings):
             note(line)
-    run(
-        service,
-        host=serving.host,
-        port=serving.port,
-        notice=lambda message: note(message, quiet=quiet),
-    )
+    run(service, bound, notice=lambda message: note(message, quiet=quiet))
 
 
 def named_folders(given: Sequence[str]) -> dict[str, Path]:
     """Names and folders of `NAME=FOLDER`, `FOLDER` or a model's name."""
     from bertsmith.folders.resolve import resolve
-    from bertsmith.serve.service import MODEL_NAME
+    from bertsmith.serve.http.addresses import MODEL_NAME
 
     found: dict[str, Path] = {}
     for one in given:
@@ -197,13 +210,14 @@ def _access(keys: Keys) -> str:
 def _plan(settings: ServiceSettings) -> list[str]:
     """The models and the limits, a line each."""
     from bertsmith.folders.describe import describe
+    from bertsmith.serve.service import model_of_index
 
     lines = [
         f"model {name}: {describe(folder).variant}, {folder}"
         for name, folder in settings.models.items()
     ]
     if settings.index is not None:
-        lines.append(f"index of {next(iter(settings.models))}: {settings.index}")
+        lines.append(f"index of {model_of_index(settings)}: {settings.index}")
     return [*lines, *_limits(settings)]
 
 
@@ -213,9 +227,7 @@ def _limits(settings: ServiceSettings) -> list[str]:
     return [f"texts that are too long: {long}", *settings.limits.lines()]
 
 
-def _logged(record: Mapping[str, Any]) -> None:
-    write_json_lines(json.dumps(record) + "\n")
-
-
-def _unlogged(record: Mapping[str, Any]) -> None:
-    """No access log."""
+def _warned(message: str) -> None:
+    """A remark, where somebody reads it: the disk of the log may be that of the remarks, too."""
+    with contextlib.suppress(OSError):
+        note(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -24,12 +24,11 @@ from bertsmith.cli.shared.options import (
     overrides,
 )
 from bertsmith.cli.shared.options_of import spread
+from bertsmith.config import Override
 from bertsmith.setting import DATA, TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.ablate import AblationCost, AblationRequest
-    from bertsmith.studies.ablation.runs import Ablation
-    from bertsmith.studies.ablation.table import AblationTable
+    from bertsmith.studies.ablation.study import AblationRequest
 
 What = Annotated[
     str,
@@ -84,7 +83,7 @@ class Varied:
     threads: Threads = None
     estimate: Estimate = False
 
-    def overrides(self) -> list[str]:
+    def overrides(self) -> list[Override]:
         """The settings of all rows, as --set would take them."""
         short = {
             "model.size": self.size,
@@ -93,7 +92,7 @@ class Varied:
             "run.precision": self.precision,
             "run.threads": self.threads,
         }
-        return [*(self.set or []), *overrides(short)]
+        return overrides(self.set, short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,30 +134,24 @@ def ablate(
 
         bertsmith ablate bert-paper --corpus shards --size tiny --estimate
     """
-    from bertsmith.api.ablate import plan_ablation, read_ablation, write_ablation
-    from bertsmith.cli.shared.console import write_json, write_lines
-    from bertsmith.cli.shared.studies import studying
+    from bertsmith.cli.shared.studies import StudyCommand
     from bertsmith.cli.views.observer import ConsoleObserver
+    from bertsmith.studies.ablation.study import read_ablation
 
     request = _request(what, corpus, varied, probed)
-    study = read_ablation(request, ConsoleObserver(quiet=quiet))
-    with studying(study.base.run, request.out, device=None, quiet=quiet) as running:
-        trials, cost = plan_ablation(study, running.execution)
-        if varied.estimate:
-            _print_estimate(study, cost, as_json=as_json)
-            return
-        running.observer.lines(cost.lines())
-        done = running.run(trials)
-    table = write_ablation(study, done.rows, title=what)
-    if as_json:
-        write_json(table.to_json())
-    else:
-        write_lines([*_table(table), *table.notes(), *_places(request)])
+    study = read_ablation(request, notice=ConsoleObserver(quiet=quiet).note)
+    StudyCommand(
+        run=study.ablation.base.run,
+        out=request.out,
+        as_json=as_json,
+        quiet=quiet,
+        estimate=varied.estimate,
+    ).print(lambda process: study)
 
 
 def _request(what: str, corpus: Path, varied: Varied, probed: Probed) -> AblationRequest:
     """What was given, as the library takes it."""
-    from bertsmith.api.ablate import AblationRequest
+    from bertsmith.studies.ablation.study import AblationRequest
 
     return AblationRequest(
         recipe=what,
@@ -173,34 +166,3 @@ def _request(what: str, corpus: Path, varied: Varied, probed: Probed) -> Ablatio
         probe_settings=probed.probe_set or (),
         rows=(probed.train_rows, probed.dev_rows),
     )
-
-
-def _print_estimate(study: Ablation, cost: AblationCost, *, as_json: bool) -> None:
-    """The rows and what they will cost, as the result of the command."""
-    from bertsmith.cli.shared.console import table_lines, write_json, write_lines
-    from bertsmith.files.strict_json import json_values
-
-    if as_json:
-        rows = [
-            {"name": row.name, "settings": list(row.given), "steps": row.recipe.schedule.steps}
-            for row in study.rows
-        ]
-        write_json(json_values({**asdict(cost), "rows": rows}))
-        return
-    shown = [
-        [row.name, f"{row.recipe.schedule.steps:,}", "; ".join(row.given)] for row in study.rows
-    ]
-    write_lines([*table_lines(["row", "steps", "settings"], shown), *cost.lines()])
-
-
-def _table(table: AblationTable) -> list[str]:
-    from bertsmith.cli.shared.console import table_lines
-    from bertsmith.studies.ablation.page import table_cells, table_heads
-
-    return table_lines(table_heads(table), [table_cells(table, row) for row in table.rows])
-
-
-def _places(request: AblationRequest) -> list[str]:
-    from bertsmith.api.ablate import JSON_FILE, MARKDOWN, PAGE
-
-    return [f"page, Markdown and JSON: {request.out}/{PAGE}, {MARKDOWN}, {JSON_FILE}"]

@@ -13,7 +13,6 @@ from bertsmith.setting import DATA, MODEL, OUTPUT, TRAINING, Setting
 
 if TYPE_CHECKING:
     from bertsmith.studies.road.request import RoadRequest
-    from bertsmith.studies.road.table import RoadTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,6 @@ class RoadTestFiles:
     ] = None
 
 
-PARTS = ((1, 7), (7, 13), (13, 16))  # columns of the table, as they fit a terminal
 RoadFolder = Annotated[
     Path, Setting("Output: the folder of the road; it resumes from there.", OUTPUT, metavar="DIR")
 ]
@@ -104,23 +102,18 @@ def road(
 
         bertsmith road reviews.csv --text review --budget 1h --probe reviews.csv --out road
     """
-    from bertsmith.api.road import RUN, read_road, write_road
-    from bertsmith.cli.shared.console import note, write_json, write_lines
-    from bertsmith.cli.shared.studies import studying
+    from bertsmith.cli.shared.console import note
+    from bertsmith.cli.shared.studies import StudyCommand
+    from bertsmith.studies.road.study import RUN, read_road
 
     request = _request(files, out, reading, length, tests)
-    run = RUN.model_copy(update={"threads": length.threads})
-    with studying(run, out, device=None, quiet=quiet) as running:
-        study = read_road(request, notice=lambda line: note(line, quiet=quiet))
-        running.observer.lines([*study.facts(), *study.clock.lines()])
-        if length.estimate:
-            return
-        done = running.run(study.trials(running.execution), keep_going=True)
-    table = write_road(study, done)
-    if as_json:
-        write_json(table.to_json())
-    else:
-        write_lines(_lines(table, out))
+    StudyCommand(
+        run=RUN.model_copy(update={"threads": length.threads}),
+        out=out,
+        as_json=as_json,
+        quiet=quiet,
+        estimate=length.estimate,
+    ).print(lambda process: read_road(request, notice=lambda line: note(line, quiet=quiet)))
 
 
 def _request(
@@ -160,21 +153,3 @@ def _request(
         settings=length.set or (),
         seed=length.seed,
     )
-
-
-def _lines(table: RoadTable, out: Path) -> list[str]:
-    """The table in three parts, which fit a terminal, and what it says."""
-    from bertsmith.api.road import JSON_FILE, PAGE
-    from bertsmith.cli.shared.console import table_lines
-
-    heads = table.heads()
-    rows = [table.texts(row) for row in table.rows]
-    parts = []
-    for first, last in PARTS:
-        also = [table.bag_texts()] if first == PARTS[1][0] and table.bag_texts() else []
-        body = [[row[0], *row[first:last]] for row in [*rows, *also]]
-        parts.append(table_lines([heads[0], *heads[first:last]], body))
-    lines = [line for part in parts for line in [*part, ""]]
-    lines += table.notes()
-    lines += [f"- {where}: {why}" for where, why in table.dashes()]
-    return [*lines, f"page and JSON: {out}/{PAGE}, {JSON_FILE}"]

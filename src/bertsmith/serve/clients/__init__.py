@@ -1,0 +1,1 @@
+"""Clients: a running service from Python, and load to measure one."""

@@ -1,0 +1,1 @@
+"""Training on labeled rows: all tasks of `bertsmith.tasks`, seeds and folds."""
