@@ -29,7 +29,7 @@ REFUSED = {
     "search": ("TOY", "a b"),
     "evaluate": ("TOY", "TEXTS"),
     "finetune": ("LABELS", "--model", "TOY", "--out", "OUT"),
-    "pretrain": ("tiny", "--set", "run.corpus=TOY", "--out", "OUT"),
+    "pretrain": ("bert", "--corpus", "TOY", "--out", "OUT"),
     "lm perplexity": ("TOY", "TEXTS"),
     "lm score": ("TOY", "a b"),
     "index build": ("TEXTS", "--model", "TOY", "--out", "OUT"),

@@ -307,6 +307,13 @@ def refusal(path: object, kind: FolderKind, ability: str) -> FolderError:
     )
 
 
+def refuse_kind(path: Path, ability: str) -> None:
+    """Refuse what lies at a path if it is of a kind without an ability; nothing is no kind."""
+    kind = kind_if_any(path)
+    if kind is not None and ability not in kind.abilities(OpenFolder.at(path)):
+        raise refusal(path, kind, ability)
+
+
 def need(folder: OpenFolder, ability: str) -> FolderKind:
     """The kind of a folder with an ability; any other folder is refused."""
     kind = folder_kind(folder)
