@@ -298,7 +298,7 @@ ASKS_OF_PATHS = {
     "_is_abandoned",  # a temporary file
     "_is_data",  # a file of rows
     "is_address",  # of a database
-    "_has_model",  # whether a run of its own has ended
+    *("_has_model", "is_trained"),  # whether a run of its own has ended
     "is_whole",  # a checkpoint
 }
 
