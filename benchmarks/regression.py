@@ -34,6 +34,57 @@ began = time.perf_counter()
 model.encode(texts)
 print(time.perf_counter() - began)
 """
+GENERATE = """
+import json, sys, time, bertsmith
+texts = [text[:60] for text in json.loads(open(sys.argv[1]).read())[:64]]
+model = bertsmith.load(sys.argv[2], precision="fp32")
+options = bertsmith.GenerationOptions(max_new=24, beams=4)
+model.generate(texts[:8], options)
+began = time.perf_counter()
+model.generate(texts, options)
+print(time.perf_counter() - began)
+"""
+SEARCH = """
+import sys, time, bertsmith
+with bertsmith.Index.open(sys.argv[1], precision="fp32") as index:
+    questions = [f"a question about number {number}" for number in range(64)]
+    index.search(questions)
+    began = time.perf_counter()
+    for _ in range(10):
+        index.search(questions)
+    print(time.perf_counter() - began)
+"""
+SERVE = """
+import http.client, json, socket, subprocess, sys, time
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+command = [sys.executable, "-m", "bertsmith", "serve", f"m={sys.argv[2]}", "--port", str(port)]
+service = subprocess.Popen([*command, "--precision", "fp32"], stderr=subprocess.DEVNULL)
+def ask(client, text):
+    body = json.dumps({"inputs": text})
+    client.request("POST", "/embed", body, {"Content-Type": "application/json"})
+    answer = client.getresponse()
+    answer.read()
+    return answer.status
+try:
+    texts = json.loads(open(sys.argv[1]).read())[:300]
+    for _ in range(600):
+        client = http.client.HTTPConnection("127.0.0.1", port)
+        try:
+            if ask(client, "ready?") == 200:
+                break
+        except OSError:
+            pass
+        time.sleep(0.1)
+    began = time.perf_counter()
+    found = {ask(client, text) for text in texts}
+    assert found == {200}, found
+    print(time.perf_counter() - began)
+finally:
+    service.terminate()
+    service.wait()
+"""
 
 
 def run(tree: Path, *arguments: str, threads: int) -> str:
@@ -85,6 +136,27 @@ def finetune(tree: Path, place: Path, threads: int) -> float:
         return seconds_per_token(Path(out) / "log.jsonl")
 
 
+def generate(tree: Path, place: Path, threads: int) -> float:
+    """Seconds for 64 texts, four beams, by a small GPT."""
+    texts, writer = str(place / "texts.json"), str(place / "writer")
+    return float(run(tree, "-c", GENERATE, texts, writer, threads=threads))
+
+
+def search(tree: Path, place: Path, threads: int) -> float:
+    """Seconds for ten times 64 questions to an index that this tree built."""
+    index = place / f"index-{tree.name}"
+    if not index.exists():
+        given = ("--model", MODEL, "--precision", "fp32", "--out", str(index))
+        rows = str(place / "rows.tsv")
+        run(tree, "-m", "bertsmith", "index", "build", rows, *given, threads=threads)
+    return float(run(tree, "-c", SEARCH, str(index), threads=threads))
+
+
+def serve(tree: Path, place: Path, threads: int) -> float:
+    """Seconds for 300 texts, one after another, over HTTP."""
+    return float(run(tree, "-c", SERVE, str(place / "texts.json"), MODEL, threads=threads))
+
+
 def wall(tree: Path, threads: int, *arguments: str) -> float:
     """Seconds from start to end of a process."""
     began = time.perf_counter()
@@ -106,6 +178,9 @@ def prepare(place: Path) -> None:
     run(HERE, "-m", "bertsmith", "vocab", "learn", text, "--out", vocab, *size, threads=2)
     built = ("corpus", "build", text, "--vocab", vocab, "--out", shards)
     run(HERE, "-m", "bertsmith", *built, threads=2)
+    short = ("--steps", "2", "--size", "mini", "--precision", "fp32")
+    written = ("pretrain", "gpt", "--corpus", shards, "--out", str(place / "writer"), *short)
+    run(HERE, "-m", "bertsmith", *written, threads=2)
 
 
 def main() -> None:
@@ -113,6 +188,7 @@ def main() -> None:
     parser.add_argument("other", type=Path, help="the other source tree")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="some of the rows")
     options = parser.parse_args()
     threads = options.threads
     with tempfile.TemporaryDirectory() as folder:
@@ -123,6 +199,9 @@ def main() -> None:
             "encode auto": lambda tree: encode(tree, place, "auto", threads),
             "pretrain": lambda tree: pretrain(tree, place, threads),
             "finetune": lambda tree: finetune(tree, place, threads),
+            "generate": lambda tree: generate(tree, place, threads),
+            "search": lambda tree: search(tree, place, threads),
+            "serve": lambda tree: serve(tree, place, threads),
             "import": lambda tree: wall(tree, threads, "-c", "import bertsmith"),
             "--help": lambda tree: wall(tree, threads, "-m", "bertsmith", "--help"),
             "cold embed": lambda tree: wall(
@@ -133,6 +212,8 @@ def main() -> None:
         print(json.dumps(machine_facts(threads)))
         print(f"{'':14}{'there':>12}{'here':>12}{'ratio':>8}")
         for name, measure in work.items():
+            if options.only and name not in options.only:
+                continue
             times: dict[Path, list[float]] = {options.other: [], HERE: []}
             for _ in range(options.rounds):
                 for tree, taken in times.items():
