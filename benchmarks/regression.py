@@ -60,7 +60,8 @@ with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
 command = [sys.executable, "-m", "bertsmith", "serve", f"m={sys.argv[2]}", "--port", str(port)]
-service = subprocess.Popen([*command, "--precision", "fp32"], stderr=subprocess.DEVNULL)
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+service = subprocess.Popen([*command, "--precision", "fp32"], **quiet)
 def ask(client, text):
     body = json.dumps({"inputs": text})
     client.request("POST", "/embed", body, {"Content-Type": "application/json"})
