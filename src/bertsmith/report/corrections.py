@@ -8,7 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
+from bertsmith.report.result import SIDES, ResultSide, ResultView
 from bertsmith.report.written_texts import training_curves
+from bertsmith.wording import counted
 
 CORRECTION_FIGURES = {
     "correction_f1": "correction F1 (SIGHAN)",
@@ -42,6 +44,36 @@ def correction_sections(record: Mapping[str, Any]) -> list[Markup]:
         if record.get(name):
             sections += _side(name, record[name])
     return [*sections, *training_curves(record)]
+
+
+def correction_result(record: Mapping[str, Any]) -> ResultView:
+    """Figures next to those of the baseline."""
+    sides = [
+        correction_side(
+            record[name],
+            f"{name}, {counted(record[name]['rows'], 'row')}, "
+            f"{record[name]['wrong_rows']:,} with mistakes",
+        )
+        for name in SIDES
+        if record.get(name)
+    ]
+    return ResultView(spent=[f"threshold {record['threshold']:.3f}"], sides=sides)
+
+
+def correction_side(side: Mapping[str, Any], title: str) -> ResultSide:
+    """Figures of corrected rows."""
+    simple = (side.get("baselines") or {}).get("bigrams")
+    columns = [side["figures"], *([simple] if simple else [])]
+    low, high = (side["intervals"][side["main"]][end] for end in ("low", "high"))
+    return ResultSide(
+        title=title,
+        header=["", "model", *(["bigrams"] if simple else [])],
+        rows=[
+            [name, *(f"{column[key]:.3f}" for column in columns)]
+            for key, name in CORRECTION_FIGURES.items()
+        ],
+        remarks=[f"95 % interval over rows: correction F1 {low:.3f} to {high:.3f}"],
+    )
 
 
 def _side(name: str, side: Mapping[str, Any]) -> list[Markup]:

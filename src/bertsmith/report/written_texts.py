@@ -11,6 +11,8 @@ from bertsmith.report.curves import named_curves
 from bertsmith.report.elements.charts import chart
 from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
 from bertsmith.report.elements.values import as_dicts
+from bertsmith.report.result import SIDES, ResultSide, ResultView
+from bertsmith.wording import counted
 
 FIGURES = {
     "rouge_l": "ROUGE-L",
@@ -23,6 +25,8 @@ FIGURES = {
     "distinct_2": "distinct-2",
 }
 BASELINES = {"copy": "copy of the source", "first_sentence": "its first sentence"}
+SHOWN = 3  # texts that a terminal shows
+WIDTH = 60  # characters of each
 READ = 0.3  # nats that another source costs a model that reads its own
 
 
@@ -33,6 +37,51 @@ def writing_sections(record: Mapping[str, Any]) -> list[Markup]:
         if record.get(name):
             sections += _side(name, record[name])
     return [*sections, *training_curves(record)]
+
+
+def writing_result(record: Mapping[str, Any]) -> ResultView:
+    """Losses, figures next to the baselines, some texts."""
+    losses = [
+        f"{name} loss on dev: {part['dev']:.3f} nats (without looking at the texts: "
+        f"{part['usual']:.3f})"
+        for name, part in record["losses"].items()
+        if part["dev"] is not None
+    ]
+    sides = [
+        writing_side(
+            record[name],
+            f"{name}, {record[name]['rows']:,} of {counted(record[name]['of'], 'row')}",
+        )
+        for name in SIDES
+        if record.get(name)
+    ]
+    shown = (record.get("test") or record.get("dev") or {}).get("examples") or ()
+    texts = [
+        f"  {name:<10}{' '.join(one[name].split())[:WIDTH]}"
+        for one in shown[:SHOWN]
+        for name in ("source", "written", "reference")
+    ]
+    return ResultView(before=losses, sides=sides, after=texts)
+
+
+def writing_side(side: Mapping[str, Any], title: str) -> ResultSide:
+    """Figures of written rows next to simple ways, and whether the source is read."""
+    columns = (side["figures"], *(side["baselines"][one] for one in BASELINES))
+    interval, main = side["intervals"][side["main"]], FIGURES[side["main"]]
+    remarks = [
+        f"95 % interval over rows: {main} {interval['low']:.3f} to {interval['high']:.3f}",
+        reading_line(side),
+    ]
+    if side["sources_cut"]:
+        remarks.append(f"truncated: {side['sources_cut']:,} sources")
+    return ResultSide(
+        title=title,
+        header=["", "model", *BASELINES.values()],
+        rows=[
+            [name, *(f"{column[key]:.3f}" for column in columns)] for key, name in FIGURES.items()
+        ],
+        remarks=remarks,
+    )
 
 
 def loss_section(record: Mapping[str, Any]) -> list[Markup]:
