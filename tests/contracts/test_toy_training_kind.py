@@ -56,8 +56,7 @@ def test_a_file_becomes_a_record_a_page_and_a_served_answer(tmp_path: Path) -> N
     signs = {"yes": ":)", "no": ":("}
     lines = [f"{row.texts[0]} {signs[row.target.name]}" for row in tiny_rows(120)]
     data, out = tmp_path / "smileys.txt", tmp_path / "out"
-    data.write_text("
-".join(lines))
+    data.write_text("\n".join(lines))
     request = TrainingRequest(data=data, model=tiny_folder(tmp_path / "m"), out=out, seeds=2)
     done = train(SMILEYS, request)
     assert (done.record["kind"], len(done.record["seeds"])) == ("smileys", 2)
