@@ -8,8 +8,11 @@ from typing import Any
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
+from bertsmith.report.finetune.overview import run_facts
+from bertsmith.report.finetune.tables import repeated_runs
+from bertsmith.report.finetune.training_sections import curve_section, settings_section
 from bertsmith.report.result import SIDES, ResultSide, ResultView
-from bertsmith.report.written_texts import training_curves
+from bertsmith.report.written_texts import row_notes
 from bertsmith.wording import counted
 
 CORRECTION_FIGURES = {
@@ -24,26 +27,15 @@ CORRECTION_FIGURES = {
 }
 
 
-def correction_sections(record: Mapping[str, Any]) -> list[Markup]:
+def correction_sections(record: dict[str, Any]) -> list[Markup]:
     """The sections of a record."""
-    training = record["training"]
-    rows = ", ".join(f"{name} {count:,}" for name, count in record["data"]["rows"].items())
-    sections = [
-        facts(
-            [
-                ("task", "correct"),
-                ("trained from", record["model"]),
-                ("rows", rows),
-                ("steps", f"{training['steps']:,}, best after {training['best_step'] or 0:,}"),
-                ("threshold", f"{record['threshold']:.3f}, tuned on the dev rows"),
-                *(("note", note) for note in record["data"]["notes"]),
-            ]
-        )
-    ]
+    threshold = ("threshold", f"{record['threshold']:.3f}, tuned on the dev rows")
+    sections = [facts([*run_facts(record), threshold, *row_notes(record)])]
     for name in ("test", "dev"):
         if record.get(name):
             sections += _side(name, record[name])
-    return [*sections, *training_curves(record)]
+    sections += repeated_runs(record)
+    return [*sections, *curve_section(record), *settings_section(record)]
 
 
 def correction_result(record: Mapping[str, Any]) -> ResultView:
