@@ -25,7 +25,8 @@ def read(reading):
     for number, line in lines:
         text, _, smiley = line.rpartition(" ")
         glad = Label("glad" if smiley == ":)" else "sad")
-        examples.append(Example("smileys.txt", number, str(number), (text,), glad))
+        named = {"source": "smileys.txt", "line": number, "id": str(number)}
+        examples.append(Example(texts=(text,), target=glad, **named))
     request, rows = reading.request, LabeledRows(train=examples[20:], dev=examples[:20])
     return TrainingJob(
         recipe=reading.recipe, task="classify", model=request.model, rows=rows, out=request.out
