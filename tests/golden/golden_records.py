@@ -41,6 +41,7 @@ DROPPED_KEYS = frozenset(
         "versions",
         # place
         "path",
+        "made_from",  # hangs on the times of files
     }
 )
 # Rows of a log that are written by the clock.

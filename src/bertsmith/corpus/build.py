@@ -27,7 +27,7 @@ from bertsmith.corpus.sources import (
     find_sources,
 )
 from bertsmith.corpus.worker import EncodeSettings, encoded_blocks
-from bertsmith.errors import HardwareError, InputFileError, WriteError
+from bertsmith.errors import HardwareError, InputFileError, TargetExistsError, WriteError
 from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.growing_folder import GrowingFolder
 from bertsmith.files.strict_json import write_json
@@ -134,7 +134,7 @@ class _Build:
         entries = self._entries(reading.digests)
         made = (corpus.vocabulary, corpus.manifest["segmenter"], corpus.manifest["sources"])
         if made != (self._vocabulary, self._encode.segmenter, entries):
-            raise WriteError(
+            raise TargetExistsError(
                 f"{out} exists and was made from other texts, settings or another vocabulary; "
                 "give another name or remove it first"
             )
