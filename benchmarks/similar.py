@@ -27,7 +27,7 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.metrics.written_text import distinct
 from bertsmith.models.sentence_spec import SentenceSettings
-from bertsmith.seq2seq.record import WritingFolder
+from bertsmith.training.kinds.write.record import WritingFolder
 
 WRITTEN = 1_000
 AT = 10

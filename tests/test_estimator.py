@@ -91,7 +91,8 @@ def test_a_saved_estimator_is_loaded_with_its_settings_classes_and_numbers(
         TextRegressor.load(tmp_path / "mood")
     with pytest.raises(NotFittedError):
         TextClassifier().save(tmp_path / "none")
-    (tmp_path / "mood" / "estimator.json").unlink()  # as a folder of `bertsmith finetune`
+    for name in ("estimator.json", "hashes.json"):  # as a folder of `bertsmith finetune`
+        (tmp_path / "mood" / name).unlink()
     assert TextClassifier.load(tmp_path / "mood").predict(data[0]).tolist() == (
         fitted.predict(data[0]).tolist()
     )

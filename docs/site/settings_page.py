@@ -14,10 +14,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from bertsmith.correction.recipe import CorrectRecipe
 from bertsmith.sentences.train.recipe import SentenceRecipe
-from bertsmith.seq2seq.recipe import WriteRecipe
 from bertsmith.training.kinds.labeled.recipe import FinetuneRecipe
+from bertsmith.training.kinds.spelling.recipe import CorrectRecipe
+from bertsmith.training.kinds.write.recipe import WriteRecipe
 from bertsmith.training.pretrain.recipe import PretrainRecipe
 
 HEAD = """# Settings

@@ -90,6 +90,12 @@ class WriteError(BertsmithError):
     exit_code = 74
 
 
+class TargetExistsError(WriteError):
+    """Something else stands where a result is to be written; it is refused before the work."""
+
+    exit_code = 2
+
+
 class LockedError(WriteError):
     """A folder or an index that another living process works in."""
 

@@ -187,9 +187,13 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
     write(vocab_size=11)
     with pytest.raises(FolderError, match=r"words\.txt has 12 words and config\.json says 11"):
         open_neural(tmp_path / "model")
-    write(settings={**config["settings"], "hidden": 10**7})
+    write(settings={**config["settings"], "hidden": 10**6})
     with pytest.raises(TensorMismatchError, match="shape"):
         open_neural(tmp_path / "model")
+    for name in ("hidden", "layers", "width"):
+        write(settings={**config["settings"], name: 10**12})
+        with pytest.raises(ConfigError, match=f"{name} is 1000000000000; it should be less than"):
+            open_neural(tmp_path / "model")
     write(settings={**config["settings"], "hiden": 3})
     with pytest.raises(ConfigError, match="did you mean 'hidden'"):
         open_neural(tmp_path / "model")

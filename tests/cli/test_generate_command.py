@@ -136,7 +136,11 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "temperature without sample": (("a", "--temperature", "0.5"), ("--temperature", "--sample")),
     "a seed without sample": (("a", "--seed", "5"), ("--seed", "--sample")),
     "top-p of 0": (("a", "--sample", "--top-p", "0"), ("--top-p", "more than 0")),
-    "temperature of 0": (("a", "--sample", "--temperature", "0"), ("--temperature", "more than 0")),
+    "temperature of 0": (("a", "--sample", "--temperature", "0"), ("--temperature", "0.0001")),
+    "a temperature without numbers": (
+        ("a", "--sample", "--temperature", "1e-300"),
+        ("--temperature", "a number from 0.0001 to 10,000"),
+    ),
     "a word outside": (("a", "--forbid", "火"), ("--forbid", "火", "vocabulary")),
     "a stream of beams": (("a", "--stream", "--beams", "2"), ("--stream", "--beams 1")),
     "a stream as JSON": (("a", "--stream", "--json"), ("--stream", "--json")),

@@ -9,8 +9,6 @@ import pytest
 import torch
 from tiny_correction import corrector_source, toy_pairs, write_pairs
 
-from bertsmith.correction.recipe import load_correct_recipe
-from bertsmith.correction.train import CorrectJob, train_corrector
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.errors.misspell import ErrorSettings
 from bertsmith.labeled.errors.rows import read_corrections
@@ -23,6 +21,9 @@ from bertsmith.runtime.answers import RowCorrections
 from bertsmith.runtime.corrector import Corrector
 from bertsmith.runtime.row_files import check_rows
 from bertsmith.tasks.spelling.settings import CorrectionOptions
+from bertsmith.training.kinds.spelling.learner import SpellingJob, spelling_learner
+from bertsmith.training.kinds.spelling.recipe import load_correct_recipe
+from bertsmith.training.learner import run_job
 from bertsmith.training.loop.progress import Progress
 
 SETTINGS = (
@@ -36,23 +37,24 @@ class Killed(Exception):
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> CorrectJob:
+def job(tmp_path_factory: pytest.TempPathFactory) -> SpellingJob:
     place = tmp_path_factory.mktemp("resume")
     source = corrector_source(place / "bert", hidden=16)
     data = write_pairs(place / "pairs.tsv", toy_pairs(80))
     spec = DataSpec(text=("wrong", "right"))
     splits = read_corrections(PairFiles(data=data, spec=spec), ErrorSettings())
-    made = CorrectJob(
+    made = SpellingJob(
         recipe=load_correct_recipe(None, SETTINGS),
         model=source,
-        splits=splits,
+        task="correct",
+        rows=splits,
         out=place / "straight",
     )
-    train_corrector(made)
+    run_job(spelling_learner(), made)
     return made
 
 
-def test_an_interrupted_training_ends_as_an_uninterrupted_one(job: CorrectJob) -> None:
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(job: SpellingJob) -> None:
     cut = replace(job, out=job.out.with_name("cut"))
 
     def die(look: Progress) -> None:
@@ -60,10 +62,10 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(job: CorrectJob) -
             raise Killed
 
     with pytest.raises(Killed):
-        train_corrector(cut, watch=die)
+        run_job(spelling_learner(), cut, watch=die)
     assert not (cut.out / "config.json").exists()
     seen: list[int] = []
-    train_corrector(cut, watch=lambda look: seen.append(look.step))
+    run_job(spelling_learner(), cut, watch=lambda look: seen.append(look.step))
     assert seen == [5, 6], "resumes from the checkpoint of step 4"
     assert Corrector.load(cut.out).threshold == Corrector.load(job.out).threshold
     for path in sorted(job.out.glob("*.safetensors")):
@@ -71,7 +73,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(job: CorrectJob) -
 
 
 def test_an_interrupted_file_of_corrections_has_the_same_bytes(
-    job: CorrectJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: SpellingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(f"{wrong}\n" for wrong, _ in toy_pairs(23)), encoding="utf-8")
@@ -94,7 +96,7 @@ def test_an_interrupted_file_of_corrections_has_the_same_bytes(
     assert cut.read_bytes() == whole.read_bytes()
 
 
-def test_the_corrector_alone_is_a_masked_lm_of_transformers(job: CorrectJob) -> None:
+def test_the_corrector_alone_is_a_masked_lm_of_transformers(job: SpellingJob) -> None:
     from transformers import BertForMaskedLM
 
     reference = BertForMaskedLM.from_pretrained(job.out).eval()

@@ -21,6 +21,8 @@ from bertsmith.sentences.transform.folder import save_with
 from bertsmith.sentences.transform.moments import moments_of
 from bertsmith.sentences.transform.whitening import whitening
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
 TEXTS = ["a b c", "c 字", "", "a a b d 词 e f g a", "zebra a"]

@@ -20,6 +20,8 @@ from bertsmith.models.build import Model, build
 from bertsmith.models.config.labels import NO_LABELS, Labels
 from bertsmith.nn import Inputs, Layout
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 CLOSE = {"rtol": 0.0, "atol": 2e-5}
 IDS = [[0, 5, 6, 7, 2], [0, 8, 2], [0, *range(5, 30), 2]]
 CASES = {

@@ -11,10 +11,12 @@ from safetensors.torch import load_file
 from tiny_writing import LETTERS, alike, reversals, tiny_writing_folder
 
 from bertsmith import finetune
+from bertsmith.api.finetune import run_finetune
 from bertsmith.errors import BertsmithError, ConfigError, InputFileError
 from bertsmith.folders.read import load_model
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.runtime.loading import load
+from bertsmith.training.kind import TrainingRequest
 
 
 def table(path: Path, rows: list[tuple[str, ...]], header: str | None = None) -> Path:
@@ -128,10 +130,31 @@ def test_a_model_without_a_head_cannot_write(tmp_path: Path) -> None:
         learned(model, data, tmp_path / "out", **{"plan.steps": 1})
 
 
-def test_seeds_and_folds_are_refused(tiny: str, tmp_path: Path) -> None:
-    data = table(tmp_path / "pairs.tsv", reversals(30))
-    with pytest.raises(ConfigError, match="the task write is trained once"):
-        finetune(data, model=tiny, out=tmp_path / "o", spec=DataSpec(task="write"), seeds=2)
+def test_the_best_of_several_seeds_is_kept(tiny: str, tmp_path: Path) -> None:
+    data, out = table(tmp_path / "pairs.tsv", reversals(30)), tmp_path / "o"
+    settings = {"plan.steps": 2, "length.max_length": 32, "run.precision": "fp32"}
+    spec = DataSpec(task="write")
+    result = finetune(data, model=tiny, out=out, spec=spec, seeds=2, settings=settings)
+    assert result.record is not None
+    losses = {one["seed"]: one["figures"]["loss"] for one in result.record["seeds"]}
+    assert set(losses) == {0, 1}
+    assert len(set(losses.values())) == 2
+    assert result.record["chosen"] == min(losses, key=losses.__getitem__)
+    chosen = out / "seeds" / str(result.record["chosen"]) / "model.safetensors"
+    assert chosen.read_bytes() == (out / "model.safetensors").read_bytes()
+
+
+def test_folds_are_refused(tiny: str, tmp_path: Path) -> None:
+    request = TrainingRequest(
+        data=table(tmp_path / "pairs.tsv", reversals(30)),
+        model=tiny,
+        out=tmp_path / "o",
+        spec=DataSpec(task="write"),
+        folds=2,
+    )
+    with pytest.raises(ConfigError, match="the task write has none"):
+        run_finetune(request)
+    assert not request.out.exists()
 
 
 def test_sources_and_targets_by_name(tiny: str, tmp_path: Path) -> None:

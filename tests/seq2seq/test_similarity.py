@@ -12,15 +12,16 @@ from tiny_writing import alike, writing_job
 from torch import Tensor
 
 from bertsmith.errors import ConfigError
-from bertsmith.seq2seq.similarity import (
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.kinds.write.learner import WriteJob, prepare_writing, write_learner
+from bertsmith.training.kinds.write.similarity import (
     SIMILARITY,
     BothDirections,
     SimilarWorkload,
     candidates,
     similarity_losses,
 )
-from bertsmith.seq2seq.train import WriteJob, _prepare, train_to_write
-from bertsmith.training.execution.execution import Execution
+from bertsmith.training.learner import run_job
 from bertsmith.training.loop.workload import StepGradients
 
 KEYS = torch.tensor([[0, 1], [2, 3], [0, 4], [5, 6]])  # pairs 0 and 2 share a text
@@ -75,19 +76,19 @@ def gradients(job: WriteJob, micro_tokens: int) -> tuple[dict[str, Tensor], list
     execution = Execution()
     plan = {**job.recipe.plan.model_dump(), "micro_tokens": micro_tokens}
     sections = {**job.recipe.model_dump(), "plan": plan}
-    prepared = _prepare(
+    prepared = prepare_writing(
         WriteJob(
             recipe=type(job.recipe).model_validate(sections),
             task=job.task,
             model=job.model,
-            splits=job.splits,
+            rows=job.rows,
         ),
         execution,
     )
-    workload = prepared.workload
+    workload = prepared.inputs.workload
     batches = workload.micro_batches(0, 0.0)
     assert isinstance(workload, SimilarWorkload)
-    model = prepared.model.train()
+    model = prepared.inputs.model.train()
     torch.manual_seed(5)
     step = StepGradients(
         workload,
@@ -127,18 +128,18 @@ def test_both_losses_fall_below_those_of_guessing(tiny: str) -> None:
         "optimizer": {"lr": 3e-3},
         "writing": {"smoothing": 0.0},
     }
-    result = train_to_write(writing_job(tiny, "similar", sections=sections, rows=400))
+    result = run_job(write_learner(), writing_job(tiny, "similar", sections=sections, rows=400))
     best = result.outcome.best
     assert best is not None
-    assert best.losses["writing"] < result.usual["writing"] - 0.3
-    assert best.losses[SIMILARITY] < result.usual[SIMILARITY] - 1.0
+    assert best.losses["writing"] < result.finished.writing.usual["writing"] - 0.3
+    assert best.losses[SIMILARITY] < result.finished.writing.usual[SIMILARITY] - 1.0
     assert best.figures["neighbor_accuracy"] > 0.6
 
 
 def test_a_single_pair_is_refused(tiny: str) -> None:
     job = writing_job(tiny, "similar", sections={"plan": {"steps": 1}}, rows=9)
     with pytest.raises(ConfigError, match="one pair has no negatives"):
-        train_to_write(job)
+        run_job(write_learner(), job)
 
 
 def test_pairs_share_texts() -> None:

@@ -12,7 +12,7 @@ from tiny_writing import LETTERS, alike, reversals, tiny_writing_folder
 from bertsmith import similar_sentences
 from bertsmith.api.similar import written_similar
 from bertsmith.errors import FolderError, TextError
-from bertsmith.seq2seq.record import WritingFolder
+from bertsmith.training.kinds.write.record import WritingFolder
 
 TINY = ("--max-length", "32", "--precision", "fp32", "--quiet", "--set")
 

@@ -21,11 +21,12 @@ from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 from bertsmith.models.build import build
 from bertsmith.models.spec import DecoderSpec
-from bertsmith.seq2seq.record import WritingFolder
-from bertsmith.seq2seq.train import train_to_write
-from bertsmith.seq2seq.written import token_losses
 from bertsmith.tasks.write.arrange import CausalPair, CrossPair, arrangement_of
 from bertsmith.tasks.write.encoding import EncodedPairs, PairEncoder, WritingLengths
+from bertsmith.training.kinds.write.learner import write_learner
+from bertsmith.training.kinds.write.record import WritingFolder
+from bertsmith.training.kinds.write.written import token_losses
+from bertsmith.training.learner import run_job
 
 KINDS = {"bert": CausalPair, "gpt2": CausalPair, "bart": CrossPair}
 
@@ -85,10 +86,10 @@ def test_a_folder_of_each_kind_is_trained_and_writes(kind: str, tmp_path: Path) 
     model = kind_folder(kind, tmp_path / "m")
     sections = {"plan": {"steps": 60, "batch": 16}, "optimizer": {"lr": 3e-3}}
     out = tmp_path / "out"
-    result = train_to_write(writing_job(model, "write", sections=sections, out=out))
+    result = run_job(write_learner(), writing_job(model, "write", sections=sections, out=out))
     best = result.outcome.best
     assert best is not None
-    assert best.losses["writing"] < result.usual["writing"] + 0.1
+    assert best.losses["writing"] < result.finished.writing.usual["writing"] + 0.1
     assert "writes" not in json.loads((out / "bertsmith.json").read_text())
     folder = WritingFolder.at(out)
     assert folder is not None
@@ -106,7 +107,7 @@ def test_bart_learns_to_reverse(tmp_path: Path) -> None:
         "optimizer": {"lr": 3e-3},
     }
     out = tmp_path / "out"
-    train_to_write(writing_job(model, "write", sections=sections, out=out, rows=2_000))
+    run_job(write_learner(), writing_job(model, "write", sections=sections, out=out, rows=2_000))
     folder = WritingFolder.at(out)
     assert folder is not None
     unseen = reversals(60, seed=77)
@@ -118,4 +119,4 @@ def test_bart_learns_to_reverse(tmp_path: Path) -> None:
 def test_similar_sentences_need_a_bidirectional_encoder(tmp_path: Path) -> None:
     model = kind_folder("gpt2", tmp_path / "m")
     with pytest.raises(ConfigError, match="no bidirectional encoder"):
-        train_to_write(writing_job(model, "similar", sections={"plan": {"steps": 1}}))
+        run_job(write_learner(), writing_job(model, "similar", sections={"plan": {"steps": 1}}))

@@ -20,13 +20,18 @@ from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.write import save_model
 from bertsmith.nn.layout import picture, visibility
 from bertsmith.random_keys import mixed_with
-from bertsmith.seq2seq.written import first_sentence, shortened, token_losses, wrong_source
 from bertsmith.tasks.write.arrange import Arrangement, MaskedPrefix, ShiftedPrefix, chosen_writes
 from bertsmith.tasks.write.encoding import (
     EncodedPairs,
     PairEncoder,
     WritingLengths,
     unigram_entropy,
+)
+from bertsmith.training.kinds.write.written import (
+    first_sentence,
+    shortened,
+    token_losses,
+    wrong_source,
 )
 
 WRITES = Writes(by="shift")

@@ -30,6 +30,8 @@ from bertsmith.training.execution.execution import Execution
 from bertsmith.training.kinds.labeled.learner import finetune
 from bertsmith.training.kinds.labeled.recipe import KnowledgeSettings
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 FACTS = [
     ("bird", "small", "house"),
     ("bird", "red", "tree blue"),

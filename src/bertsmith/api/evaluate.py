@@ -8,24 +8,27 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
 
-from bertsmith.api.correction import evaluate_corrector
 from bertsmith.api.observer import Observer
-from bertsmith.api.writing import evaluate_writing
 from bertsmith.errors import ConfigError, InputFileError, check_type
 from bertsmith.evaluation.proof import prove
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.strict_json import write_json
 from bertsmith.folders.kinds import kind_at, refusal
+from bertsmith.labeled.errors.rows import correction_rows
 from bertsmith.labeled.example import TARGETS, Example
 from bertsmith.labeled.guess.infer_spec import infer_spec
+from bertsmith.labeled.pairs.splits import similar_rows, written_rows
 from bertsmith.labeled.read.reader import OnError, read_examples
 from bertsmith.labeled.spec import DataSpec, column_of
 from bertsmith.runtime.answer_files import write_labeled
+from bertsmith.runtime.corrector import Corrector
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import Predictor
 from bertsmith.runtime.row_files import trained_spec
-from bertsmith.seq2seq.record import WritingFolder
 from bertsmith.tasks.prediction import Prediction
+from bertsmith.training.kinds.spelling.record import evaluated, write_corrections
+from bertsmith.training.kinds.write.kind import show_pairs
+from bertsmith.training.kinds.write.record import WritingFolder, write_texts
 
 CHUNK = 256  # rows between two reports of progress
 
@@ -204,3 +207,71 @@ def labeled_rows(
             f"{path}, line 1: no row has a label to compare with; name its column with --label"
         )
     return examples
+
+
+def evaluate_writing(
+    folder: WritingFolder,
+    data: Path,
+    spec: DataSpec,
+    *,
+    on_error: OnError = "stop",
+    out: Path | None = None,
+    observer: Observer | None = None,
+) -> dict[str, Any]:
+    """Figures of what a folder writes for the sources of a file, against its targets.
+
+    `out` is a folder for written.jsonl.
+    """
+    observer = observer or Observer()
+    read = similar_rows if folder.loaded.folder.sentence is not None else written_rows
+    rows = read(data, spec, on_error)
+    show_pairs(rows, observer)
+    if not len(rows):
+        raise InputFileError(f"{data}: there is no pair to compare with")
+    with observer.predicting("evaluate", len(rows)) as progress:
+        written = folder.written([row[0] for row in rows.rows])
+        progress(len(rows))
+    found = folder.evaluated(rows, written)
+    record = {
+        "model": str(folder.loaded.folder.path),
+        "file": str(data),
+        "task": folder.task,
+        **found,
+        "interval": found["intervals"][found["main"]],
+        "truncation": {"rows_cut": found["sources_cut"]},
+    }
+    if out is not None:
+        make_folder(out)
+        write_texts(out / "written.jsonl", rows, written)
+    return record
+
+
+def evaluate_corrector(
+    folder: str | Path,
+    data: Path,
+    spec: DataSpec,
+    *,
+    on_error: OnError = "stop",
+    out: Path | None = None,
+    device: str = "cpu",
+    observer: Observer | None = None,
+) -> dict[str, Any]:
+    """Figures of a corrector on the wrong and right texts of a file.
+
+    `out` is a folder for corrected.jsonl.
+    """
+    corrector = Corrector.load(folder, device=device)
+    rows = correction_rows(data, spec, on_error)
+    for remark in rows.notes:
+        (observer or Observer()).note(remark)
+    if not len(rows):
+        raise InputFileError(f"{data}: there is no pair to compare with")
+    proposals = corrector.proposals([row[0] for row in rows.rows])
+    found = evaluated(rows, proposals, corrector.threshold)
+    record = {"model": str(folder), "file": str(data), "task": "correct", **found}
+    record["notes"] = list(rows.notes)
+    record["interval"] = found["intervals"][found["main"]]
+    if out is not None:
+        make_folder(out)
+        write_corrections(out / "corrected.jsonl", rows, proposals, corrector)
+    return record

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from bertsmith.api.correction import correct_recipe, run_correction
+from bertsmith.api.kinds import finetuning_kind
 from bertsmith.api.observer import Observer
 from bertsmith.api.train import TrainedModel, train
-from bertsmith.api.writing import run_writing, write_recipe
 from bertsmith.config import overrides_of
-from bertsmith.correction.recipe import CORRECT
 from bertsmith.errors import check_type
-from bertsmith.labeled.example import PAIR_TASKS
 from bertsmith.labeled.spec import DataSpec
-from bertsmith.training.execution.execution import RunSettings
 from bertsmith.training.execution.stop import StopRequest
 from bertsmith.training.kind import TrainingRequest
-from bertsmith.training.kinds.labeled.kind import LABELED, labeled_recipe
-
-TRAININGS: Mapping[
-    str, Callable[[TrainingRequest, Observer | None, StopRequest | None], TrainedModel]
-] = {"write": run_writing, "similar": run_writing, "correct": run_correction}
-"""Tasks with a training of their own; all others learn from labeled rows."""
 
 
 def finetune(
@@ -67,18 +57,4 @@ def run_finetune(
     request: TrainingRequest, observer: Observer | None = None, *, stop: StopRequest | None = None
 ) -> TrainedModel:
     """Read, train, evaluate and report, as the request says."""
-    own = TRAININGS.get(request.spec.task or "")
-    return (
-        train(LABELED, request, observer, stop=stop)
-        if own is None
-        else own(request, observer, stop)
-    )
-
-
-def run_settings(request: TrainingRequest) -> RunSettings:
-    """What the recipe says of processes, threads and seeds."""
-    if request.spec.task == CORRECT:
-        return correct_recipe(request).run
-    if request.spec.task in PAIR_TASKS:
-        return write_recipe(request).run
-    return labeled_recipe(request).run
+    return train(finetuning_kind(request), request, observer, stop=stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +18,18 @@ from bertsmith.classic.neural.mixture import Mixture, check_same_words, fitted_m
 from bertsmith.classic.ngram.arpa import read_arpa, write_arpa
 from bertsmith.classic.ngram.folder import open_ngram, write_ngram
 from bertsmith.classic.stream.splitting import UNKNOWN, SplitRule
-from bertsmith.classic.stream.stream import WordReading, WordStream, build_words
-from bertsmith.classic.stream.texts import KnownWordEncoder, encode_files, stream_of
+from bertsmith.classic.stream.stream import WordReading, WordStream, build_words, words_key
+from bertsmith.classic.stream.texts import EncodedText, KnownWordEncoder, encode_files, stream_of
 from bertsmith.config import Settings, overridden, overrides_of, validated
 from bertsmith.corpus.sources import CorpusSettings
 from bertsmith.errors import ConfigError, WriteError, check_type
+from bertsmith.files.atomic_folder import check_target
+from bertsmith.files.growing_folder import discard
 from bertsmith.files.paths import GivenPath, GivenPaths, path_of, paths_of
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.loop.progress import Watcher
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,30 +73,35 @@ def train_language_model(
     place = out.parent / f".{out.name}.words"
     if request.words is not None:
         place = path_of("words", request.words)
-    stream = build_words(
-        paths_of("files", request.files),
-        place,
-        min_count=request.min_count,
-        most=request.most,
-        lower=request.lower,
-        tokenizer=request.tokenizer,
-        reading=request.reading,
-        progress=progress,
-    )
-    heard(stream)
-    held_out, text = None, None
-    if files := paths_of("held_out", request.held_out):
-        text = encode_files(files, stream.words, stream.rule, request.reading)
-        held_out = stream_of(text, stream.words, stream.rule)
-    kind.train(stream, settings, out, held_out=held_out, watch=watch)
-    if not (out / "config.json").is_file():  # stopped before its end
-        return None
+    files, how = paths_of("files", request.files), _words_of(request)
+    text: EncodedText | None = None
+    if kind.finished is not None and kind.finished(out, words_key(files, **how), settings):
+        log.warning("%s is there already, of the same text and settings", out)
+        if held := paths_of("held_out", request.held_out):
+            words, rule = kind.open(out).words, SplitRule.open(out)
+            text = encode_files(held, words, rule, request.reading)
+    else:
+        stream = build_words(files, place, progress=progress, **how)
+        heard(stream)
+        held_out = None
+        if held := paths_of("held_out", request.held_out):
+            text = encode_files(held, stream.words, stream.rule, request.reading)
+            held_out = stream_of(text, stream.words, stream.rule)
+        kind.train(stream, settings, out, held_out=held_out, watch=watch)
+        if not (out / "config.json").is_file():  # stopped before its end
+            return None
     found = None
     if text is not None:
         found = score_lines(kind.open(out), text.lines, characters=text.characters)
     if request.words is None:
-        shutil.rmtree(place, ignore_errors=True)
+        discard(place)
     return found
+
+
+def _words_of(request: LmRequest) -> dict[str, Any]:
+    """How text becomes words."""
+    names = ("min_count", "most", "lower", "tokenizer", "reading")
+    return {name: getattr(request, name) for name in names}
 
 
 def _settings(name: str, kind: type[Settings], given: Settings | Mapping[str, Any]) -> Settings:
@@ -230,6 +239,7 @@ def convert_ngram(source: Path, target: Path) -> str:
             raise WriteError(f"{target} is a folder; give the name of an ARPA file")
         write_arpa(model, target)
         return f"{target}: ARPA, order {model.order}, {_sizes(model.orders)}"
+    check_target(target.absolute(), overwrite=False)  # before the work, not after it
     words, orders = read_arpa(source)
     write_ngram(words, orders, target, rule=SplitRule(split="spaces"))
     return f"{target}: n-gram model of order {len(orders)}, {_sizes(orders)}"

@@ -14,8 +14,8 @@ from bertsmith.folders.opened import OpenFolder
 from bertsmith.runtime.generation.options import GenerationOptions
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.sentences.compare import Vectors
-from bertsmith.seq2seq.record import WritingFolder
-from bertsmith.seq2seq.written import shortened
+from bertsmith.training.kinds.write.record import WritingFolder
+from bertsmith.training.kinds.write.written import shortened
 
 CANDIDATES = 100  # texts that are written, of which the nearest are taken
 TOP_K = 5  # tokens that each next one is drawn from

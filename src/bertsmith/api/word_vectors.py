@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +24,8 @@ from bertsmith.classic.word_vectors.evaluation import (
 )
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
 from bertsmith.errors import ConfigError
+from bertsmith.files.atomic_folder import check_target
+from bertsmith.files.growing_folder import discard
 from bertsmith.files.paths import GivenPaths, path_of, paths_of
 from bertsmith.files.word_vectors.rows import VectorForm
 from bertsmith.text.tokenizer import Tokenizer
@@ -92,7 +93,7 @@ def train_word_vectors(
         watch=watch,
     )
     if wanted.words is None:
-        shutil.rmtree(kept, ignore_errors=True)
+        discard(kept)
     return trained
 
 
@@ -169,6 +170,7 @@ def word_sentence_folder(
     from bertsmith.folders.static import save_static
     from bertsmith.models.sentence_spec import SentenceSettings
 
+    check_target(Path(target).absolute(), overwrite=overwrite)  # before the work, not after it
     vectors = source
     if not isinstance(vectors, WordVectors):
         vectors = load_word_vectors(vectors, most=most)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bertsmith.classic.language_model import LanguageModel
 from bertsmith.errors import ConfigError
+from bertsmith.folders.generation import FACTORS, LEAST_FACTOR, MOST_FACTOR
 
 UNKNOWN_ID = 0
 
@@ -28,8 +29,10 @@ def generate_lines(
     Words are drawn from the `top` most probable ones (all if None); temperature 0 takes the most
     probable one. "<unk>" is never drawn.
     """
-    if temperature < 0 or most < 1 or (top is not None and top < 1):
-        raise ConfigError("temperature must be at least 0, the number of words and top at least 1")
+    if most < 1 or (top is not None and top < 1):
+        raise ConfigError("the number of words and top must be at least 1")
+    if temperature != 0 and not LEAST_FACTOR <= temperature <= MOST_FACTOR:
+        raise ConfigError(f"temperature is {temperature}; give 0, or {FACTORS}")
     lines = [np.asarray(context, dtype=np.int32) for context in contexts]
     starts = [len(line) for line in lines]
     living = list(range(len(lines)))

@@ -19,7 +19,7 @@ from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSet
 from bertsmith.classic.neural.train import LineJob, NeuralJob, train_neural
 from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.folder import open_ngram
-from bertsmith.classic.ngram.train import train_ngram
+from bertsmith.classic.ngram.train import is_trained, train_ngram
 from bertsmith.classic.stream.stream import WordStream
 from bertsmith.config import Settings
 from bertsmith.errors import FolderError, check_type, unknown
@@ -50,12 +50,15 @@ class LmKind:
     """A kind of language model.
 
     `settings` are its own, with defaults for all; `train` and `open` work on a model folder.
+    `finished` tells from the key of a text whether its model is there, and refuses another one;
+    kinds that are trained in the loop find that out from their run.
     """
 
     about: str
     settings: type[Settings]
     train: TrainLm
     open: Callable[[Path], LanguageModel]
+    finished: Callable[[Path, str, Settings], bool] | None = None
 
 
 def _by(train: Callable[..., object], job: type[LineJob]) -> TrainLm:
@@ -81,6 +84,7 @@ LM_KINDS: dict[str, LmKind] = {
         settings=NgramSettings,
         train=train_ngram,
         open=open_ngram,
+        finished=is_trained,
     ),
     "nnlm": LmKind(
         about="Bengio's network: the last few words, concatenated, and a tanh layer",

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bertsmith.errors import WriteError
+from bertsmith.errors import TargetExistsError, WriteError
 from bertsmith.files.atomic_file import claim, hold, sync
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,9 @@ def check_target(target: Path, *, overwrite: bool, only: Collection[str] | None 
     if not any(target.iterdir()):
         return
     if not overwrite:
-        raise WriteError(f"{target} exists already; give another name or allow to overwrite it")
+        raise TargetExistsError(
+            f"{target} exists already; give another name or allow to overwrite it"
+        )
     if only is not None:
         if odd := sorted(path.name for path in target.iterdir() if path.name not in only):
             raise WriteError(
@@ -189,15 +191,22 @@ def _failed(target: Path, needed: int, fault: OSError) -> WriteError:
     if fault.errno in _NO_ROOM:
         return _no_room(target, needed, free)
     return WriteError(
-        f"{target} was not written: {(fault.strerror or str(fault)).lower()}; {needed:,} bytes "
-        f"needed, {free:,} free; what stood there before is untouched"
+        f"{target} was not written: {(fault.strerror or str(fault)).lower()}{_place(fault)}; what "
+        "stood there before is untouched"
     )
 
 
+def _place(fault: OSError) -> str:
+    return f" ({fault.filename})" if fault.filename else ""
+
+
 def _no_room(target: Path, needed: int, free: int) -> WriteError:
+    if free > needed:  # a quota, no more files, or more was written than was foreseen
+        sizes = f"the disk refuses to write more, although {free:,} bytes are free"
+    else:
+        sizes = f"{needed:,} bytes needed, {free:,} free"
     return WriteError(
-        f"no room for {target}: {needed:,} bytes needed, {free:,} free; "
-        "free some space or give another disk; nothing was changed"
+        f"no room for {target}: {sizes}; free some space or give another disk; nothing was changed"
     )
 
 
@@ -208,13 +217,16 @@ RESULT_STAGING = ".model"
 def result_folder(out: Path) -> Iterator[Path]:
     """A folder to write a model into; at the end its files move into `out`.
 
-    The config moves last: a folder without one is not yet a model.
+    The config moves last, when the other names are on the disk: a folder without one is not yet a
+    model.
     """
     staging = out / RESULT_STAGING
     shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed here
     yield staging
     try:
         for path in sorted(staging.iterdir(), key=lambda path: path.name == "config.json"):
+            if path.name == "config.json":
+                sync(out)
             if path.is_dir() and (out / path.name).is_dir():  # of the same run, finished before
                 shutil.rmtree(out / path.name)
             path.replace(out / path.name)

@@ -5,11 +5,12 @@ A call that is killed leaves the hidden folder with its journal, and the same ca
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from bertsmith.errors import WriteError
+from bertsmith.errors import TargetExistsError, WriteError
 from bertsmith.files.atomic_file import sync
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.files.resumable_file import JOURNAL, GrowingFiles
@@ -32,8 +33,8 @@ class GrowingFolder:
         self.finished = self.target.exists()
         self._manifest = manifest
         if self.target.name in ("", "..") or (self.finished and not self._has_manifest()):
-            raise WriteError(f"{self.target} exists and is no {holds}; give another name")
-        self.path = self.target.parent / f".{self.target.name}.building"
+            raise TargetExistsError(f"{self.target} exists and is no {holds}; give another name")
+        self.path = _hidden(self.target)
         self.journal = self.path / JOURNAL
         self._lock = FolderLock(self.path, work="build", instead=instead)
         self._locked = False
@@ -68,3 +69,22 @@ class GrowingFolder:
 
     def _has_manifest(self) -> bool:
         return (self.target / self._manifest).is_file()
+
+
+def discard(target: Path) -> None:
+    """Remove a folder that was only needed on the way, and what a killed call left of it.
+
+    It loses its name first: a call that comes after a kill finds all of it or none.
+    """
+    hidden = _hidden(target)
+    shutil.rmtree(hidden, ignore_errors=True)
+    try:
+        target.rename(hidden)
+    except OSError:  # there is none
+        return
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _hidden(target: Path) -> Path:
+    """Where a folder grows."""
+    return target.parent / f".{target.name}.building"

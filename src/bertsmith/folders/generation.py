@@ -21,6 +21,9 @@ GENERATION_CONFIG = "generation_config.json"
 Stop = Literal["early", "likely", "never"]
 By = Literal["mask", "shift"]
 
+# What logits are divided by: beyond these bounds all or none of them become infinite.
+LEAST_FACTOR, MOST_FACTOR = 1e-4, 1e4
+FACTORS = "a number from 0.0001 to 10,000"
 _COUNT = Field(default=None, ge=1, le=1_000_000)
 _AT_LEAST = Field(default=None, ge=0, le=1_000_000)
 
@@ -62,11 +65,11 @@ class GenerationDefaults(Settings):
     length_penalty: float | None = Field(default=None, ge=-100, le=100)
     stop: Stop | None = None
     sample: bool | None = None
-    temperature: float | None = Field(default=None, gt=0)
+    temperature: float | None = Field(default=None, ge=LEAST_FACTOR, le=MOST_FACTOR)
     top_k: int | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     no_repeat: int | None = Field(default=None, ge=0)
-    repetition_penalty: float | None = Field(default=None, gt=0)
+    repetition_penalty: float | None = Field(default=None, ge=LEAST_FACTOR, le=MOST_FACTOR)
     answers: int | None = Field(default=None, ge=1, le=1_000)
 
     def check_ids(self, vocab_size: int, place: str) -> Self:

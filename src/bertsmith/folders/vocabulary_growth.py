@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import ConfigError, TextError
+from bertsmith.files.atomic_folder import check_target
 from bertsmith.text.safe_tokenizer import build_rust
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.tokenizer_files import TokenizerSource, read_source
@@ -105,6 +106,7 @@ def extend_model(model: str | Path, words: Sequence[str], out: Path) -> Growth:
     from bertsmith.folders.read import load_model
     from bertsmith.folders.write import save_model
 
+    check_target(out.absolute(), overwrite=False)  # before the work, not after it
     loaded = load_model(model)
     old = loaded.tokenizer
     new = grow_tokenizer(old, words)

@@ -161,7 +161,7 @@ TARGETS: Mapping[str, TargetKind] = {
     )
 }
 PAIR_TASKS = ("write", "similar", "correct")
-"""Tasks on pairs of texts without a label; see `bertsmith.seq2seq` and `bertsmith.correction`."""
+"""Tasks on pairs of texts without a label; see `bertsmith.training.kinds`."""
 BY_TASK = {one.task: one for one in TARGETS.values()}
 BY_TYPE = {one.type: one for one in TARGETS.values()}
 

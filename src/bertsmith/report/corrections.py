@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from bertsmith.files.atomic_file import write_staged
-from bertsmith.report.elements.page import facts, heading, page, paragraph, table, texts_table
-from bertsmith.report.training_page import REPORT
+from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
 from bertsmith.report.written_texts import training_curves
 
 CORRECTION_FIGURES = {
@@ -25,15 +22,8 @@ CORRECTION_FIGURES = {
 }
 
 
-def write_correction_report(folder: Path, record: Mapping[str, Any]) -> Path:
-    """Write report.html into the folder of a corrector, from its record."""
-    path = folder / REPORT
-    write_staged(path, correction_page(record, title=folder.resolve().name).encode())
-    return path
-
-
-def correction_page(record: Mapping[str, Any], *, title: str) -> str:
-    """The page of a record."""
+def correction_sections(record: Mapping[str, Any]) -> list[Markup]:
+    """The sections of a record."""
     training = record["training"]
     rows = ", ".join(f"{name} {count:,}" for name, count in record["data"]["rows"].items())
     sections = [
@@ -51,9 +41,7 @@ def correction_page(record: Mapping[str, Any], *, title: str) -> str:
     for name in ("test", "dev"):
         if record.get(name):
             sections += _side(name, record[name])
-    sections += training_curves(record)
-    sections.append(paragraph("All numbers of this page are in proof.json.", "dim"))
-    return page(f"{title}: report", sections)
+    return [*sections, *training_curves(record)]
 
 
 def _side(name: str, side: Mapping[str, Any]) -> list[Markup]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from bertsmith.files.atomic_file import write_staged
 from bertsmith.report.curves import named_curves
 from bertsmith.report.elements.charts import chart
-from bertsmith.report.elements.page import facts, heading, page, paragraph, table, texts_table
+from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
 from bertsmith.report.elements.values import as_dicts
-from bertsmith.report.training_page import REPORT
 
 FIGURES = {
     "rouge_l": "ROUGE-L",
@@ -29,22 +26,13 @@ BASELINES = {"copy": "copy of the source", "first_sentence": "its first sentence
 READ = 0.3  # nats that another source costs a model that reads its own
 
 
-def write_writing_report(folder: Path, record: dict[str, Any]) -> Path:
-    """Write report.html into the folder of a model, from its record."""
-    path = folder / REPORT
-    write_staged(path, writing_page(record, title=folder.resolve().name).encode())
-    return path
-
-
-def writing_page(record: Mapping[str, Any], *, title: str) -> str:
-    """The page of a record."""
+def writing_sections(record: Mapping[str, Any]) -> list[Markup]:
+    """The sections of a record."""
     sections = [facts(_overview(record)), *loss_section(record)]
     for name in ("test", "dev"):
         if record.get(name):
             sections += _side(name, record[name])
-    sections += training_curves(record)
-    sections.append(paragraph("All numbers of this page are in proof.json.", "dim"))
-    return page(f"{title}: report", sections)
+    return [*sections, *training_curves(record)]
 
 
 def loss_section(record: Mapping[str, Any]) -> list[Markup]:

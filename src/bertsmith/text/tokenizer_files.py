@@ -12,7 +12,6 @@ from typing import Any
 
 from bertsmith.errors import FolderError
 from bertsmith.files.atomic_folder import staged_folder, write_file
-from bertsmith.files.folder_hashes import HASHES, write_hashes
 from bertsmith.files.safe_folder import Folder
 from bertsmith.text.sentencepiece import CONTROL, albert_state, parse_sentencepiece
 from bertsmith.text.special_tokens import find_roles
@@ -327,10 +326,9 @@ def tokenizer_files(source: TokenizerSource) -> dict[str, bytes]:
 def save_files(files: Mapping[str, bytes], path: Path) -> None:
     """Write a folder of these files, as a whole; one that holds a tokenizer alone is replaced."""
     needed = sum(map(len, files.values()))
-    with staged_folder(path, needed=needed, overwrite=True, only=(*FILES, HASHES)) as staging:
+    with staged_folder(path, needed=needed, overwrite=True, only=FILES) as staging:
         for name, data in files.items():
             write_file(staging / name, data)
-        write_hashes(staging)
 
 
 def _settings(source: TokenizerSource, names: dict[str, str]) -> dict[str, Any]:

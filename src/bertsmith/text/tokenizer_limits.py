@@ -19,6 +19,8 @@ MOST_STEPS = 64  # of normalizer, pre-tokenizer, post-processor and decoder toge
 MOST_ADDED = 64  # characters that one step writes, special tokens around a text
 MOST_GROWTH = 64  # times the length of the text, over all steps of a part
 LONGEST_PATTERN = 10_000  # characters of a regular expression
+MOST_TOKENS = 1 << 20  # four times the largest published vocabulary
+HIGHEST_ID = 1 << 22  # ids may have holes, and files that list every id have a line for each hole
 LONGEST_WORD = 1_000  # max_input_chars_per_word: WordPiece takes quadratic time in it
 
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
@@ -39,6 +41,7 @@ def check_limits(state: Mapping[str, Any], file: str) -> None:
                 longest = LONGEST_PATTERN if key in _PATTERNS else MOST_ADDED
                 if len(text) > longest and key != _CHARSMAP:
                     raise _too_much(file, f"{part}, {kind}: {key}", len(text), longest)
+            check_special_count(_most_placed(step))
             if (size := _longest_entry(step)) > 4 * MOST_ADDED:
                 raise _too_much(file, f"{part}, {kind}: an entry", size, 4 * MOST_ADDED)
             growth *= _growth(step)
@@ -52,6 +55,11 @@ def check_limits(state: Mapping[str, Any], file: str) -> None:
                 f"{file}: {', '.join(PARTS)} have more than {MOST_STEPS} steps; {_ADVICE}"
             )
     _check_model(state["model"], file)
+    for size in (len(state["model"].get("vocab") or ()), len(state.get("added_tokens") or ())):
+        if size > MOST_TOKENS:
+            raise FolderError(
+                f"{file} has {size:,} tokens; more than {MOST_TOKENS:,} is refused; {_ADVICE}"
+            )
 
 
 def check_special_count(count: int) -> None:
@@ -66,6 +74,13 @@ def check_special_count(count: int) -> None:
 def check_ids(vocab: Mapping[str, int], added: Iterable[tuple[str, int]], file: str) -> None:
     """Refuse two tokens with one id: a word with the id of [SEP] would end every sentence."""
     tokens: dict[int, str] = {}
+    added = list(added)
+    highest = max((*vocab.values(), *(number for _, number in added)), default=0)
+    if highest > HIGHEST_ID:
+        raise FolderError(
+            f"{file} gives a token the id {highest:,}; more than {HIGHEST_ID:,} is refused: every "
+            f"model has an embedding row for each id up to the highest; {_ADVICE}"
+        )
     if len(set(vocab.values())) < len(vocab):
         for token, number in vocab.items():
             _claim(tokens, token, number, file)
@@ -137,6 +152,15 @@ def _strings(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from ((key, str(inner)) for inner in value)
         elif isinstance(value, list):
             waiting += [(key, one) for one in value]
+
+
+def _most_placed(step: Mapping[str, Any]) -> int:
+    """How many special tokens a template names or places, before anything is built of it."""
+    tables = [step.get("special_tokens"), step.get("single"), step.get("pair")]
+    marks = step.get("special_tokens")
+    if isinstance(marks, Mapping) and len(marks) <= MOST_ADDED:
+        tables += [one.get("ids") for one in marks.values() if isinstance(one, Mapping)]
+    return max(len(table) if isinstance(table, list | Mapping) else 0 for table in tables)
 
 
 def _growth(step: Mapping[str, Any]) -> int:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from bertsmith.config import Overrides
 from bertsmith.errors import ConfigError
+from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import USUAL
@@ -60,6 +61,17 @@ class TrainingRequest:
     seeds: int = 1
     folds: int | None = None
     device: str | None = None
+
+    def pair_files(self) -> PairFiles:
+        """The files, for kinds that read pairs of texts."""
+        return PairFiles(
+            data=self.data,
+            spec=self.spec,
+            on_error=self.on_error,
+            also=self.files,
+            shares=self.shares,
+            split_seed=self.split_seed,
+        )
 
 
 class Audience(Protocol):
@@ -113,7 +125,7 @@ class TrainingKind(Generic[Recipe, Rows, Result]):
 
     name: str
     recipe: Callable[[TrainingRequest], Recipe]
-    check: Callable[[TrainingRequest, Recipe], None]
+    check: Callable[[TrainingRequest, Recipe], object]
     read: Callable[[Reading[Recipe]], TrainingJob[Recipe, Rows]]
     learner: Callable[[], Learner[TrainingJob[Recipe, Rows], Any, Result]]
     prove: Callable[[Making[Recipe, Rows, Result]], Mapping[str, Any]]

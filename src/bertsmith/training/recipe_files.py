@@ -20,7 +20,7 @@ from bertsmith.errors import ConfigError, unknown
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 COMMANDS = {
-    "seq2seq": "finetune --task write",
+    "write": "finetune --task write",
     "sentences": "sentences train",
     "correct": "finetune --task correct",
 }

@@ -6,7 +6,7 @@ Pages and model cards are written from it alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
@@ -15,6 +15,7 @@ import torch
 
 from bertsmith import __version__
 from bertsmith.files.strict_json import json_values, write_json
+from bertsmith.labeled.pairs.splits import PairSplits
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.learner import Recipe, Result, Rows, TrainingJob
 from bertsmith.training.loop.run import Outcome
@@ -91,6 +92,16 @@ def training_section(making: Making[Recipe, Rows, Result]) -> dict[str, Any]:
         "best_step": best.get("step"),
         "best_weights": best.get("weights"),
         "seed": making.job.recipe.run.seed,
+    }
+
+
+def pairs_section(rows: PairSplits, notes: Sequence[str]) -> dict[str, Any]:
+    """The section `data` of pairs of texts."""
+    sides = {"train": rows.train, "dev": rows.dev, "test": rows.test}
+    return {
+        "files": {name: data.source for name, data in sides.items() if data is not None},
+        "rows": {name: len(data or ()) for name, data in sides.items()},
+        "notes": [*rows.train.notes, *rows.notes, *notes],
     }
 
 

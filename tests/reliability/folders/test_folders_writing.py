@@ -17,6 +17,8 @@ from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 STRANGE = st.one_of(
     st.none(),
     st.booleans(),

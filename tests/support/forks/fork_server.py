@@ -5,7 +5,7 @@ A line is JSON: `job`, a name of the table; `world`, as how many ranks it runs (
 the job itself reads. There are two answers: {"pids": ...} at once, and when all have ended
 {"reports": [{"code": ..., "error": ..., "points": ..., ...}, ...]}, one of each rank.
 
-A job is a module of this folder with `run(order, points)`, which gives what it adds to the report.
+A job is a module of jobs/ with `run(order, points)`, which gives what it adds to the report.
 It may have `prepare()`: what is made once, before the first fork of that job, for all children.
 """
 

@@ -18,8 +18,8 @@ from bertsmith.folders.write import save_model
 from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.labeled.pairs.splits import PairSplits
 from bertsmith.models.build import build
-from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.seq2seq.train import WriteJob
+from bertsmith.training.kinds.write.learner import WriteJob
+from bertsmith.training.kinds.write.recipe import WriteRecipe
 
 LETTERS = [f"w{number}" for number in range(20)]
 
@@ -89,6 +89,6 @@ def writing_job(
         recipe=recipe,
         task=task,
         model=model,
-        splits=PairSplits(train=pair_data(pairs[8:]), dev=pair_data(pairs[:8])),
+        rows=PairSplits(train=pair_data(pairs[8:]), dev=pair_data(pairs[:8])),
         out=out,
     )

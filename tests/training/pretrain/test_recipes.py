@@ -208,11 +208,11 @@ def test_shipped_files_are_plain_toml_with_comments_to_learn_from() -> None:
 
 
 def test_the_command_lists_and_prints(capsys) -> None:
-    from bertsmith.correction.recipe import CORRECT_RECIPES
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES
-    from bertsmith.seq2seq.recipe import WRITE_RECIPES
     from bertsmith.studies.ablation.variations import ABLATIONS
     from bertsmith.training.kinds.labeled.recipe import FINETUNE_RECIPES
+    from bertsmith.training.kinds.spelling.recipe import CORRECT_RECIPES
+    from bertsmith.training.kinds.write.recipe import WRITE_RECIPES
 
     assert run("recipes") == 0
     lines = capsys.readouterr().out.splitlines()

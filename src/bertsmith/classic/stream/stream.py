@@ -38,7 +38,7 @@ from bertsmith.corpus.sources import (
     describe_sources,
     find_sources,
 )
-from bertsmith.errors import ConfigError, InputFileError, WriteError
+from bertsmith.errors import ConfigError, InputFileError, TargetExistsError
 from bertsmith.files.atomic_file import sync
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_hashes import write_hashes
@@ -105,9 +105,39 @@ def build_words(
     `tokenizer` its pieces are the words. `progress` hears words and the share of the input. A
     folder that was made from the same files and settings is opened as it is.
     """
+    folder = GrowingFolder(out, manifest=MANIFEST, holds="folder of words", instead="folder")
+    plan = _plan(files, min_count, most, lower, tokenizer, reading)
+    with folder:
+        build = _Building(plan, folder)
+        if folder.finished:
+            return build.existing()
+        build.run(progress)
+    return WordStream.open(folder.target)
+
+
+def words_key(
+    files: Iterable[Path],
+    *,
+    min_count: int = 1,
+    most: int | None = None,
+    lower: bool = False,
+    tokenizer: Tokenizer | None = None,
+    reading: WordReading = WordReading(),  # noqa: B008 - frozen
+) -> str:
+    """What `account` of the stream that `build_words` would make has as "made_from"."""
+    return _plan(files, min_count, most, lower, tokenizer, reading).key()
+
+
+def _plan(
+    files: Iterable[Path],
+    min_count: int,
+    most: int | None,
+    lower: bool,
+    tokenizer: Tokenizer | None,
+    reading: WordReading,
+) -> _Plan:
     if min_count < 1 or (most is not None and most < 1):
         raise ConfigError(f"min_count is {min_count} and most is {most}; both must be at least 1")
-    folder = GrowingFolder(out, manifest=MANIFEST, holds="folder of words", instead="folder")
     sources = find_sources(files, reading)
     for line in describe_sources(sources):
         log.info("%s", line)
@@ -115,35 +145,18 @@ def build_words(
     if tokenizer is None and reading.split != "spaces":
         named = choose_segmenter(reading.segmenter, sources, log.info)
     rule = SplitRule(split=reading.split, lower=lower, segmenter=named, tokenizer=tokenizer)
-    with folder:
-        build = _Building(folder, sources, rule, reading, min_count, most)
-        if folder.finished:
-            return build.existing()
-        build.run(progress)
-    return WordStream.open(folder.target)
+    return _Plan(sources, rule, reading, min_count, most)
 
 
 @dataclass(frozen=True, slots=True)
-class _Building:
-    """One build, from settled sources to the renamed folder."""
+class _Plan:
+    """Settled sources, and what becomes a word."""
 
-    target: GrowingFolder
     sources: list[CorpusSource]
     rule: SplitRule
     reading: WordReading
     min_count: int
     most: int | None
-
-    def existing(self) -> WordStream:
-        """The stream that stands there already, if it was made from the same."""
-        out = self.target.target
-        stream = WordStream.open(out)
-        if stream.account.get("made_from") != self.key():
-            raise WriteError(
-                f"{out} exists and was made from other files or settings; "
-                "give another name or remove it first"
-            )
-        return stream
 
     def key(self) -> str:
         """What must not change for a build to resume; files by path, size and time."""
@@ -157,19 +170,39 @@ class _Building:
         rest = [self.reading.on_error, self.reading.block_bytes, self.min_count, self.most]
         return json_digest([files, spec, self.rule.describe(), pieces, rest])
 
+
+@dataclass(frozen=True, slots=True)
+class _Building:
+    """One build, from settled sources to the renamed folder."""
+
+    plan: _Plan
+    target: GrowingFolder
+
+    def existing(self) -> WordStream:
+        """The stream that stands there already, if it was made from the same."""
+        out = self.target.target
+        stream = WordStream.open(out)
+        if stream.account.get("made_from") != self.plan.key():
+            raise TargetExistsError(
+                f"{out} exists and was made from other files or settings; "
+                "give another name or remove it first"
+            )
+        return stream
+
     def run(self, progress: Progress) -> None:
         """Split everything that is not yet written, then put the folder in place."""
         work = self.target.path
-        grown = self.target.grow(self.key(), _STARTS)
+        grown = self.target.grow(self.plan.key(), _STARTS)
         tally = WordTally(**grown.state) if grown.state else WordTally()
         known = _read_new(work / NEW) if tally.words else []
-        splitter = WordSplitter(self.rule, known)
-        blocks = CorpusReader(self.sources, self.reading.block_bytes, self.reading.on_error)
+        splitter = WordSplitter(self.plan.rule, known)
+        reading = self.plan.reading
+        blocks = CorpusReader(self.plan.sources, reading.block_bytes, reading.on_error)
         try:
             for number, one in enumerate(blocks):
                 if number < tally.blocks:
                     continue
-                documents = documents_of(one.block, self.reading.on_error)
+                documents = documents_of(one.block, self.plan.reading.on_error)
                 _append(grown, tally, documents, splitter)
                 progress(tally.words, one.share)
                 if grown.due:
@@ -182,7 +215,7 @@ class _Building:
             grown.sync()
         if tally.words == 0:
             grown.close()
-            names = ", ".join(source.path.name for source in self.sources[:5])
+            names = ", ".join(source.path.name for source in self.plan.sources[:5])
             raise InputFileError(f"there is no word in {names}; give files with text")
         if tally.last_start != tally.lines:
             grown.append(DOCUMENTS, np.array([tally.lines], dtype="<i8").tobytes())
@@ -199,7 +232,7 @@ class _Building:
         raw = np.zeros(len(names) + 1, dtype=np.int64)
         for at in range(0, len(found), _STEP):
             raw += np.bincount(found[at : at + _STEP], minlength=len(raw))
-        kept, account = _kept(names, raw[1:], self.min_count, self.most)
+        kept, account = _kept(names, raw[1:], self.plan.min_count, self.plan.most)
         numbers = np.zeros(len(raw), dtype=np.int32)
         numbers[np.array(kept, dtype=np.int64) + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
         with (folder / IDS).open("wb") as file:
@@ -212,12 +245,12 @@ class _Building:
         (folder / WORDS).write_bytes("".join(f"{word}\n" for word in listed).encode())
         for name in (LINES, DOCUMENTS):
             (work / name).rename(folder / name)
-        self.rule.save(folder)
+        self.plan.rule.save(folder)
         manifest = {
             "format": FORMAT,
             "version": VERSION,
             "files": {name: (folder / name).stat().st_size for name in (*_ARRAYS, WORDS)},
-            "account": {**asdict(tally), **account, "made_from": self.key()},
+            "account": {**asdict(tally), **account, "made_from": self.plan.key()},
         }
         write_json(folder / MANIFEST, manifest)
         write_hashes(folder)

@@ -32,6 +32,7 @@ KIND = "word2vec"
 CONFIG, OUTPUTS, COUNTS = "config.json", "outputs.npy", "counts.npy"
 STATE, INPUTS, EPOCH = "state.json", "inputs.npy", "epoch"
 _SMALL = 1 << 16
+_MOST_LOSS = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,11 @@ def open_model(path: Path) -> TrainedWords:
     config = folder.json_object(CONFIG)
     where = folder.path / CONFIG
     losses = config.get("losses")
-    if config.get("model_type") != KIND or not isinstance(losses, list):
+    if (
+        config.get("model_type") != KIND
+        or not isinstance(losses, list)
+        or not all(isinstance(loss, int | float) and abs(loss) < _MOST_LOSS for loss in losses)
+    ):
         raise FolderError(f"{where} is not that of word vectors of `bertsmith words train`")
     settings = validated(Word2VecSettings, config.get("settings", {}), str(where))
     vectors = WordVectors.read(folder.path / VECTORS, form="binary")

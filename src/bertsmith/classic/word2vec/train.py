@@ -40,7 +40,7 @@ from bertsmith.classic.word2vec.tables import (
     chunk_seed,
 )
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
-from bertsmith.errors import ConfigError, DivergedError, WriteError
+from bertsmith.errors import ConfigError, DivergedError, TargetExistsError
 from bertsmith.files.digest import json_digest
 from bertsmith.files.folder_lock import FolderLock
 from bertsmith.hardware.environment import thread_count
@@ -89,11 +89,15 @@ def train_word2vec(
         return _Training(stream, settings, choose_engine(engine), threads, watch).run(None)
     out = Path(out).absolute()
     key = run_key(stream, settings)
-    if (out / CONFIG).is_file():
-        return _finished(out, key)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise WriteError(f"{out} exists and is no folder of word vectors; give another name")
     work = out.parent / f".{out.name}.training"
+    if (out / CONFIG).is_file():
+        found = _finished(out, key)
+        if work.exists():  # of a call that was killed when all was done
+            with FolderLock(work, work="training", instead="folder") as lock:
+                lock.remove_folder()
+        return found
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise TargetExistsError(f"{out} exists and is no folder of word vectors; give another name")
     with FolderLock(work, work="training", instead="folder") as lock:
         training = _Training(stream, settings, choose_engine(engine), threads, watch)
         result = training.run(work)
@@ -114,7 +118,7 @@ def run_key(stream: WordStream, settings: Word2VecSettings) -> str:
 def _finished(out: Path, key: str) -> TrainedWords:
     found = open_model(out)
     if found.facts.get("key") != key:
-        raise WriteError(
+        raise TargetExistsError(
             f"{out} holds word vectors of another text or other settings; give another name or "
             "remove it first"
         )

@@ -140,7 +140,8 @@ def finetune(
 
 def _run(request: TrainingRequest, *, quiet: bool) -> int:
     """Fine-tune, print what came out, and give the exit code."""
-    from bertsmith.api.finetune import run_finetune, run_settings
+    from bertsmith.api.finetune import run_finetune
+    from bertsmith.api.kinds import finetuning_kind
     from bertsmith.cli.shared.training_process import training_process
     from bertsmith.cli.views.corrected import correction_lines
     from bertsmith.cli.views.observer import ConsoleObserver
@@ -151,7 +152,7 @@ def _run(request: TrainingRequest, *, quiet: bool) -> int:
     observer = ConsoleObserver(
         quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
     )
-    with training_process(run_settings(request)) as stop:
+    with training_process(finetuning_kind(request).recipe(request).run) as stop:
         result = run_finetune(request, observer, stop=stop)
     if result.record is not None and result.report is not None:
         lines = writing_lines if "losses" in result.record else result_lines

@@ -45,11 +45,11 @@ def recipes(action: Action = None, name: Name = None, whole: Whole = False) -> N
 
 def _shelves() -> list[tuple[str, RecipeShelf, Callable[[str], Any]]]:
     """The recipes of each kind: how they are used, where they are, how one is read."""
-    from bertsmith.correction.recipe import CORRECT_RECIPES, load_correct_recipe
     from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
-    from bertsmith.seq2seq.recipe import WRITE_RECIPES, load_write_recipe
     from bertsmith.studies.ablation.variations import ABLATIONS, load_grid
     from bertsmith.training.kinds.labeled.recipe import FINETUNE_RECIPES, load_finetune_recipe
+    from bertsmith.training.kinds.spelling.recipe import CORRECT_RECIPES, load_correct_recipe
+    from bertsmith.training.kinds.write.recipe import WRITE_RECIPES, load_write_recipe
     from bertsmith.training.pretrain.recipe import PRETRAIN_RECIPES, load_recipe
 
     return [

@@ -36,6 +36,7 @@ ELMO_LM = "elmo"  # a folder of `bertsmith lm train`: two language models over t
 ELMO, TABLE = "elmo-encoder", "word-vectors"  # the encoder of a fine-tuned folder
 NETWORK = "network."  # names of the encoder's tensors in a folder of language models
 JIEBA = "jieba"
+WIDEST = 1 << 20  # columns of a table of vectors
 SEGMENTED = 0.02  # the share of Chinese words of several characters that shows a segmenter
 
 
@@ -161,7 +162,7 @@ def _from_table(path: Path, device: str) -> WordFolder:
     folder = Folder.at(path)
     config = folder.json_object(CONFIG)
     words, width = read_words(folder), config.get("width")
-    if type(width) is not int or width < 1 or config.get("vocab_size") != len(words):
+    if type(width) is not int or not 1 <= width <= WIDEST or config.get("vocab_size") != len(words):
         raise FolderError(
             f"{folder.path / CONFIG}: width and vocab_size must be those of the {len(words):,} "
             "words of words.txt; copy both files from one folder"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertsmith.errors import ConfigError, FolderError, TextError, TooLongError
+from bertsmith.folders.generation import FACTORS, LEAST_FACTOR, MOST_FACTOR
 from bertsmith.random_keys import key_of, uniforms
 from bertsmith.runtime.engines.batches import row_batch
 from bertsmith.runtime.generation.sample import inverse
@@ -60,8 +61,8 @@ class FillingOptions:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         if self.order not in ("random", "left_to_right"):
             raise ConfigError(f"order is {self.order!r}; choose random or left_to_right")
-        if not 0 < self.temperature < float("inf"):
-            raise ConfigError(f"temperature is {self.temperature}; it must be above 0")
+        if not LEAST_FACTOR <= self.temperature <= MOST_FACTOR:
+            raise ConfigError(f"temperature is {self.temperature}; give {FACTORS}")
         if self.top_k is not None and self.top_k < 0:
             raise ConfigError(f"top_k is {self.top_k}; give 0 for all tokens, or a number above it")
         if self.order == "left_to_right" and self.steps is not None:

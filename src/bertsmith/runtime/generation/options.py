@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bertsmith.errors import ConfigError
-from bertsmith.folders.generation import By, GenerationDefaults, Stop
+from bertsmith.folders.generation import (
+    FACTORS,
+    LEAST_FACTOR,
+    MOST_FACTOR,
+    By,
+    GenerationDefaults,
+    Stop,
+)
 from bertsmith.setting import (
     BEAMS,
     MODEL,
@@ -259,11 +266,11 @@ def plan_of(
 def _check_values(options: GenerationOptions) -> None:
     """Each option alone."""
     check_settings(options)
-    if options.temperature is not None and options.temperature <= 0:
+    if options.temperature is not None and not _is_factor(options.temperature):
         raise _refused(
             "temperature",
             options.temperature,
-            "give more than 0; for the likeliest token at every step leave out --sample",
+            f"give {FACTORS}; for the likeliest token at every step leave out --sample",
         )
     if options.top_p is not None and not 0 < options.top_p <= 1:
         raise _refused(
@@ -272,10 +279,15 @@ def _check_values(options: GenerationOptions) -> None:
             "give more than 0 and at most 1; for the likeliest token at every step leave out "
             "--sample",
         )
-    if options.repetition_penalty is not None and options.repetition_penalty <= 0:
+    if options.repetition_penalty is not None and not _is_factor(options.repetition_penalty):
         raise _refused(
-            "repetition_penalty", options.repetition_penalty, "give more than 0; 1 is no penalty"
+            "repetition_penalty", options.repetition_penalty, f"give {FACTORS}; 1 is no penalty"
         )
+
+
+def _is_factor(value: float) -> bool:
+    """Whether logits can be divided by it."""
+    return LEAST_FACTOR <= value <= MOST_FACTOR
 
 
 def _search(options: GenerationOptions, defaults: GenerationDefaults) -> tuple[int, bool]:

@@ -18,8 +18,11 @@ from torch.nn import functional as F
 
 from bertsmith.config import Positive, Settings
 from bertsmith.errors import ConfigError
+from bertsmith.folders.generation import LEAST_FACTOR, MOST_FACTOR
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
+
+Temperature = Annotated[float, Field(ge=LEAST_FACTOR, le=MOST_FACTOR)]  # of a softmax
 
 
 class VectorObjective(nn.Module, ABC):
@@ -58,7 +61,7 @@ class ContrastiveSettings(Settings):
     """Cross-entropy of each positive among all positives and negatives of the batch."""
 
     kind: Literal["contrastive"] = "contrastive"
-    temperature: Positive = 0.05  # 1 / temperature is the scale of sentence-transformers
+    temperature: Temperature = 0.05  # 1 / temperature is the scale of sentence-transformers
     hard_negative_weight: Annotated[float, Field(allow_inf_nan=False)] = 0.0  # added to its logit
 
 
@@ -77,7 +80,7 @@ class CosentSettings(Settings):
     """log(1 + sum of exp((cos_j - cos_i) / temperature) over pairs i that should score above j)."""
 
     kind: Literal["cosent"] = "cosent"
-    temperature: Positive = 0.05
+    temperature: Temperature = 0.05
 
 
 ObjectiveSettings = Annotated[

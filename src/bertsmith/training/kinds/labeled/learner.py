@@ -99,7 +99,7 @@ class FinetunedTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
+class _Built:
     """What is built from a job before its first step."""
 
     job: FinetuneJob
@@ -113,7 +113,7 @@ class _Made:
 
 def labeled_learner(
     *, loss: Loss | None = None, cache: EncoderCache | None = None
-) -> Learner[FinetuneJob, _Made, FinetunedTask]:
+) -> Learner[FinetuneJob, _Built, FinetunedTask]:
     """What learns from labeled rows.
 
     `loss` takes the place of the task's own: logits and their batch -> LossSum, whose count is
@@ -152,7 +152,7 @@ def _prepare(
     *,
     loss: Loss | None,
     cache: EncoderCache | None,
-) -> Prepared[_Made] | Outcome:
+) -> Prepared[_Built] | Outcome:
     _check(job)
     recipe = job.recipe
     made = _build(job, execution)
@@ -173,7 +173,7 @@ def _prepare(
     return Prepared(inputs=_inputs(made, execution, steps, rate, spent, loss), made=made)
 
 
-def _build(job: FinetuneJob, execution: Execution) -> _Made:
+def _build(job: FinetuneJob, execution: Execution) -> _Built:
     recipe, rows = job.recipe, job.rows
     task = job_task(job)
     tables = meta_tables(rows.train, recipe.head.meta)
@@ -194,7 +194,7 @@ def _build(job: FinetuneJob, execution: Execution) -> _Made:
     )
     features = _features(rows, model, read, regularizers)
     execution.prepare(model)
-    return _Made(
+    return _Built(
         job=job,
         model=model,
         tokenizer=tokenizer,
@@ -235,7 +235,7 @@ def _is_trained(job: FinetuneJob, steps: int) -> bool:
 
 
 def _inputs(
-    made: _Made,
+    made: _Built,
     execution: Execution,
     steps: int,
     rate: float,
@@ -342,7 +342,7 @@ def _evaluate(
     )
 
 
-def _finish(_: FinetuneJob, made: _Made, outcome: Outcome, execution: Execution) -> FinetunedTask:
+def _finish(_: FinetuneJob, made: _Built, outcome: Outcome, execution: Execution) -> FinetunedTask:
     """Tune thresholds on the development rows."""
     model, features, dev = made.model, made.features["dev"], made.job.rows.dev
     output = compute_logits(

@@ -20,7 +20,7 @@ from bertsmith.tasks.regularizers import RDrop, TokenDropout
 from bertsmith.tasks.task import Loss, Task
 from bertsmith.training.execution.ranks import Ranks
 from bertsmith.training.kinds.labeled.recipe import PlanSettings
-from bertsmith.training.loop.epochs import Draw, Epochs, Numbers
+from bertsmith.training.loop.epochs import Draw, EpochRows, Numbers
 from bertsmith.training.loop.workload import Losses, Workload
 
 PART = "task"
@@ -68,17 +68,15 @@ class FinetuneWorkload(Workload):
         self._loss = loss or task.loss
         self._forward = regularizers.r_drop or one_pass
         self._dropout = regularizers.token_dropout
-        self._batch = plan.batch
         self._micro_tokens = plan.micro_tokens
-        self._rank, self._world = ranks.rank, ranks.world
         size = len(self._examples)
         draw = _drawn(_classes(self._examples), size) if plan.sampler == "balanced" else None
-        self._epochs = Epochs(size, seed, draw)
+        self._rows = EpochRows(size, batch=plan.batch, seed=seed, ranks=ranks, draw=draw)
 
     @property
     def steps_per_epoch(self) -> float:
         """How many steps read every example once."""
-        return len(self._examples) / self._batch
+        return self._rows.steps_of_epoch
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -90,7 +88,7 @@ class FinetuneWorkload(Workload):
         # Numbered anew: an example may come twice in a step, at the seam of two epochs.
         features = [
             replace(feature, example=place)
-            for place, reading in enumerate(self._readings(step))
+            for place, reading in enumerate(self._rows.own(step).tolist())
             for feature in self._read(reading)
         ]
         return [
@@ -123,23 +121,15 @@ class FinetuneWorkload(Workload):
 
     def examples(self, step: int) -> str:
         """Which examples a step reads, in words."""
-        numbers = [self._epochs.row(reading) for reading in self._readings(step)]
-        more = " ..." if len(numbers) > 8 else ""
-        return f"training rows {numbers[:8]}{more} (rank {self._rank})"
+        return self._rows.words(step)
 
     def held_out(self) -> Iterator[TaskBatch]:
         """None: development rows are evaluated by the metrics of their predictions."""
         return iter(())
 
-    def _readings(self, step: int) -> list[int]:
-        """Which of all examples that training ever reads this rank reads in a step."""
-        readings = np.arange(step * self._batch, (step + 1) * self._batch)
-        mine: list[int] = np.array_split(readings, self._world)[self._rank].tolist()
-        return mine
-
     def _read(self, reading: int) -> list[Feature]:
         """The passages of an example as training sees them this time."""
-        passages = self._examples[self._epochs.row(reading)]
+        passages = self._examples[self._rows.row(reading)]
         return passages if self._dropout is None else self._dropout.hide(passages, reading)
 
 

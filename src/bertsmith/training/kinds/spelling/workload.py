@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 from torch import nn
 from torch.nn import functional as F
 
@@ -15,7 +14,7 @@ from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.tasks.spelling.features import UNKNOWN, CorrectionBatch, CorrectionFeature
 from bertsmith.tasks.spelling.model import SoftMasked
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.loop.epochs import Epochs
+from bertsmith.training.loop.epochs import EpochRows
 from bertsmith.training.loop.workload import Losses, Workload
 from bertsmith.training.recipe import RowPlan
 
@@ -38,10 +37,10 @@ class CorrectionWorkload(Workload):
         if not train:
             raise ConfigError("no training text has a Chinese character that the model knows")
         self._train, self._dev = train, dev
-        self._batch, self._micro_tokens = plan.batch, plan.micro_tokens
+        self._micro_tokens = plan.micro_tokens
         self._detection = detection
         self._ranks = ranks
-        self._epochs = Epochs(len(train), seed)
+        self._rows = EpochRows(len(train), batch=plan.batch, seed=seed, ranks=ranks)
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -52,8 +51,8 @@ class CorrectionWorkload(Workload):
 
     def micro_batches(self, step: int, share: float) -> list[CorrectionBatch]:
         """This rank's micro-batches of a step."""
-        mine = np.array_split(self._readings(step), self._ranks.world)[self._ranks.rank]
-        return self._batches([self._train[self._epochs.row(int(one))] for one in mine])
+        own = self._rows.of(self._rows.own(step))
+        return self._batches([self._train[row] for row in own.tolist()])
 
     def counts(self, batch: CorrectionBatch) -> dict[str, int]:
         """The characters that are predicted, and those that are judged."""
@@ -81,9 +80,7 @@ class CorrectionWorkload(Workload):
 
     def examples(self, step: int) -> str:
         """Which passages a step reads, in words."""
-        numbers = [self._epochs.row(int(one)) for one in self._readings(step)]
-        more = " ..." if len(numbers) > 8 else ""
-        return f"training passages {numbers[:8]}{more} (all ranks)"
+        return self._rows.words(step, "training passages")
 
     def held_out(self) -> Iterator[CorrectionBatch]:
         """This rank's share of the dev passages."""
@@ -92,9 +89,6 @@ class CorrectionWorkload(Workload):
     def _batches(self, features: Sequence[CorrectionFeature]) -> list[CorrectionBatch]:
         parts = pack([len(one.ids) for one in features], self._micro_tokens) if features else []
         return [CorrectionBatch.of([features[number] for number in part]) for part in parts]
-
-    def _readings(self, step: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.arange(step * self._batch, (step + 1) * self._batch)
 
 
 def soft_masked(model: nn.Module) -> SoftMasked:

@@ -24,14 +24,14 @@ from bertsmith.models.build import Model
 from bertsmith.nn.loss import LossSum, Score
 from bertsmith.nn.packing import pack
 from bertsmith.objectives.masked_lm import token_loss
-from bertsmith.sentences.train.cached import RandomState, vector_gradients
-from bertsmith.seq2seq.recipe import SimilaritySettings
-from bertsmith.seq2seq.workload import PART, pair_sizes, some_pairs, writing_model
 from bertsmith.tasks.write.arrange import Arrangement, WritingBatch
 from bertsmith.tasks.write.encoding import EncodedPairs
 from bertsmith.text.encoding import Ints
+from bertsmith.training.cached_gradients import RandomState, vector_gradients
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.loop.epochs import Epochs
+from bertsmith.training.kinds.write.recipe import SimilaritySettings
+from bertsmith.training.kinds.write.workload import PART, pair_sizes, some_pairs, writing_model
+from bertsmith.training.loop.epochs import EpochRows
 from bertsmith.training.loop.workload import Losses, StepGradients, Workload
 from bertsmith.training.recipe import RowPlan
 
@@ -153,7 +153,7 @@ class SimilarWorkload(Workload):
         self._batch, self._micro_tokens = plan.batch, plan.micro_tokens
         self._smoothing = smoothing
         self._ranks = ranks
-        self._epochs = Epochs(len(train), seed)
+        self._rows = EpochRows(len(train), batch=plan.batch, seed=seed, ranks=ranks)
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -162,8 +162,7 @@ class SimilarWorkload(Workload):
 
     def micro_batches(self, step: int, share: float) -> list[SimilarBatch]:
         """This rank's pairs of a step, as one batch."""
-        pairs = self._pairs(step)
-        mine = np.array_split(np.arange(len(pairs)), self._ranks.world)[self._ranks.rank]
+        pairs, mine = self._rows.rows(step), self._rows.own_places()
         start = int(mine[0]) if len(mine) else 0
         return [
             self._made(
@@ -207,9 +206,7 @@ class SimilarWorkload(Workload):
 
     def examples(self, step: int) -> str:
         """Which pairs a step reads, in words."""
-        numbers = self._pairs(step).tolist()
-        more = " ..." if len(numbers) > 8 else ""
-        return f"training pairs {numbers[:8]}{more} (all ranks)"
+        return self._rows.words(step, "training pairs")
 
     def held_out(self) -> Iterator[SimilarBatch]:
         """This rank's share of the dev pairs, in batches as large as those of training."""
@@ -228,11 +225,6 @@ class SimilarWorkload(Workload):
     def _dev_parts(self) -> list[Numbers]:
         numbers = np.arange(len(self._dev))
         return [numbers[at : at + self._batch] for at in range(0, len(numbers), self._batch)]
-
-    def _pairs(self, step: int) -> Numbers:
-        """The pairs of a step, of all ranks."""
-        readings = range(step * self._batch, (step + 1) * self._batch)
-        return np.array([self._epochs.row(reading) for reading in readings], dtype=np.int64)
 
     def _made(
         self,

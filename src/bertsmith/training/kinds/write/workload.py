@@ -17,7 +17,7 @@ from bertsmith.random_keys import key_of, mixed_with
 from bertsmith.tasks.write.arrange import Arrangement, WritingBatch
 from bertsmith.tasks.write.encoding import EncodedPairs
 from bertsmith.training.execution.ranks import Ranks
-from bertsmith.training.loop.epochs import Epochs
+from bertsmith.training.loop.epochs import EpochRows
 from bertsmith.training.loop.workload import Losses, Workload
 from bertsmith.training.recipe import RowPlan
 
@@ -47,11 +47,11 @@ class WritingWorkload(Workload):
             raise ConfigError("there is no row to train on")
         self._arrangement = arrangement
         self._train, self._dev = train, dev
-        self._batch, self._micro_tokens = plan.batch, plan.micro_tokens
+        self._micro_tokens = plan.micro_tokens
         self._smoothing = smoothing
         self._key = key_of("hidden", seed=seed) & (2**63 - 1)
         self._ranks = ranks
-        self._epochs = Epochs(len(train), seed)
+        self._rows = EpochRows(len(train), batch=plan.batch, seed=seed, ranks=ranks)
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -60,8 +60,8 @@ class WritingWorkload(Workload):
 
     def micro_batches(self, step: int, share: float) -> list[WritingBatch]:
         """This rank's micro-batches of a step."""
-        readings = np.array_split(self._readings(step), self._ranks.world)[self._ranks.rank]
-        rows = np.array([self._epochs.row(reading) for reading in readings], dtype=np.int64)
+        readings = self._rows.own(step)
+        rows = self._rows.of(readings)
         keys = mixed_with(self._key, readings)
         return [
             replace(
@@ -88,17 +88,12 @@ class WritingWorkload(Workload):
 
     def examples(self, step: int) -> str:
         """Which rows a step reads, in words."""
-        numbers = [self._epochs.row(reading) for reading in self._readings(step)]
-        more = " ..." if len(numbers) > 8 else ""
-        return f"training rows {numbers[:8]}{more} (all ranks)"
+        return self._rows.words(step)
 
     def held_out(self) -> Iterator[WritingBatch]:
         """This rank's share of the dev rows, as they are written from left to right."""
         rows = np.arange(len(self._dev))[self._ranks.rank :: self._ranks.world]
         yield from exact_batches(self._arrangement, self._dev, rows, self._micro_tokens)
-
-    def _readings(self, step: int) -> Numbers:
-        return np.arange(step * self._batch, (step + 1) * self._batch)
 
 
 def exact_batches(

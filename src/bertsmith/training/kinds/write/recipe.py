@@ -12,7 +12,7 @@ from bertsmith.training.recipe import ONE_LENGTH, DropoutSettings, RowPlan, Trai
 from bertsmith.training.recipe_files import RecipeShelf
 
 WRITE_RECIPES = RecipeShelf(
-    "seq2seq",
+    "write",
     either_or=ONE_LENGTH,
 )
 

@@ -1,4 +1,4 @@
-"""The record of a corrector: figures with intervals, a baseline of bigrams, and texts."""
+"""What is proved of a corrector: figures with intervals, a baseline of bigrams, and texts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith import __version__
-from bertsmith.correction.train import CorrectJob, CorrectResult
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.labeled.errors.confusions import Confusions, confusions_of_pairs
 from bertsmith.labeled.errors.rows import given_confusions, wrong_places
 from bertsmith.labeled.pairs.pairs import SentenceData
+from bertsmith.labeled.pairs.splits import PairSplits
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.metrics.significance import bootstrap
@@ -24,33 +22,37 @@ from bertsmith.runtime.corrector import Corrector
 from bertsmith.tasks.spelling.bigrams import BigramCorrector
 from bertsmith.tasks.spelling.edits import Edit, places_of, tuned_threshold
 from bertsmith.tasks.spelling.settings import ThresholdSettings
-from bertsmith.training.record import RECORD, curves
+from bertsmith.training.kinds.spelling.learner import FinishedCorrector, SpellingJob
+from bertsmith.training.kinds.spelling.recipe import CorrectRecipe
+from bertsmith.training.record import Making, pairs_section
 
+SpellingMaking = Making[CorrectRecipe, PairSplits, FinishedCorrector]
 SAMPLES = 200  # draws of each interval
 EXAMPLES = 40  # texts that the report shows
 
 
-def write_correction_record(
-    job: CorrectJob, result: CorrectResult, *, device: str, threads: int, precision: str
-) -> dict[str, Any]:
-    """Evaluate the finished folder on dev and test rows; write proof.json and the texts.
+def prove_corrections(making: SpellingMaking) -> dict[str, Any]:
+    """Evaluate the finished folder on dev and test rows; write the texts with their corrections.
 
     The folder is read from the disk, so the figures are those its user gets.
     """
-    corrector = Corrector.load(job.out, device=device)
+    job = making.job
+    corrector = Corrector.load(job.folder, device=making.device)
     baseline = Baseline.of(job)
     sides: dict[str, Any] = {"dev": None, "test": None}
-    for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):
+    for name, data in (("dev", job.rows.dev), ("test", job.rows.test)):
         if data is not None and len(data):
             proposals = corrector.proposals([row[0] for row in data.rows])
-            write_corrections(job.out / f"corrected.{name}.jsonl", data, proposals, corrector)
+            write_corrections(job.folder / f"corrected.{name}.jsonl", data, proposals, corrector)
             sides[name] = {
                 **evaluated(data, proposals, corrector.threshold),
                 "baselines": {"bigrams": baseline.figures(data)},
             }
-    record = dict(json_values({**_making(job, result, threads, precision), **sides}))
-    write_json(job.out / RECORD, record)
-    return record
+    return {
+        "data": pairs_section(job.rows, making.finished.notes),
+        "threshold": making.finished.threshold,
+        **sides,
+    }
 
 
 class Baseline:
@@ -64,13 +66,13 @@ class Baseline:
         self._threshold = threshold
 
     @classmethod
-    def of(cls, job: CorrectJob) -> Baseline:
+    def of(cls, job: SpellingJob) -> Baseline:
         """The baseline of a training."""
-        rows = job.splits.train.rows
+        rows = job.rows.train.rows
         texts = [row[1] for row in rows]
         corrector = BigramCorrector(texts, _confusions(job, texts))
-        truth = [wrong_places(*row[:2]) for row in job.splits.dev.rows]
-        proposals = corrector.proposals([row[0] for row in job.splits.dev.rows])
+        truth = [wrong_places(*row[:2]) for row in job.rows.dev.rows]
+        proposals = corrector.proposals([row[0] for row in job.rows.dev.rows])
         return cls(corrector, tuned_threshold(truth, proposals, job.recipe.threshold))
 
     def figures(self, data: SentenceData) -> dict[str, float]:
@@ -80,11 +82,11 @@ class Baseline:
         return CORRECTIONS.score(truth, [places_of(e, self._threshold) for e in proposals])
 
 
-def _confusions(job: CorrectJob, texts: Sequence[str]) -> Confusions:
+def _confusions(job: SpellingJob, texts: Sequence[str]) -> Confusions:
     named = job.recipe.errors.confusions
     if named is not None:
         return given_confusions(named, texts)
-    return confusions_of_pairs(job.splits.train.rows)
+    return confusions_of_pairs(job.rows.train.rows)
 
 
 def evaluated(
@@ -161,31 +163,3 @@ def write_corrections(
         }
         lines.append(json.dumps(value, ensure_ascii=False))
     write_staged(path, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
-
-
-def _making(job: CorrectJob, result: CorrectResult, threads: int, precision: str) -> dict[str, Any]:
-    outcome = json.loads((job.out / "result.json").read_bytes())
-    data = job.splits
-    return {
-        "bertsmith": __version__,
-        "task": "correct",
-        "model": job.model,
-        "data": {
-            "files": {"train": data.train.source, "dev": data.dev.source},
-            "rows": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test or ())},
-            "notes": [*data.train.notes, *data.notes, *result.notes],
-        },
-        "recipe": job.recipe.model_dump(mode="json"),
-        "threshold": result.threshold,
-        "training": {
-            "steps": outcome.get("step"),
-            "seconds": outcome.get("seconds"),
-            "tokens": outcome.get("tokens"),
-            "rate": outcome.get("rate"),
-            "precision": precision,
-            "threads": threads,
-            "best_step": (outcome.get("best") or {}).get("step"),
-            "seed": job.recipe.run.seed,
-        },
-        "curves": curves(job.out / "log.jsonl"),
-    }

@@ -1,8 +1,7 @@
-"""Training to write, from pairs of texts to a model folder; the same call again resumes."""
+"""What learns to write: from pairs of texts to a model that writes a text for a text."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,16 +22,10 @@ from bertsmith.folders.generation import (
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.pairs.splits import PairSplits, evenly
-from bertsmith.metrics import better
 from bertsmith.metrics.written_text import WRITTEN
 from bertsmith.models.build import Model
 from bertsmith.models.sentence_spec import SentenceSettings
 from bertsmith.models.surgery import whole_model
-from bertsmith.seq2seq.model import build_writing_model
-from bertsmith.seq2seq.recipe import WriteRecipe
-from bertsmith.seq2seq.similarity import SIMILARITY, BothDirections, SimilarWorkload
-from bertsmith.seq2seq.workload import WritingWorkload
-from bertsmith.seq2seq.written import model_texts
 from bertsmith.tasks.write.arrange import Arrangement, arrangement_of, chosen_writes
 from bertsmith.tasks.write.encoding import (
     EncodedPairs,
@@ -40,61 +33,33 @@ from bertsmith.tasks.write.encoding import (
     WritingLengths,
     unigram_entropy,
 )
-from bertsmith.training.checkpoints.checkpoint import finish_folder
-from bertsmith.training.checkpoints.resume import Fact, recorded
+from bertsmith.training.checkpoints.resume import Fact
 from bertsmith.training.default_rate import by_width
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.execution.ranks import refuse_sharding
-from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
-from bertsmith.training.loop.loop import train
-from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.kinds.write.recipe import WriteRecipe
+from bertsmith.training.kinds.write.similarity import SIMILARITY, BothDirections, SimilarWorkload
+from bertsmith.training.kinds.write.workload import WritingWorkload
+from bertsmith.training.kinds.write.written import model_texts
+from bertsmith.training.learner import Learner, LoopInputs, Prepared, TrainingJob, job_facts
+from bertsmith.training.loop.evaluate import Evaluation, evaluate_losses
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.trainable import trainable
 
-# The loop records the optimizer itself; the others change nothing that is learned.
-LEFT_OUT = ("about", "optimizer", "averaging", "save", "run")
+WriteJob = TrainingJob[WriteRecipe, PairSplits]
+"""Similar sentences if its recipe has a section `similarity`, else targets of sources."""
+HEADS = ("masked_lm", "language_model")
 SHIFT = "shift"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteJob:
-    """What is to be learned, from what, and where the result goes: nowhere if `out` is None.
-
-    A recipe with a section `similarity` trains similar sentences, others training targets alone.
-    """
-
-    recipe: WriteRecipe
-    task: str
-    model: str
-    splits: PairSplits
-    out: Path | None = None
-    accept: Collection[str] = ()
-
-    @property
-    def folder(self) -> Path:
-        """Where the result goes, for what cannot be done in memory."""
-        if self.out is None:
-            raise ConfigError("this run has no folder; give `out`")
-        return self.out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
-    """The result: `model` is None when the run was stopped before its end.
+class WritingModel:
+    """What is built from a job before its first step, and trained.
 
     `usual` are the losses of a model that does not look at the texts: the entropy of single target
     tokens, and the log of the candidates for similar sentences.
     """
 
-    outcome: Outcome
-    model: Model | None = None
-    usual: dict[str, float]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
-    """What is built from a job before its first step."""
-
+    job: WriteJob
     loaded: LoadedFolder
     model: Model
     writes: Writes
@@ -104,30 +69,83 @@ class _Prepared:
     usual: dict[str, float]
     notes: tuple[str, ...]
 
+    def save(self, out: Path) -> None:
+        """Put the model folder into `out`."""
+        spec = self.model.spec
+        bidirectional = spec.decoder is None and spec.sees == "all"
+        section: dict[str, Any] = {
+            "task": self.job.task,
+            "source_tokens": self.lengths.source,
+            "target_tokens": self.lengths.target,
+        }
+        extras = Extras(json={PAIRS_KEY: section}) | generation_extras(
+            self.defaults, self.writes if bidirectional else None
+        )
+        similar = self.job.recipe.similarity is not None
+        with result_folder(out) as staging:
+            save_model(
+                whole_model(self.model),
+                self.loaded.tokenizer,
+                staging,
+                sentence=SentenceSettings(pooling=("first",)) if similar else None,
+                model_type=self.loaded.folder.config.get("model_type"),
+                extras=extras,
+            )
 
-def train_to_write(
-    job: WriteJob, *, execution: Execution | None = None, watch: Watcher | None = None
-) -> WriteResult:
-    """Train, or resume training, and write the model folder with the best weights."""
-    execution = execution or Execution()
-    refuse_sharding(execution.ranks, "training to write")
-    prepared = _prepare(job, execution)
-    outcome = train(_run(job, prepared, execution, watch))
-    if outcome.status != "finished":
-        return WriteResult(outcome=outcome, usual=prepared.usual)
-    finish_folder(job.out, lambda out: _save(job, prepared, out), execution.ranks)
-    return WriteResult(
-        outcome=outcome,
-        model=prepared.model.eval(),
-        usual=prepared.usual,
-        notes=prepared.notes,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedWriter:
+    """A model that writes, with the figures that its best weights were chosen by."""
+
+    writing: WritingModel
+    figures: dict[str, float] | None
+
+    @property
+    def model(self) -> Model:
+        """The model, in evaluation mode."""
+        return self.writing.model
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What became of the rows."""
+        return self.writing.notes
+
+    def save(self, out: Path) -> None:
+        """Put the model folder into `out`."""
+        self.writing.save(out)
+
+
+def write_learner() -> Learner[WriteJob, WritingModel, FinishedWriter]:
+    """What learns to write from pairs of texts."""
+    return Learner(
+        name="training to write",
+        facts=_facts,
+        prepare=lambda job, execution, _: prepare_writing(job, execution),
+        finish=_finish,
     )
 
 
-def _prepare(job: WriteJob, execution: Execution) -> _Prepared:
+def prepare_writing(job: WriteJob, execution: Execution) -> Prepared[WritingModel]:
+    """The model of a job, and what the loop trains it on."""
+    recipe = job.recipe
+    made = _build(job, execution)
+    schedule = recipe.plan.schedule(len(job.rows.train) / recipe.plan.batch)
+    inputs = LoopInputs.of_recipe(
+        recipe,
+        made.model,
+        made.workload,
+        schedule=schedule,
+        rate=by_width(made.model.spec.hidden),
+        every=recipe.plan.every(schedule.steps),
+        evaluate=lambda: _evaluate(made, execution),
+    )
+    return Prepared(inputs=inputs, made=made)
+
+
+def _build(job: WriteJob, execution: Execution) -> WritingModel:
     recipe = job.recipe
     loaded = load_model(job.model)
-    model = build_writing_model(recipe, loaded, device=execution.device.type)
+    model = _model(recipe, loaded, device=execution.device.type)
     similar = recipe.similarity is not None
     if similar and (model.spec.decoder is not None or model.spec.sees == "before"):
         raise ConfigError(
@@ -146,7 +164,8 @@ def _prepare(job: WriteJob, execution: Execution) -> _Prepared:
     build = _similar_workload if similar else _writing_workload
     workload, lengths, usual, notes = build(job, encoder, arrangement, execution)
     execution.prepare(model)
-    return _Prepared(
+    return WritingModel(
+        job=job,
         loaded=loaded,
         model=model,
         writes=writes,
@@ -158,10 +177,24 @@ def _prepare(job: WriteJob, execution: Execution) -> _Prepared:
     )
 
 
+def _model(recipe: WriteRecipe, loaded: LoadedFolder, *, device: str) -> Model:
+    """The module to train, with one head over the vocabulary."""
+    source = loaded.model
+    heads = [head for head in source.head_specs if head.kind in HEADS]
+    if not heads:
+        own = ", ".join(head.kind for head in source.head_specs) or "none"
+        raise ConfigError(
+            f"{loaded.folder.path} has no head over the vocabulary (its heads: {own}), so it "
+            "cannot learn to write; give the folder of a pre-trained model, or pre-train one with "
+            "`bertsmith pretrain`"
+        )
+    return trainable(source, heads[:1], recipe.encoder, device=device)
+
+
 def _writing_workload(
     job: WriteJob, encoder: PairEncoder, arrangement: Arrangement, execution: Execution
 ) -> tuple[WritingWorkload, WritingLengths, dict[str, float], list[str]]:
-    recipe, splits = job.recipe, job.splits
+    recipe, splits = job.recipe, job.rows
     lengths = encoder.lengths(splits.sides(), recipe.length.max_length)
     train_rows, dev_rows = (encoder.encode(one, lengths) for one in (splits.train, splits.dev))
     notes = [
@@ -192,7 +225,7 @@ def _cut_notes(source: str, rows: EncodedPairs, lengths: WritingLengths) -> list
 def _similar_workload(
     job: WriteJob, encoder: PairEncoder, arrangement: Arrangement, execution: Execution
 ) -> tuple[SimilarWorkload, WritingLengths, dict[str, float], list[str]]:
-    recipe, splits = job.recipe, job.splits
+    recipe, splits = job.recipe, job.rows
     if recipe.similarity is None:
         raise ConfigError("the recipe has no section similarity")
     limit = recipe.length.max_length // 2
@@ -241,34 +274,9 @@ def _defaults(loaded: LoadedFolder, lengths: WritingLengths, end: int) -> Genera
     )
 
 
-def _run(job: WriteJob, prepared: _Prepared, execution: Execution, watch: Watcher | None) -> Run:
-    recipe = job.recipe
-    rows = len(job.splits.train)
-    schedule = recipe.plan.schedule(rows)
-    rate = recipe.optimizer.lr or by_width(prepared.model.spec.hidden)
-    return Run(
-        folder=job.out,
-        model=prepared.model,
-        workload=prepared.workload,
-        schedule=schedule,
-        optimizer=recipe.optimizer.at(rate),
-        save=recipe.save,
-        evaluation=EvaluationSettings(held_out=0.0, every=recipe.plan.every(schedule.steps)),
-        averaging=recipe.averaging,
-        seed=recipe.run.seed,
-        facts=facts(job, execution),
-        accept=frozenset(job.accept),
-        execution=execution,
-        watch=watch,
-        evaluate=lambda: _evaluate(job, prepared, execution),
-        evaluate_start=True,
-        best=recipe.best,
-        better=better,
-    )
-
-
-def _evaluate(job: WriteJob, prepared: _Prepared, execution: Execution) -> Evaluation:
+def _evaluate(prepared: WritingModel, execution: Execution) -> Evaluation:
     """The loss of the dev rows; where a figure of written text decides, those of some rows."""
+    job = prepared.job
     losses = evaluate_losses(prepared.model, prepared.workload, execution)
     if losses is None:
         raise ConfigError("there are no dev rows to choose the best weights by")
@@ -277,7 +285,7 @@ def _evaluate(job: WriteJob, prepared: _Prepared, execution: Execution) -> Evalu
         figures["neighbor_accuracy"] = losses.accuracy[SIMILARITY]
     wanted = job.recipe.best.figure
     if wanted is not None and wanted not in figures and job.recipe.similarity is None:
-        rows = evenly(job.splits.dev, job.recipe.dev.rows).rows
+        rows = evenly(job.rows.dev, job.recipe.dev.rows).rows
         written = model_texts(
             prepared.model,
             prepared.loaded.tokenizer,
@@ -290,37 +298,16 @@ def _evaluate(job: WriteJob, prepared: _Prepared, execution: Execution) -> Evalu
     return replace(losses, figures=figures)
 
 
-def _save(job: WriteJob, prepared: _Prepared, out: Path) -> None:
-    """Put the model folder into `out`."""
-    spec = prepared.model.spec
-    bidirectional = spec.decoder is None and spec.sees == "all"
-    section: dict[str, Any] = {
-        "task": job.task,
-        "source_tokens": prepared.lengths.source,
-        "target_tokens": prepared.lengths.target,
-    }
-    extras = Extras(json={PAIRS_KEY: section}) | generation_extras(
-        prepared.defaults, prepared.writes if bidirectional else None
-    )
-    similar = job.recipe.similarity is not None
-    with result_folder(out) as staging:
-        save_model(
-            whole_model(prepared.model),
-            prepared.loaded.tokenizer,
-            staging,
-            sentence=SentenceSettings(pooling=("first",)) if similar else None,
-            model_type=prepared.loaded.folder.config.get("model_type"),
-            extras=extras,
-        )
+def _finish(_: WriteJob, made: WritingModel, outcome: Outcome, __: Execution) -> FinishedWriter:
+    made.model.eval()
+    chosen = outcome.evaluation
+    return FinishedWriter(writing=made, figures=None if chosen is None else dict(chosen.figures))
 
 
-def facts(job: WriteJob, execution: Execution) -> dict[str, Fact]:
-    """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    return {
-        **recorded(job.recipe, without=LEFT_OUT),
-        "task": job.task,
-        "model": job.model,
-        "data.train": json_digest({"rows": [list(row) for row in job.splits.train.rows]}),
-        "data.dev": json_digest({"rows": [list(row) for row in job.splits.dev.rows]}),
-        "precision": execution.precision.name,
+def _facts(job: WriteJob, execution: Execution) -> dict[str, Fact]:
+    sides = {"data.train": job.rows.train, "data.dev": job.rows.dev}
+    digests = {
+        name: json_digest({"rows": [list(row) for row in data.rows]})
+        for name, data in sides.items()
     }
+    return job_facts(job, execution, digests)

@@ -15,11 +15,11 @@ from bertsmith.runtime.generation.cached import writer_of
 from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm
 from bertsmith.runtime.generation.generator import TextGenerator
 from bertsmith.runtime.generation.options import GenerationOptions
-from bertsmith.seq2seq.workload import exact_batches
 from bertsmith.tasks.write.arrange import Arrangement
 from bertsmith.tasks.write.encoding import EncodedPairs, WritingLengths
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import Truncation
+from bertsmith.training.kinds.write.workload import exact_batches
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
 

@@ -1,12 +1,9 @@
-"""The record of a model that writes: figures next to simple baselines, and texts side by side.
-
-The report page is written from it alone.
-"""
+"""What is proved of a model that writes: figures next to simple baselines, texts side by side."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,30 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith import __version__
 from bertsmith.files.atomic_file import write_staged
-from bertsmith.files.strict_json import json_values, write_json
 from bertsmith.folders.extras import read_pair_task
 from bertsmith.folders.generation import Writes, read_generation, read_writes
 from bertsmith.folders.kinds import folder_kind, refusal
 from bertsmith.folders.opened import OpenFolder
 from bertsmith.folders.read import LoadedFolder, load_model
 from bertsmith.labeled.pairs.pairs import SentenceData
-from bertsmith.labeled.pairs.splits import evenly
+from bertsmith.labeled.pairs.splits import PairSplits, evenly
 from bertsmith.metrics.arrays import Floats, Ints
 from bertsmith.metrics.significance import bootstrap
 from bertsmith.metrics.written_text import WRITTEN, distinct
 from bertsmith.runtime.generation.generator import TextGenerator
-from bertsmith.seq2seq.train import WriteJob, WriteResult
-from bertsmith.seq2seq.written import (
+from bertsmith.tasks.write.arrange import arrangement_of
+from bertsmith.tasks.write.encoding import PairEncoder, WritingLengths
+from bertsmith.training.kinds.write.learner import FinishedWriter
+from bertsmith.training.kinds.write.recipe import WriteRecipe
+from bertsmith.training.kinds.write.written import (
     first_sentence,
     model_texts,
     text_generator,
     wrong_source,
 )
-from bertsmith.tasks.write.arrange import arrangement_of
-from bertsmith.tasks.write.encoding import PairEncoder, WritingLengths
-from bertsmith.training.record import RECORD, curves
+from bertsmith.training.loop.run import Outcome
+from bertsmith.training.record import Making, pairs_section
 
 SAMPLES = 200  # draws of each interval
 EXAMPLES = 30  # rows that the report shows
@@ -113,63 +110,33 @@ class WritingFolder:
         }
 
 
-def write_record(
-    job: WriteJob, result: WriteResult, *, device: str = "cpu", threads: int, precision: str
-) -> dict[str, Any]:
-    """Evaluate the finished folder on dev and test rows; write proof.json and the written texts.
+def prove_writing(making: Making[WriteRecipe, PairSplits, FinishedWriter]) -> dict[str, Any]:
+    """Evaluate the finished folder on dev and test rows; write the written texts.
 
     The folder is read from the disk, so the figures are those its user gets.
     """
-    folder = WritingFolder.at(job.folder, device=device)
+    job = making.job
+    folder = WritingFolder.at(job.folder, device=making.device)
     sides: dict[str, Any] = {"dev": None, "test": None}
-    for name, data in (("dev", job.splits.dev), ("test", job.splits.test)):
+    for name, data in (("dev", job.rows.dev), ("test", job.rows.test)):
         if data is None or not len(data):
             continue
         some = evenly(data, job.recipe.dev.reported)
         written = folder.written([row[0] for row in some.rows])
         write_texts(job.folder / f"written.{name}.jsonl", some, written)
         sides[name] = {**folder.evaluated(some, written), "of": len(data)}
-    record = dict(json_values({**_making(job, result, threads, precision), **sides}))
-    write_json(job.folder / RECORD, record)
-    return record
-
-
-def _making(job: WriteJob, result: WriteResult, threads: int, precision: str) -> dict[str, Any]:
-    outcome = json.loads((job.folder / "result.json").read_bytes())
-    seconds, tokens = outcome.get("seconds"), outcome.get("tokens")
-    best = outcome.get("best") or {}
-    data = job.splits
     return {
-        "bertsmith": __version__,
-        "task": job.task,
-        "model": job.model,
-        "data": {
-            "files": {"train": data.train.source, "dev": data.dev.source},
-            "rows": {"train": len(data.train), "dev": len(data.dev), "test": len(data.test or ())},
-            "notes": [*data.train.notes, *data.notes, *result.notes],
-        },
-        "recipe": job.recipe.model_dump(mode="json"),
-        "losses": _losses(result),
-        "training": {
-            "steps": outcome.get("step"),
-            "seconds": seconds,
-            "tokens": tokens,
-            "tokens_per_second": tokens / seconds if tokens and seconds else None,
-            "rate": outcome.get("rate"),
-            "precision": precision,
-            "threads": threads,
-            "best_step": best.get("step"),
-            "seed": job.recipe.run.seed,
-        },
-        "curves": curves(job.folder / "log.jsonl"),
+        "data": pairs_section(job.rows, making.finished.notes),
+        "losses": _losses(making.finished.writing.usual, making.outcome),
+        **sides,
     }
 
 
-def _losses(result: WriteResult) -> dict[str, Any]:
+def _losses(usual: Mapping[str, float], outcome: Outcome) -> dict[str, Any]:
     """The dev loss of each part next to that of a model that does not look at the texts."""
-    chosen = result.outcome.evaluation
+    chosen = outcome.evaluation
     losses = {} if chosen is None else chosen.losses
-    return {name: {"dev": losses.get(name), "usual": value} for name, value in result.usual.items()}
+    return {name: {"dev": losses.get(name), "usual": value} for name, value in usual.items()}
 
 
 def _distinct(texts: Sequence[str]) -> dict[str, float]:

@@ -1,13 +1,10 @@
-"""Training of a corrector, from wrong and right texts to a model folder; the same call resumes."""
+"""What learns to correct spelling: from wrong and right texts to a corrector."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bertsmith.correction.recipe import CorrectRecipe
-from bertsmith.correction.workload import CorrectionWorkload
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
@@ -16,7 +13,6 @@ from bertsmith.folders.write import save_model
 from bertsmith.labeled.errors.rows import wrong_places
 from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.labeled.pairs.splits import PairSplits
-from bertsmith.metrics import better
 from bertsmith.metrics.correction import CORRECTIONS
 from bertsmith.models.build import Model
 from bertsmith.models.surgery import whole_model
@@ -24,44 +20,22 @@ from bertsmith.runtime.corrector import Corrector, corrector_extras
 from bertsmith.tasks.spelling.edits import places_of, tuned_threshold
 from bertsmith.tasks.spelling.features import CharacterTokens, CorrectionFeature
 from bertsmith.tasks.spelling.model import SoftMasked
-from bertsmith.training.checkpoints.checkpoint import finish_folder
-from bertsmith.training.checkpoints.resume import Fact, recorded
+from bertsmith.training.checkpoints.resume import Fact
 from bertsmith.training.default_rate import by_width
 from bertsmith.training.execution.execution import Execution
-from bertsmith.training.execution.ranks import refuse_sharding
-from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
-from bertsmith.training.loop.loop import train
-from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.kinds.spelling.recipe import CorrectRecipe
+from bertsmith.training.kinds.spelling.workload import CorrectionWorkload
+from bertsmith.training.learner import Learner, LoopInputs, Prepared, TrainingJob, job_facts
+from bertsmith.training.loop.evaluate import Evaluation, evaluate_losses
+from bertsmith.training.loop.run import Outcome
 from bertsmith.training.trainable import trainable
 from bertsmith.wording import counted
 
-# The loop records the optimizer itself; the others change nothing that is learned.
-LEFT_OUT = ("about", "optimizer", "averaging", "save", "run", "threshold")
+SpellingJob = TrainingJob[CorrectRecipe, PairSplits]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectJob:
-    """What is to be learned, from what, and where the result goes."""
-
-    recipe: CorrectRecipe
-    model: str
-    splits: PairSplits
-    out: Path
-    accept: Collection[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectResult:
-    """How training ended; `threshold` is None when it was stopped before its end."""
-
-    outcome: Outcome
-    threshold: float | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
+class _BuiltCorrector:
     """What is built from a job before its first step."""
 
     loaded: LoadedFolder
@@ -72,24 +46,58 @@ class _Prepared:
     notes: tuple[str, ...]
 
 
-def train_corrector(
-    job: CorrectJob, *, execution: Execution | None = None, watch: Watcher | None = None
-) -> CorrectResult:
-    """Train, or resume training, tune the threshold on dev rows, and write the model folder."""
-    execution = execution or Execution()
-    refuse_sharding(execution.ranks, "correction")
-    prepared = _prepare(job, execution)
-    outcome = train(_run(job, prepared, execution, watch))
-    if outcome.status != "finished":
-        return CorrectResult(outcome=outcome)
-    corrector = Corrector(prepared.module, prepared.tokens, device=execution.device)
-    truth, texts = _truth(job.splits.dev)
-    threshold = tuned_threshold(truth, corrector.proposals(texts), job.recipe.threshold)
-    finish_folder(job.out, lambda out: _save(prepared, threshold, out), execution.ranks)
-    return CorrectResult(outcome=outcome, threshold=threshold, notes=prepared.notes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedCorrector:
+    """A trained corrector, its threshold tuned on the dev rows."""
+
+    module: SoftMasked
+    tokens: CharacterTokens
+    loaded: LoadedFolder
+    threshold: float
+    figures: dict[str, float] | None
+    notes: tuple[str, ...]
+
+    def save(self, out: Path) -> None:
+        """Put the model folder into `out`."""
+        length = self.tokens.lengths.max_length
+        extras = corrector_extras(self.module, threshold=self.threshold, max_length=length)
+        with result_folder(out) as staging:
+            save_model(
+                whole_model(self.module.model),
+                self.loaded.tokenizer,
+                staging,
+                model_type=self.loaded.folder.config.get("model_type"),
+                extras=extras,
+            )
 
 
-def _prepare(job: CorrectJob, execution: Execution) -> _Prepared:
+def spelling_learner() -> Learner[SpellingJob, _BuiltCorrector, FinishedCorrector]:
+    """What learns to correct from wrong and right texts."""
+    return Learner(
+        name="correction",
+        facts=_facts,
+        prepare=lambda job, execution, _: _prepare(job, execution),
+        finish=_finish,
+    )
+
+
+def _prepare(job: SpellingJob, execution: Execution) -> Prepared[_BuiltCorrector]:
+    recipe = job.recipe
+    made = _build(job, execution)
+    schedule = recipe.plan.schedule(made.passages / recipe.plan.batch)
+    inputs = LoopInputs.of_recipe(
+        recipe,
+        made.module,
+        made.workload,
+        schedule=schedule,
+        rate=by_width(made.module.model.spec.hidden),
+        every=recipe.plan.every(schedule.steps),
+        evaluate=lambda: _evaluate(job, made, execution),
+    )
+    return Prepared(inputs=inputs, made=made)
+
+
+def _build(job: SpellingJob, execution: Execution) -> _BuiltCorrector:
     recipe = job.recipe
     loaded = load_model(job.model)
     model = _model(recipe, loaded, device=execution.device.type)
@@ -99,7 +107,7 @@ def _prepare(job: CorrectJob, execution: Execution) -> _Prepared:
     longest = loaded.folder.longest()
     length = recipe.length.max_length if longest is None else min(recipe.length.max_length, longest)
     tokens = CharacterTokens(loaded.tokenizer, max_length=length, where=job.model)
-    sides = [_features(tokens, data) for data in (job.splits.train, job.splits.dev)]
+    sides = [_features(tokens, data) for data in (job.rows.train, job.rows.dev)]
     (train_rows, unknown), (dev_rows, _) = sides
     notes = []
     if unknown:
@@ -117,7 +125,7 @@ def _prepare(job: CorrectJob, execution: Execution) -> _Prepared:
         ranks=execution.ranks,
     )
     execution.prepare(module)
-    return _Prepared(
+    return _BuiltCorrector(
         loaded=loaded,
         module=module,
         tokens=tokens,
@@ -146,39 +154,14 @@ def _model(recipe: CorrectRecipe, loaded: LoadedFolder, *, device: str) -> Model
     return trainable(source, heads, recipe.encoder, device=device)
 
 
-def _run(job: CorrectJob, prepared: _Prepared, execution: Execution, watch: Watcher | None) -> Run:
-    recipe = job.recipe
-    schedule = recipe.plan.schedule(prepared.passages)
-    rate = recipe.optimizer.lr or by_width(prepared.module.model.spec.hidden)
-    return Run(
-        folder=job.out,
-        model=prepared.module,
-        workload=prepared.workload,
-        schedule=schedule,
-        optimizer=recipe.optimizer.at(rate),
-        save=recipe.save,
-        evaluation=EvaluationSettings(held_out=0.0, every=recipe.plan.every(schedule.steps)),
-        averaging=recipe.averaging,
-        seed=recipe.run.seed,
-        facts=_facts(job, execution),
-        accept=frozenset(job.accept),
-        execution=execution,
-        watch=watch,
-        evaluate=lambda: _evaluate(job, prepared, execution),
-        evaluate_start=True,
-        best=recipe.best,
-        better=better,
-    )
-
-
-def _evaluate(job: CorrectJob, prepared: _Prepared, execution: Execution) -> Evaluation:
+def _evaluate(job: SpellingJob, prepared: _BuiltCorrector, execution: Execution) -> Evaluation:
     """F1 of the dev rows at the best threshold, and their loss."""
     losses = evaluate_losses(prepared.module, prepared.workload, execution)
     if losses is None:
         raise ConfigError("there are no dev rows to choose the best weights by")
     training = prepared.module.training
     corrector = Corrector(prepared.module, prepared.tokens, device=execution.device)
-    truth, texts = _truth(job.splits.dev)
+    truth, texts = _truth(job.rows.dev)
     proposals = corrector.proposals(texts)
     prepared.module.train(training)
     threshold = tuned_threshold(truth, proposals, job.recipe.threshold)
@@ -190,28 +173,27 @@ def _truth(data: SentenceData) -> tuple[list[dict[int, str]], list[str]]:
     return [wrong_places(*row[:2]) for row in data.rows], [row[0] for row in data.rows]
 
 
-def _save(prepared: _Prepared, threshold: float, out: Path) -> None:
-    """Put the model folder into `out`."""
-    extras = corrector_extras(
-        prepared.module, threshold=threshold, max_length=prepared.tokens.lengths.max_length
+def _finish(
+    job: SpellingJob, made: _BuiltCorrector, outcome: Outcome, execution: Execution
+) -> FinishedCorrector:
+    """Tune the threshold on the dev rows."""
+    corrector = Corrector(made.module, made.tokens, device=execution.device)
+    truth, texts = _truth(job.rows.dev)
+    chosen = outcome.evaluation
+    return FinishedCorrector(
+        module=made.module,
+        tokens=made.tokens,
+        loaded=made.loaded,
+        threshold=tuned_threshold(truth, corrector.proposals(texts), job.recipe.threshold),
+        figures=None if chosen is None else dict(chosen.figures),
+        notes=made.notes,
     )
-    with result_folder(out) as staging:
-        save_model(
-            whole_model(prepared.module.model),
-            prepared.loaded.tokenizer,
-            staging,
-            model_type=prepared.loaded.folder.config.get("model_type"),
-            extras=extras,
-        )
 
 
-def _facts(job: CorrectJob, execution: Execution) -> dict[str, Fact]:
-    """What a checkpoint records of a job besides what the loop records: see `Run`."""
-    return {
-        **recorded(job.recipe, without=LEFT_OUT),
-        "task": "correct",
-        "model": job.model,
-        "data.train": json_digest({"rows": [list(row) for row in job.splits.train.rows]}),
-        "data.dev": json_digest({"rows": [list(row) for row in job.splits.dev.rows]}),
-        "precision": execution.precision.name,
+def _facts(job: SpellingJob, execution: Execution) -> dict[str, Fact]:
+    sides = {"data.train": job.rows.train, "data.dev": job.rows.dev}
+    digests = {
+        name: json_digest({"rows": [list(row) for row in data.rows]})
+        for name, data in sides.items()
     }
+    return job_facts(job, execution, digests, without=("threshold",))

@@ -1,1 +1,0 @@
-"""Spelling correction: one character for one, by Soft-Masked BERT."""

@@ -1,0 +1,1 @@
+"""Training of spelling correction: Soft-Masked BERT."""

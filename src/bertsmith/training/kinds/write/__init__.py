@@ -1,0 +1,1 @@
+"""Training to write a text for a text: targets for sources, similar sentences (SimBERT)."""
