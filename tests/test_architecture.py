@@ -292,6 +292,27 @@ def test_only_commands_print(file: Path) -> None:
             assert node.func.id != "print", f"{place(file)}:{node.lineno} prints"
 
 
+# What a folder is, the table of kinds alone says; these ask other things of a path.
+ASKS_OF_PATHS = {
+    "is_analogy_file",  # a file of questions
+    "_is_abandoned",  # a temporary file
+    "_is_data",  # a file of rows
+    "is_address",  # of a database
+    *("_has_model", "is_trained"),  # whether a run of its own has ended
+    "is_whole",  # a checkpoint
+}
+
+
+@each_file
+def test_what_a_folder_is_says_the_table_of_kinds_alone(file: Path) -> None:
+    for function in functions(tree(file)):
+        given = [ast.unparse(one) for one in (*function.args.args, *function.args.kwonlyargs)]
+        asked = [one for one in given if re.search(r"Path\b|Folder\b|^folder\b|^model\b", one)]
+        if re.match(r"_?(is|has|can)_", function.name) and asked:
+            allowed = place(file) == "folders/kinds.py" or function.name in ASKS_OF_PATHS
+            assert allowed, f"{place(file)}:{function.lineno} {function.name} asks what a folder is"
+
+
 def test_nothing_is_left_undone_and_nothing_names_a_workplace() -> None:
     # Written in pieces, so that this file does not find itself.
     undone = re.compile(

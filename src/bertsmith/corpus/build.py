@@ -31,6 +31,7 @@ from bertsmith.errors import HardwareError, InputFileError, TargetExistsError, W
 from bertsmith.files.digest import file_digest, json_digest
 from bertsmith.files.folder_hashes import write_hashes
 from bertsmith.files.growing_folder import GrowingFolder
+from bertsmith.files.pool import Processes
 from bertsmith.files.strict_json import write_json
 from bertsmith.hardware.environment import thread_count
 from bertsmith.text.tokenizer import Tokenizer
@@ -101,7 +102,7 @@ class _Build:
         grown = GrowingCorpus(self._target.grow(self._key(block_bytes), STARTS, CORPUS))
         reading = self._unwritten(grown, block_bytes)
         resumed, known_bytes = grown.tally.blocks, grown.tally.text_bytes
-        pieces = encoded_blocks(reading, self._encode, workers)
+        pieces = encoded_blocks(reading, self._encode, Processes(workers))
         mark = grown.mark
         try:
             for piece, encoded in pieces:

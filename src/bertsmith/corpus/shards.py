@@ -16,6 +16,7 @@ from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.digest import file_digest
 from bertsmith.files.folder_hashes import check_hashes
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.kinds import refuse_kind
 from bertsmith.random_keys import mixed_with
 from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.tokenizer import Tokenizer
@@ -133,6 +134,7 @@ def vocabulary_of(tokenizer: Tokenizer) -> str:
 
 def _manifest(folder: Folder) -> dict[str, Any]:
     if not folder.has(MANIFEST):
+        refuse_kind(folder.path, "pretrain")
         raise FolderError(
             f"{folder.path} has no {MANIFEST}, so it is no corpus; "
             "make one with: bertsmith corpus build FILES --model DIR --out SHARDS"
