@@ -15,6 +15,8 @@ from corpus_making import as_sentences, bert, fingerprint, make, some_documents
 from bertsmith.corpus.shards import open_corpus, verify, vocabulary_of
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
