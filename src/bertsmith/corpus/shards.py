@@ -15,6 +15,7 @@ from bertsmith.corpus.journal import ARRAYS
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.digest import file_digest
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.kinds import refuse_kind
 from bertsmith.random_keys import mixed_with
 from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.tokenizer import Tokenizer
@@ -131,6 +132,7 @@ def vocabulary_of(tokenizer: Tokenizer) -> str:
 
 def _manifest(folder: Folder) -> dict[str, Any]:
     if not folder.has(MANIFEST):
+        refuse_kind(folder.path, "pretrain")
         raise FolderError(
             f"{folder.path} has no {MANIFEST}, so it is no corpus; "
             "make one with: bertsmith corpus build FILES --model DIR --out SHARDS"
