@@ -15,8 +15,6 @@ from corpus_making import as_sentences, bert, fingerprint, make, some_documents
 from bertsmith.corpus.shards import open_corpus, verify, vocabulary_of
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 
-pytestmark = pytest.mark.usefixtures("edited_folders")
-
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
@@ -109,6 +107,7 @@ def test_every_flipped_bit_is_found(corpus, tmp_path) -> None:
     verify(copy)
 
 
+@pytest.mark.usefixtures("edited_folders")
 def test_a_damaged_manifest_is_refused_with_an_error_of_ours(corpus, tmp_path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(corpus.path, copy)
