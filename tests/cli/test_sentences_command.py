@@ -39,7 +39,11 @@ def test_training_shows_what_it_read_and_what_came_of_it(
     assert f"sentence model: {out}" in printed.out
     assert "spearman" in printed.out
     assert "(before: " in printed.out
-    record = json.loads((out / "sentences.json").read_text())
+    record = json.loads((out / "proof.json").read_text())
+    assert record["kind"] == "sentences"
+    page = (out / "report.html").read_text()
+    assert "before training" in page
+    assert "Learning curves" in page
     assert record["objective"] == {"kind": "cosent", "temperature": 0.05}
     assert record["dev"]["interval"]["low"] <= record["dev"]["figures"]["spearman"]
     # Once more: nothing is left to do, and the folder stays good.

@@ -143,6 +143,18 @@ class Service:
             )
         return model
 
+    def check_room(self, route: Route, named: str | None, client: str) -> None:
+        """Refuse a client that no model of this route has room for, before its body is read."""
+        if route.form is None or route.ability in (None, "tokenize"):
+            return  # nothing waits there
+        able = [
+            one.queue
+            for one in self.models.values()
+            if route.ability in one.abilities and named in (None, one.name)
+        ]
+        if able and not any(queue.has_room(client) for queue in able):
+            raise able[0].full()
+
     async def not_ready(self, caller: Caller) -> list[str]:
         """Models that do not answer now; each runs a text."""
         if self.draining:

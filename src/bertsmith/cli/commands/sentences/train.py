@@ -38,7 +38,7 @@ from bertsmith.errors import ConfigError
 from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.sentences import SentenceRequest
+    from bertsmith.training.kind import TrainingKind, TrainingRequest
 
 ObjectiveOption = Annotated[
     Literal["softmax", "cosine", "cosent", "triplet", "contrastive", "simcse"] | None,
@@ -165,33 +165,32 @@ def train(
 
         bertsmith sentences train texts.txt --dev sts.tsv --model m --out mine
     """
-    from bertsmith.api.sentences import SentenceRequest
+    from bertsmith.sentences.train.kind import sentence_kind
+    from bertsmith.training.kind import TrainingRequest
 
-    request = SentenceRequest(
+    named = {"dev": files.dev, "test": files.test}
+    request = TrainingRequest(
         data=data,
         model=model,
         out=out,
         recipe=plan.recipe,
         overrides=plan.settings(rows.positive),
-        objective=plan.objective,
-        kind=rows.row_kind,
         spec=rows.spec(),
-        by_lines=rows.by_lines,
         on_error=rows.on_error,
-        dev=files.dev,
-        test=files.test,
+        files={name: path for name, path in named.items() if path is not None},
         accept=plan.accept or [],
         seeds=plan.seeds,
         device=plan.device,
     )
-    code = _run(request, quiet=quiet)
+    kind = sentence_kind(plan.objective, rows.row_kind, by_lines=rows.by_lines)
+    code = _run(kind, request, quiet=quiet)
     if code:
         raise typer.Exit(code)
 
 
-def _run(request: SentenceRequest, *, quiet: bool) -> int:
+def _run(kind: TrainingKind[Any, Any, Any], request: TrainingRequest, *, quiet: bool) -> int:
     """Train, print what came out, and give the exit code."""
-    from bertsmith.api.sentences import run_train_sentences
+    from bertsmith.api.train import train as run_training
     from bertsmith.cli.shared.training_process import training_process
     from bertsmith.cli.views.observer import ConsoleObserver
     from bertsmith.cli.views.progress import watch_training
@@ -200,10 +199,11 @@ def _run(request: SentenceRequest, *, quiet: bool) -> int:
     observer = ConsoleObserver(
         quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
     )
-    with training_process(request.read_recipe().run) as stop:
-        result = run_train_sentences(request, observer, stop=stop)
+    with training_process(kind.recipe(request).run) as stop:
+        result = run_training(kind, request, observer, stop=stop)
     if result.record is not None:
-        write_lines([f"sentence model: {result.folder}", *trained_lines(result.record)])
+        lines = [f"sentence model: {result.folder}", f"report: {result.report}"]
+        write_lines([*lines, *trained_lines(result.record)])
     elif result.is_first:
         write_lines([stopped_line(result.outcome)])
     return result.outcome.exit_code
@@ -212,10 +212,10 @@ def _run(request: SentenceRequest, *, quiet: bool) -> int:
 def trained_lines(record: dict[str, Any]) -> list[str]:
     """The figures before and after."""
     from bertsmith.cli.commands.sentences.evaluate import figure_lines
-    from bertsmith.cli.views.results import repeated_lines
+    from bertsmith.report.result import repeated_lines
 
     lines = []
-    best, steps = record["best_step"], record["steps"]
+    best, steps = record["training"]["best_step"], record["training"]["steps"]
     if best == 0:
         lines.append(
             "no step was better on the dev rows than the start: the folder holds its weights; try "
