@@ -233,6 +233,20 @@ def line_count(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
+def test_a_run_of_the_loop_is_built_in_one_place() -> None:
+    built = [
+        place(path)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Run"
+    ]
+    assert set(built) <= {
+        "training/learner.py",
+        "classic/neural/train.py",
+        "sentences/train/train.py",
+    }
+
+
 @each_file
 def test_modules_and_public_things_say_what_they_are_for(file: Path) -> None:
     module = tree(file)

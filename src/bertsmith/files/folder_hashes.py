@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bertsmith.errors import FolderError
+from bertsmith.files.atomic_file import sync
 from bertsmith.files.atomic_folder import write_file
 from bertsmith.files.digest import file_digest, stream_digest
 from bertsmith.files.safe_folder import Folder
@@ -55,6 +56,7 @@ def write_hashes(folder: Path) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     found = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
     write_file(folder / HASHES, (json.dumps({"sha256": found}, indent=2) + "\n").encode())
+    sync(folder / HASHES)
 
 
 @contextmanager

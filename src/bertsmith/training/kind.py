@@ -20,6 +20,7 @@ from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import USUAL
+from bertsmith.report.result import ResultView, plain_result
 from bertsmith.report.training_page import write_training_page
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.learner import (
@@ -118,9 +119,9 @@ class TrainingKind(Generic[Recipe, Rows, Result]):
     recipe: the settings of a request. check: refuses what cannot be done, before rows are read.
     read: rows, and the job on them. learner: a new one, shared by the runs of several seeds.
     prove: the sections of the record, from the folder as it lies on disk. sections: the page of a
-    record. folds: cross-validation, if there is one. further: what else is trained for the
-    comparison with it; how that ended, None if there is nothing. documents: further files by name,
-    from the record and the name of the folder.
+    record. result: what a terminal shows of it. folds: cross-validation, if there is one. further:
+    what else is trained for the comparison with it; how that ended, None if there is nothing.
+    documents: further files by name, from the record and the name of the folder.
     """
 
     name: str
@@ -130,6 +131,7 @@ class TrainingKind(Generic[Recipe, Rows, Result]):
     learner: Callable[[], Learner[TrainingJob[Recipe, Rows], Any, Result]]
     prove: Callable[[Making[Recipe, Rows, Result]], Mapping[str, Any]]
     sections: Callable[[Record], list[Markup]]
+    result: Callable[[Record], ResultView] = plain_result
     folds: Callable[[TrainingJob[Recipe, Rows], Repeating], RepeatedRuns[Result]] | None = None
     further: Callable[[TrainingJob[Recipe, Rows], Execution, Audience], Outcome | None] | None = (
         None

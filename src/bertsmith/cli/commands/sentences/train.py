@@ -212,7 +212,7 @@ def _run(kind: TrainingKind[Any, Any, Any], request: TrainingRequest, *, quiet: 
 def trained_lines(record: dict[str, Any]) -> list[str]:
     """The figures before and after."""
     from bertsmith.cli.commands.sentences.evaluate import figure_lines
-    from bertsmith.cli.views.results import repeated_lines
+    from bertsmith.report.result import repeated_lines
 
     lines = []
     best, steps = record["training"]["best_step"], record["training"]["steps"]
