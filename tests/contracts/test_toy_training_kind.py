@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from running_service import KEY, RunningService
-from tiny_finetuning import SHORT, tiny_folder
+from tiny_finetuning import RECIPE, tiny_folder
 from tiny_finetuning import rows as tiny_rows
 
 from bertsmith import Client, load
@@ -44,7 +44,7 @@ def prove(making):
 
 SMILEYS = TrainingKind(
     name="smileys",
-    recipe=lambda request: FinetuneRecipe.model_validate(dict(SHORT)),
+    recipe=lambda request: FinetuneRecipe.model_validate(dict(RECIPE)),
     check=lambda request, recipe: None,
     read=read,
     learner=labeled_learner,

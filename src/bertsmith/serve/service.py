@@ -12,8 +12,9 @@ from typing import Any
 
 from bertsmith import __version__
 from bertsmith.errors import BertsmithError, ConfigError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.keys import sentence_key
-from bertsmith.search.index import recorded_encoder
+from bertsmith.search.folder.manifest import read_manifest
 from bertsmith.serve.access_log import AccessLog
 from bertsmith.serve.dialects import bert_service, infinity, openai, own, tei
 from bertsmith.serve.failures import FailureKind, RequestError
@@ -61,7 +62,7 @@ def model_of_index(settings: ServiceSettings) -> str:
     if settings.index_model is not None or settings.index is None or not others:
         return settings.index_model or first
     try:
-        wanted = recorded_encoder(settings.index)
+        wanted = read_manifest(Folder.at(settings.index, wanted="the folder of an index")).encoder
     except BertsmithError:
         return first  # its worker says what is wrong with the index
     for name, folder in settings.models.items():
