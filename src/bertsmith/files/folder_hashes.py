@@ -6,7 +6,7 @@ is nobody's damage. A folder without the file is read as it is.
 
 Loading hashes files of up to `AT_LOAD` bytes, which takes 45 ms at most, 3 % of the time in which a
 command starts and loads them. Reading 440 MB of weights takes .4 s and hashing them .3 s: larger
-files are hashed by `bertsmith info --check` and `bertsmith doctor DIR` alone.
+files are hashed by `bertsmith info --verify-hashes` and `bertsmith doctor DIR` alone.
 """
 
 from __future__ import annotations
