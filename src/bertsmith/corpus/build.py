@@ -29,6 +29,7 @@ from bertsmith.corpus.sources import (
 from bertsmith.corpus.worker import EncodeSettings, encoded_blocks
 from bertsmith.errors import HardwareError, InputFileError, TargetExistsError, WriteError
 from bertsmith.files.digest import file_digest, json_digest
+from bertsmith.files.folder_hashes import write_hashes
 from bertsmith.files.growing_folder import GrowingFolder
 from bertsmith.files.pool import Processes
 from bertsmith.files.strict_json import write_json
@@ -193,6 +194,7 @@ class _Build:
             files=files,
         )
         write_json(self._folder / MANIFEST, manifest)
+        write_hashes(self._folder)
         self._target.place(self._folder)
         return report_from(manifest, grown.tally.examples)
 

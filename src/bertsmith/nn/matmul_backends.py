@@ -101,7 +101,7 @@ class BackendLinear(nn.Linear):
         if input.dim() == 2:
             return self.multiplied(input, self.weight, self.bias)
         found = self.multiplied(input.reshape(-1, input.shape[-1]), self.weight, self.bias)
-        return found.view(*input.shape[:-1], -1)
+        return found.view(*input.shape[:-1], self.out_features)
 
     def multiplied(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Rows by any weight the way this layer does it: (T, D), (F, D), (F,) -> (T, F)."""
