@@ -11,7 +11,7 @@ from finetune_record import finetune_page, finetune_record
 from html_tree import Tree
 from proof_cases import CASES, classify_case
 
-from bertsmith.cli.views.results import training_lines
+from bertsmith.cli.views.results import UNCHANGED, training_lines
 from bertsmith.report.finetune.figures import fraction, percent, plural, value_of
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import BEATEN, headline, is_beaten
@@ -43,6 +43,14 @@ def record() -> dict:
 def headings(page: str) -> list[str]:
     pieces = page.replace("<h3>", "<h2>").replace("</h3>", "</h2>").split("<h2>")[1:]
     return [piece.partition("</h2>")[0] for piece in pieces]
+
+
+def test_a_training_that_helped_nothing_is_told_as_such() -> None:
+    record = finetune_record()
+    record["training"] |= {"best_step": 0, "best_weights": "live"}
+    assert terminal_lines(record)[0].endswith("best: the weights of the start")
+    assert UNCHANGED in terminal_lines(record)
+    assert UNCHANGED not in terminal_lines(finetune_record())
 
 
 def terminal_lines(record: dict[str, Any]) -> list[str]:

@@ -91,7 +91,7 @@ def spent(training: Mapping[str, Any]) -> list[str]:
     elif training.get("best_step"):
         parts.append(f"best after step {training['best_step']:,}")
     elif training.get("best_step") == 0:
-        parts.append("no step was better on the dev rows than the start, whose weights are kept")
+        parts.append("best: the weights of the start")
     return parts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
@@ -12,6 +13,7 @@ from bertsmith.report.finetune.figures import counted, name_of, value_of
 from bertsmith.report.finetune.overview import main_metric, reported_split, run_facts
 from bertsmith.report.finetune.tables import repeated_runs
 from bertsmith.report.finetune.training_sections import curve_section, settings_section
+from bertsmith.report.result import SIDES, ResultSide, ResultView
 
 
 def sentence_sections(record: dict[str, Any]) -> list[Markup]:
@@ -22,6 +24,29 @@ def sentence_sections(record: dict[str, Any]) -> list[Markup]:
         sections += _figures(record, split)
     sections += repeated_runs(record)
     return [*sections, *curve_section(record), *settings_section(record)]
+
+
+def sentence_result(record: Mapping[str, Any]) -> ResultView:
+    """The figures of each side after training and before it."""
+    return ResultView(sides=[_result_side(name, record[name]) for name in SIDES if record[name]])
+
+
+def _result_side(name: str, scores: Mapping[str, Any]) -> ResultSide:
+    columns = [scores["figures"], *([scores["before"]] if "before" in scores else [])]
+    interval, note = scores["interval"], scores["note"]
+    remarks = [str(note)] if note else []
+    if interval is not None:
+        low, high = (value_of(interval["figure"], interval[end]) for end in ("low", "high"))
+        remarks.append(f"95 % interval over rows: {interval['figure']} {low} to {high}")
+    return ResultSide(
+        title=f"{name}: {scores['file']}, {scores['measure']}, {scores['rows']:,} rows",
+        header=["", "after", "before"][: 1 + len(columns)],
+        rows=[
+            [figure, *(value_of(figure, column.get(figure)) for column in columns)]
+            for figure in scores["figures"]
+        ],
+        remarks=remarks,
+    )
 
 
 def _headline(record: dict[str, Any]) -> list[Markup]:

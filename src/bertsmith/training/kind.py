@@ -112,6 +112,10 @@ class Repeating:
     notice: Notice
 
 
+def _nothing(job: object, execution: Execution, audience: Audience) -> Outcome | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingKind(Generic[Recipe, Rows, Result]):
     """One kind of training; `name` is stored in its records.
@@ -133,10 +137,8 @@ class TrainingKind(Generic[Recipe, Rows, Result]):
     sections: Callable[[Record], list[Markup]]
     result: Callable[[Record], ResultView] = plain_result
     folds: Callable[[TrainingJob[Recipe, Rows], Repeating], RepeatedRuns[Result]] | None = None
-    further: Callable[[TrainingJob[Recipe, Rows], Execution, Audience], Outcome | None] | None = (
-        None
-    )
-    documents: Callable[[Record, str], Mapping[str, str]] | None = None
+    further: Callable[[TrainingJob[Recipe, Rows], Execution, Audience], Outcome | None] = _nothing
+    documents: Callable[[Record, str], Mapping[str, str]] = lambda record, name: {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,7 @@ def run_training(
     job = kind.read(Reading(request=request, recipe=recipe, execution=execution, audience=audience))
     trained, run, several = _trained(kind, request, job, execution, audience)
     outcome, finished = trained.outcome, trained.finished
-    if finished is not None and kind.further is not None:
+    if finished is not None:
         ended = kind.further(job, execution, audience)
         outcome = outcome if ended is None or ended.status == "finished" else ended
     if finished is None or outcome.status == "stopped" or not execution.ranks.is_first:
@@ -191,14 +193,9 @@ def run_training(
         several=several,
     )
     record = write_record(kind.name, making, kind.prove(making))
-    page = write_training_page(job.folder, kind.sections(record), _documents(kind, job, record))
+    documents = kind.documents(record, job.folder.name)
+    page = write_training_page(job.folder, kind.sections(record), documents)
     return TrainingEnd(outcome=outcome, record=record, page=page)
-
-
-def _documents(
-    kind: TrainingKind[Recipe, Rows, Result], job: TrainingJob[Recipe, Rows], record: Record
-) -> Mapping[str, str]:
-    return {} if kind.documents is None else kind.documents(record, job.folder.name)
 
 
 def _trained(

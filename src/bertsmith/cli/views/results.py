@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from bertsmith.training.loop.run import Outcome
 
 
+UNCHANGED = (
+    "no step was better on the dev rows than the start, whose weights are kept; try other rows, a "
+    "lower --lr or more steps"
+)
+
+
 def stopped_line(outcome: Outcome) -> str:
     """How a run that was stopped ended."""
     if outcome.step == 0:
@@ -83,6 +89,8 @@ def training_lines(
 ) -> list[str]:
     """What a training of any kind came to: what it took, figures, and where the page is."""
     lines = [f"{folder}: {', '.join([*spent(record['training']), *view.spent])}"]
+    if record["training"].get("best_step") == 0:
+        lines.append(UNCHANGED)
     lines += [f"  {remark}" for remark in view.before]
     for side in view.sides:
         lines += [f"{side.title}:", *side_lines(side)]

@@ -16,7 +16,7 @@ from bertsmith.labeled.pairs.pairs import (
 )
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import split_files
-from bertsmith.report.sentence_vectors import sentence_sections
+from bertsmith.report.sentence_vectors import sentence_result, sentence_sections
 from bertsmith.runtime.loading import LoadedModel, load
 from bertsmith.sentences.evaluate import SentenceScores, evaluate_rows
 from bertsmith.sentences.train.learner import (
@@ -57,6 +57,7 @@ def sentence_kind(
         learner=sentence_learner,
         prove=_prove,
         sections=sentence_sections,
+        result=sentence_result,
     )
 
 
