@@ -18,12 +18,13 @@ from pathlib import Path
 import torch
 
 from bertsmith.api.finetune import finetune
-from bertsmith.cli.views.results import result_lines
+from bertsmith.cli.views.results import training_lines
 from bertsmith.folders.write import save_model
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.models.build import build
 from bertsmith.models.positions import Learned
 from bertsmith.models.variants import VARIANTS
+from bertsmith.report.finetune.result import finetune_result
 from bertsmith.text.tokenizer import Tokenizer
 from machine import machine_facts
 
@@ -101,7 +102,7 @@ def show(result: object) -> None:
     record, report = getattr(result, "record", None), getattr(result, "report", None)
     if record is None or report is None:
         raise SystemExit("stopped")
-    print("\n".join(result_lines(Path(report).parent, record, report)))
+    print("\n".join(training_lines(Path(report).parent, record, finetune_result(record), report)))
 
 
 PARTS = {"kbert": kbert, "sembert": sembert}

@@ -42,8 +42,13 @@ def main() -> int:
 def run_child(job: dict[str, Any]) -> dict[str, float]:
     from bertsmith.config import validated
     from bertsmith.labeled.pairs.pairs import SentenceData
+    from bertsmith.sentences.train.learner import (
+        SENTENCES,
+        SentenceJob,
+        SentenceSplits,
+        train_sentences,
+    )
     from bertsmith.sentences.train.recipe import SentenceRecipe
-    from bertsmith.sentences.train.train import SentenceJob, train_sentences
 
     rows = [row[:2] for row in stsb(Path(job["data"]), "train")]
     plan = {"steps": 3, "batch": job["batch"]}
@@ -52,7 +57,14 @@ def run_child(job: dict[str, Any]) -> dict[str, float]:
         source="rows", kind="pairs", why="as set", rows=rows, lines=range(1, len(rows) + 1)
     )
     before = memory("VmRSS")
-    train_sentences(SentenceJob(recipe=recipe, model=job["start"], train=data))
+    train_sentences(
+        SentenceJob(
+            recipe=recipe,
+            task=SENTENCES,
+            model=job["start"],
+            rows=SentenceSplits(train=data),
+        )
+    )
     return {"peak": memory("VmHWM"), "steps": memory("VmHWM") - before}
 
 

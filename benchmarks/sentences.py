@@ -183,8 +183,13 @@ def ours(job: dict[str, Any], loaded: dict[str, Any], folder: str) -> float:
 
     from bertsmith.config import validated
     from bertsmith.labeled.pairs.pairs import SentenceData
+    from bertsmith.sentences.train.learner import (
+        SENTENCES,
+        SentenceJob,
+        SentenceSplits,
+        train_sentences,
+    )
     from bertsmith.sentences.train.recipe import SentenceRecipe
-    from bertsmith.sentences.train.train import SentenceJob, train_sentences
     from bertsmith.training.execution.execution import keep_freed_memory
 
     name = job["objective"]
@@ -219,7 +224,13 @@ def ours(job: dict[str, Any], loaded: dict[str, Any], folder: str) -> float:
     whole = validated(SentenceRecipe, recipe, "the benchmark")
     marks: list[float] = []
     train_sentences(
-        SentenceJob(recipe=whole, model=job["start"], train=data, out=Path(folder)),
+        SentenceJob(
+            recipe=whole,
+            task=SENTENCES,
+            model=job["start"],
+            rows=SentenceSplits(train=data),
+            out=Path(folder),
+        ),
         watch=lambda _: marks.append(time.process_time()),
     )
     return per_steps(marks)

@@ -13,6 +13,7 @@ import http.client
 import json
 import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -21,12 +22,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from machine import machine_facts
+from serve import tree
 from serve_side import (
     CORES,
     SHORT,
     Asker,
     Side,
     cpu,
+    cpu_of,
     ours,
     percentile,
     resident,
@@ -108,8 +111,8 @@ def pipeline(seconds: float, clients: int) -> dict[str, Any]:
 class From:
     """A client of an address of this machine, with a connection of its own."""
 
-    def __init__(self, side: Side, address: str) -> None:
-        host = side.url.removeprefix("http://")
+    def __init__(self, url: str, address: str) -> None:
+        host = url.removeprefix("http://")
         self._connection = http.client.HTTPConnection(host, timeout=90, source_address=(address, 0))
 
     def ask(self, body: bytes) -> tuple[int, float]:
@@ -124,9 +127,8 @@ class From:
 def admission(seconds: float, clients: int) -> dict[str, Any]:
     """64 greedy connections of one address; another client sends one short text each .2 s."""
     short = json.dumps({"inputs": SHORT}).encode()
-    long = json.dumps({"inputs": LONG_TEXTS}).encode()
     with started(ours()) as side:
-        small = From(side, SMALL)
+        small = From(side.url, SMALL)
 
         def paced(length: float) -> list[tuple[int, float]]:
             found = []
@@ -138,37 +140,48 @@ def admission(seconds: float, clients: int) -> dict[str, Any]:
 
         paced(3.0)
         alone = [spent for _, spent in paced(seconds / 3)]
-        ended = threading.Event()
-        greedy: Counter[int] = Counter()
-        good: list[float] = []
-
-        def take() -> None:
-            one = From(side, GREEDY)
-            while not ended.is_set():
-                status, spent = one.ask(long)
-                greedy[status] += 1
-                if status == 200:
-                    good.append(spent)
-
-        threads = [threading.Thread(target=take) for _ in range(clients)]
-        for thread in threads:
-            thread.start()
-        time.sleep(5.0)
-        together = paced(seconds)
-        ended.set()
-        for thread in threads:
-            thread.join()
+        tree_before = {pid: cpu_of(pid) for pid in tree(side.process.pid)}
+        # A process of its own: the threads of this one would wait for each other.
+        command = [sys.executable, __file__, "greedy", side.url, "--clients", str(clients)]
+        with subprocess.Popen(
+            [*command, "--seconds", str(seconds + 5)], stdout=subprocess.PIPE, text=True
+        ) as crowd:
+            time.sleep(5.0)
+            together = paced(seconds)
+            assert crowd.stdout is not None
+            greedy = json.loads(crowd.stdout.read())
+        spent = {pid: round(cpu_of(pid) - was, 1) for pid, was in tree_before.items()}
         batch = Asker(side.url).info()["max_batch_tokens"]
     times = [spent for status, spent in together if status == 200]
     return {
         "greedy_connections": clients,
-        "greedy_statuses": dict(greedy),
+        "greedy_statuses": greedy,
+        "cpu_s": list(spent.values()),
         "small_statuses": dict(Counter(status for status, _ in together)),
         "alone_p95_ms": round(1e3 * percentile(alone, 0.95), 1),
         "together_p50_ms": round(1e3 * statistics.median(times or [0.0]), 1),
         "together_p95_ms": round(1e3 * percentile(times or [0.0], 0.95), 1),
         "batch_tokens": batch,
     }
+
+
+def take(url: str, seconds: float, clients: int) -> None:
+    """So many connections, each with the next request as soon as one is answered."""
+    long = json.dumps({"inputs": LONG_TEXTS}).encode()
+    statuses: Counter[int] = Counter()
+    end = time.perf_counter() + seconds
+
+    def one() -> None:
+        connection = From(url, GREEDY)
+        while time.perf_counter() < end:
+            statuses[connection.ask(long)[0]] += 1
+
+    threads = [threading.Thread(target=one) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(statuses))
 
 
 PARTS = {"pipeline": (pipeline, 8), "admission": (admission, 64)}
@@ -179,6 +192,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--clients", type=int, default=None)
+    if sys.argv[1:2] == ["greedy"]:
+        take(sys.argv[2], float(sys.argv[6]), int(sys.argv[4]))
+        return
     given = parser.parse_args()
     print(json.dumps(machine_facts(CORES)))
     for name in given.parts:

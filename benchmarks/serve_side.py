@@ -36,10 +36,15 @@ def resident(side: Side) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def cpu(side: Side) -> float:
     """Seconds of CPU time of the front."""
-    fields = Path(f"/proc/{side.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return cpu_of(side.process.pid)
 
 
 def ours() -> list[str]:

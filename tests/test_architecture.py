@@ -74,14 +74,14 @@ ENTRY_TREES = {"cli/commands", "training/kinds"}
 LEAST_ALONE = 120  # lines of a file that one other file of its folder needs
 MOST_TOGETHER = 350  # lines of both: a longer file is not easier to read
 IDEAS_OF_THEIR_OWN = {
+    "classic/gpt/workload.py",  # texts and batches, as those of the other language models
     "cli/command_table.py",  # what --help prints before anything is imported
-    "classic/gpt/workload.py",
     "folders/word_encoders/hdf5.py",  # a foreign format, read within bounds
-    "runtime/generation/greedy.py",
-    "runtime/generation/stream.py",
-    "sentences/train/dev.py",
-    "serve/openapi.py",
-    "serve/worker/columns.py",
+    "runtime/generation/greedy.py",  # a search, next to beams
+    "runtime/generation/stream.py",  # text that is certain before all of it is written
+    "sentences/train/dev.py",  # development figures of every kind of rows
+    "serve/openapi.py",  # the description of all routes
+    "serve/worker/columns.py",  # what the columns of a folder are called
     "training/loop/finalize.py",  # the end of a run, apart from its steps
     "training/loop/prefetch.py",  # the thread that prepares batches
 }
@@ -191,7 +191,7 @@ def test_no_class_name_is_defined_twice() -> None:
     homes: dict[str, str] = {}
     for path in FILES:
         for node in tree(path).body:
-            if isinstance(node, ast.ClassDef) and node.name != "_Prepared":
+            if isinstance(node, ast.ClassDef):
                 where = f"{place(path)}:{node.lineno}"
                 assert node.name not in homes, f"{where} {node.name}, also {homes[node.name]}"
                 homes[node.name] = where
@@ -231,6 +231,20 @@ def is_entry(path: Path) -> bool:
 
 def line_count(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_a_run_of_the_loop_is_built_in_one_place() -> None:
+    built = [
+        place(path)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Run"
+    ]
+    assert set(built) <= {
+        "training/learner.py",
+        "classic/neural/train.py",
+        "sentences/train/train.py",
+    }
 
 
 @each_file
@@ -290,6 +304,27 @@ def test_only_commands_print(file: Path) -> None:
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id != "print", f"{place(file)}:{node.lineno} prints"
+
+
+# What a folder is, the table of kinds alone says; these ask other things of a path.
+ASKS_OF_PATHS = {
+    "is_analogy_file",  # a file of questions
+    "_is_abandoned",  # a temporary file
+    "_is_data",  # a file of rows
+    "is_address",  # of a database
+    *("_has_model", "is_trained"),  # whether a run of its own has ended
+    "is_whole",  # a checkpoint
+}
+
+
+@each_file
+def test_what_a_folder_is_says_the_table_of_kinds_alone(file: Path) -> None:
+    for function in functions(tree(file)):
+        given = [ast.unparse(one) for one in (*function.args.args, *function.args.kwonlyargs)]
+        asked = [one for one in given if re.search(r"Path\b|Folder\b|^folder\b|^model\b", one)]
+        if re.match(r"_?(is|has|can)_", function.name) and asked:
+            allowed = place(file) == "folders/kinds.py" or function.name in ASKS_OF_PATHS
+            assert allowed, f"{place(file)}:{function.lineno} {function.name} asks what a folder is"
 
 
 def test_nothing_is_left_undone_and_nothing_names_a_workplace() -> None:

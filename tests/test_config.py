@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from bertsmith import config
-from bertsmith.config import Settings
+from bertsmith.config import Override, Settings, overridden, overrides_of
 from bertsmith.errors import ConfigError
 from bertsmith.files.digest import fingerprint
 
@@ -199,3 +199,40 @@ def test_another_kind_of_table_replaces_the_old_one_whole() -> None:
 def test_a_number_that_no_compiled_code_takes_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"steps is 9{20}; that number is too large"):
         read("steps = 99999999999999999999")
+
+
+def test_values_from_python_are_laid_over_as_they_are() -> None:
+    settings = {
+        "plan.epochs": 2.0,
+        "optimizer": Near(reach=2),
+        "file": Path("rows.tsv"),
+        "dims": (64, 32),
+        "name": "a=b, c",
+        "head": None,
+    }
+    found = overridden({"plan": {"steps": 3}, "head": 7}, overrides_of(settings))
+    assert found == {
+        "plan": {"steps": 3, "epochs": 2.0},
+        "optimizer": {"kind": "near", "reach": 2},
+        "file": "rows.tsv",
+        "dims": [64, 32],
+        "name": "a=b, c",
+        "head": None,
+    }
+    assert overrides_of(None) == []
+
+
+def test_an_override_is_spelled_as_it_is_parsed() -> None:
+    for text in ("plan.epochs=2.0", 'name="a word"', "dims=[64, 32]", "on=true", "x={a = 1}"):
+        assert str(Override.parse(text)) == text
+        assert Override.parse(str(Override.parse(text))) == Override.parse(text)
+    assert str(Override("head", None)) == "head=null"
+
+
+@pytest.mark.parametrize(
+    ("one", "message"),
+    [(Override("a b", 1), "is the name of no setting"), (Override("a", object()), "no setting is")],
+)
+def test_what_is_no_override_is_refused_by_name(one: Override, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        overridden({}, [one])

@@ -10,6 +10,8 @@ import pytest
 from command_line import run
 from test_ngram import zipf_text
 
+from bertsmith.api import language_models
+
 
 def test_a_model_is_trained_scored_converted_and_continues_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -38,6 +40,30 @@ def test_a_model_is_trained_scored_converted_and_continues_text(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert all(line.startswith("w1 w2") for line in lines)
+
+
+def test_a_model_that_is_there_is_kept_and_another_one_is_refused_before_the_text_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, model = tmp_path / "text.txt", tmp_path / "model"
+    text.write_text(zipf_text(), encoding="utf-8")
+    command = ["lm", "train", str(text), "--kind", "ngram", "--form", "sentences"]
+    assert run(*command, "--order", "3", "--out", str(model)) == 0
+    kept = (model / "config.json").read_bytes()
+    (tmp_path / ".model.words").mkdir()  # as calls leave it that are killed near their end
+    (tmp_path / "..model.words.building").mkdir()
+    monkeypatch.setattr(language_models, "build_words", None)
+    capsys.readouterr()
+    assert run(*command, "--order", "3", "--out", str(model)) == 0
+    assert "is there already, of the same text and settings" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model", "text.txt"]
+    assert run(*command, "--order", "2", "--out", str(model)) == 2
+    assert "is not the n-gram model of this text with these settings" in capsys.readouterr().err
+    text.write_text(zipf_text() + "one more line\n", encoding="utf-8")
+    assert run(*command, "--order", "3", "--out", str(model)) == 2
+    assert run("lm", "convert", str(tmp_path / "missing.arpa"), str(model)) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (model / "config.json").read_bytes() == kept
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,17 @@ def test_training_shows_what_it_read_and_what_came_of_it(
     assert "kind: scores (two texts and a number)" in printed.err
     assert "objective: cosent (temperature 0.05), usual for scores" in printed.err
     assert "of the rows are dev rows" in printed.err
-    assert f"sentence model: {out}" in printed.out
-    assert "spearman" in printed.out
-    assert "(before: " in printed.out
-    record = json.loads((out / "sentences.json").read_text())
+    lines = printed.out.splitlines()
+    assert lines[0].startswith(f"{out}: 6 steps, learning rate 0.001, ")
+    table = lines.index(next(line for line in lines if line.startswith("dev: ")))
+    assert lines[table + 1].split() == ["after", "before"]
+    assert lines[table + 2].split()[0] == "spearman"
+    assert lines[-1] == f"report: {out / 'report.html'}"
+    record = json.loads((out / "proof.json").read_text())
+    assert record["kind"] == "sentences"
+    page = (out / "report.html").read_text()
+    assert "before training" in page
+    assert "Learning curves" in page
     assert record["objective"] == {"kind": "cosent", "temperature": 0.05}
     assert record["dev"]["interval"]["low"] <= record["dev"]["figures"]["spearman"]
     # Once more: nothing is left to do, and the folder stays good.

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import bertsmith
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, HardwareError
 from bertsmith.folders.write import save_model
 from bertsmith.metrics import CLASSIFICATION
 from bertsmith.models.build import build
@@ -135,6 +135,8 @@ def test_a_verbalizer_behind_a_soft_prompt_is_trained_stored_and_predicts(
     assert list(weights) == ["wrapper.prompt"], "the head has none of its own"
     assert weights["wrapper.prompt"].abs().max() > 1e-3, "the prompt has learned"
 
+    with pytest.raises(HardwareError, match="this model reads inputs that a wrapper changes"):
+        load_predictor(tmp_path / "out", precision="bf16")
     predictor = load_predictor(tmp_path / "out")
     asked = rows(20, seed=9)
     features = predictor.reading.features(predictor.task, asked)

@@ -15,6 +15,7 @@ import corpus_child
 import pytest
 from corpus_making import as_sentences, bert, fingerprint, make, some_documents
 from import_path import import_path
+from process_groups import group_ends
 
 from bertsmith.corpus.build import build_corpus
 from bertsmith.corpus.shards import verify
@@ -73,7 +74,7 @@ def test_block_sizes_change_nothing(texts, whole, tmp_path, monkeypatch, size) -
         whole = fingerprint(tmp_path / "other")
     import corpus_child
 
-    monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
+    monkeypatch.setattr("bertsmith.files.pool.ProcessPoolExecutor", corpus_child.HerePool)
     build_corpus([path], bert(), tmp_path / "out", CHARACTERS, block_bytes=size)
     assert fingerprint(tmp_path / "out") == whole
 
@@ -124,16 +125,6 @@ def test_killed_at_random_moments_no_worker_is_left_and_nothing_is_wrong(
         finish(texts, out, "--workers", 1)
         assert fingerprint(out) == whole
         assert hidden(out.parent) == []
-
-
-def group_ends(group: int) -> bool:
-    for _ in range(100):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_second_start_goes_on_where_the_first_was(texts, whole, tmp_path) -> None:
@@ -214,7 +205,7 @@ def test_two_builds_in_one_place_do_not_meet(texts, tmp_path) -> None:
 def test_a_repaired_file_goes_on_from_the_fault(tmp_path, monkeypatch) -> None:
     import corpus_child
 
-    monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
+    monkeypatch.setattr("bertsmith.files.pool.ProcessPoolExecutor", corpus_child.HerePool)
     monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     good = as_sentences(some_documents(100)).encode()
     path = tmp_path / "a.txt"
@@ -230,7 +221,7 @@ def test_a_repaired_file_goes_on_from_the_fault(tmp_path, monkeypatch) -> None:
 def test_a_full_disk_keeps_what_is_safe_and_says_so(texts, whole, tmp_path, monkeypatch) -> None:
     import corpus_child
 
-    monkeypatch.setattr("bertsmith.corpus.worker.ProcessPoolExecutor", corpus_child.HerePool)
+    monkeypatch.setattr("bertsmith.files.pool.ProcessPoolExecutor", corpus_child.HerePool)
     monkeypatch.setattr(resumable_file, "SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr("bertsmith.files.streams.CHUNK", 512)
     real, calls = os.fsync, [0]

@@ -107,6 +107,7 @@ def test_every_flipped_bit_is_found(corpus, tmp_path) -> None:
     verify(copy)
 
 
+@pytest.mark.usefixtures("edited_folders")
 def test_a_damaged_manifest_is_refused_with_an_error_of_ours(corpus, tmp_path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(corpus.path, copy)

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from bertsmith.cli.app import main
+from bertsmith.cli.command_table import COMMANDS, HEADINGS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -137,12 +138,14 @@ def test_blocks_name_their_language_and_links_lead_somewhere(page) -> None:
         assert (page.parent / target).exists(), f"{name(page)} links to {target}"
 
 
-def test_the_reference_names_every_command() -> None:
-    from bertsmith.cli.app import COMMANDS
-
+def test_the_reference_has_a_section_for_every_command_and_lists_them_by_heading() -> None:
     reference = (ROOT / "docs" / "reference-cli.md").read_text(encoding="utf-8")
     for command in COMMANDS:
-        assert f"bertsmith {command}" in reference, command
+        assert re.search(rf"^## bertsmith {command}\b", reference, re.MULTILINE), command
+    for heading, under in HEADINGS.items():
+        (row,) = re.findall(rf"^\| \*\*{heading}\*\* \| (.*) \|$", reference, re.MULTILINE)
+        listed = [words.split()[0] for words in re.findall(r"\[([^\]]+)\]", row)]
+        assert list(dict.fromkeys(listed)) == list(under)
 
 
 def test_every_run_time_dependency_has_a_reason() -> None:

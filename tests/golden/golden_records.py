@@ -41,19 +41,45 @@ DROPPED_KEYS = frozenset(
         "versions",
         # place
         "path",
+        "made_from",  # hangs on the times of files
     }
 )
 # Rows of a log that are written by the clock.
 DROPPED_ROWS = {"kind": frozenset({"train"})}
 # Files of a run that belong to it alone, or that are written once more as part of another.
 DROPPED_FILES = frozenset({"checkpoints", "lock", "hashes.json"})
-# Places of values in records, by their beginning: now, and at the commit of the hashes. An example:
-# "proof.json:result.": "proof.json:".
-RENAMED: dict[str, str] = {}
+# Places of values in records of a kind (as proof.json names it), by their beginning: now, and at
+# the commit of the hashes; the first that fits counts.
+RENAMED: dict[str, dict[str, str]] = {
+    "sentences": {
+        "proof.json:data.files.train": "sentences.json:data.file",
+        "proof.json:data.rows.train": "sentences.json:data.rows",
+        "proof.json:data.notes": "sentences.json:notes",
+        "proof.json:training.best_step": "sentences.json:best_step",
+        "proof.json:training.steps": "sentences.json:steps",
+        "proof.json:": "sentences.json:",
+    },
+}
 # Places of values that records of a kind (as proof.json names it) did not have at that commit.
 ADDED: dict[str, frozenset[str]] = {
     "labeled": frozenset({"kind"}),
     "write": frozenset({"kind", "training.best_weights", "data.files.test"}),
+    "sentences": frozenset(
+        {
+            "kind",
+            "task",
+            "curves",
+            "training.best_weights",
+            "training.precision",
+            "training.rate",
+            "training.seed",
+            "training.tokens",
+            "data.files.dev",
+            "data.files.test",
+            "data.rows.dev",
+            "data.rows.test",
+        }
+    ),
     "spelling": frozenset({"kind", "training.best_weights", "data.files.test"}),
 }
 
@@ -96,14 +122,21 @@ def canonical(text: str, name: str, work: Path) -> list[str]:
             values = [{f"{number:06d}": row} for number, row in enumerate(_kept_rows(values))]
         except json.JSONDecodeError:
             values = [{"text": text}]
-    lines = [line for value in values for line in _leaves(_without_added(value), f"{name}:")]
-    return sorted(map(_as_before, lines))
+    lines: list[str] = []
+    for value in values:
+        renamed = RENAMED.get(_kind(value), {})
+        leaves = _leaves(_without_added(value), f"{name}:")
+        lines += [_as_before(line, renamed) for line in leaves]
+    return sorted(lines)
+
+
+def _kind(record: Any) -> str:
+    return str(record.get("kind")) if isinstance(record, dict) else ""
 
 
 def _without_added(record: Any) -> Any:
     """A record without what its kind has had since the commit of the hashes."""
-    added = ADDED.get(str(record.get("kind")), ()) if isinstance(record, dict) else ()
-    for place in added:
+    for place in ADDED.get(_kind(record), ()):
         record = _without(record, place.split("."))
     return record
 
@@ -143,9 +176,9 @@ def _is_digest(key: str, value: Any) -> bool:
     return key == "key" and re.fullmatch("[0-9a-f]{64}", str(value)) is not None
 
 
-def _as_before(line: str) -> str:
+def _as_before(line: str, renamed: Mapping[str, str]) -> str:
     """The line as it was when the hashes were made."""
-    for now, before in RENAMED.items():
+    for now, before in renamed.items():
         if line.startswith(now):
             return before + line.removeprefix(now)
     return line

@@ -55,9 +55,10 @@ print(time.process_time() - begun, mark("VmHWM") - before)
 def test_an_open_quote_is_refused_in_seconds_and_little_memory(name: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     block = BEHIND[name] * (1_000_000 // len(BEHIND[name]))
+    size = min(SIZE, 20_000_000) if name == "one line" else SIZE  # longer ones are no lines
     with path.open("w") as file:
         file.write(GOOD + OPEN)
-        for _ in range(SIZE // len(block)):
+        for _ in range(size // len(block)):
             file.write(block)
     run = subprocess.run([sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -66,3 +66,19 @@ def test_without_gradients_nothing_is_rounded() -> None:
     with torch.no_grad():
         found = linear_together(rows, rounded)
     torch.testing.assert_close(found, linear_together(rows, layers()), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(16,), (3, 16), (4, 3, 16), (2, 0, 16)])
+def test_a_switched_layer_takes_rows_of_any_leading_shape(shape) -> None:
+    (plain,) = layers(1)
+    (switched,) = layers(1)
+    use_products(switched, TorchMatmul())
+    rows = torch.randn(shape)
+    found, wanted = switched(rows), plain(rows)
+    assert found.shape == wanted.shape
+    torch.testing.assert_close(found, wanted)
+    pull = torch.randn_like(found)
+    found.backward(pull)
+    wanted.backward(pull)
+    torch.testing.assert_close(switched.weight.grad, plain.weight.grad)
+    torch.testing.assert_close(switched.bias.grad, plain.bias.grad)

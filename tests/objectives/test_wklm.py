@@ -188,16 +188,16 @@ def test_masks_stay_outside_of_mentions_and_targets_are_true(seed: int) -> None:
     changed = shown != texts.rows.ids
     assert not (changed & inside).any()
     mlm, replaced, aligned = (batch.texts.targets[name] for name in (MLM, REPLACED, ALIGNED))
-    at = read[mlm.at]
+    at = read[mlm.at.numpy()]
     assert not inside[at].any()
     assert (texts.rows.ids[at] == mlm.of.numpy()).all()
     assert np.isin(np.flatnonzero(changed), at).all()
     asked = np.flatnonzero(made.entities.replaceable[texts.originals])
     sides = [(texts.mentions.starts[n] - 1, texts.mentions.stops[n]) for n in asked]
-    assert [tuple(pair) for pair in read[replaced.at].reshape(-1, 2)] == sides
+    assert [tuple(pair) for pair in read[replaced.at.numpy()].reshape(-1, 2)] == sides
     assert replaced.of.tolist() == [int(texts.replaced[n]) for n in asked]
     true = np.flatnonzero(~texts.replaced)
-    assert read[aligned.at].tolist() == texts.mentions.starts[true].tolist()
+    assert read[aligned.at.numpy()].tolist() == texts.mentions.starts[true].tolist()
     candidates = sorted(set(texts.originals.tolist()))
     assert batch.candidates.tolist() == candidates
     assert [candidates[n] for n in aligned.of] == texts.originals[true].tolist()

@@ -13,7 +13,7 @@ from tiny_models import randomized
 
 import bertsmith
 from bertsmith.api.convert import check_transformers
-from bertsmith.cli.views.results import result_lines
+from bertsmith.cli.views.results import training_lines
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import load_model
 from bertsmith.folders.write import save_model
@@ -21,6 +21,7 @@ from bertsmith.labeled.example import Example
 from bertsmith.nn import Inputs, Layout
 from bertsmith.nn.crf import Crf
 from bertsmith.report.finetune.model_card import model_card
+from bertsmith.report.finetune.result import finetune_result
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor
 from bertsmith.tasks.classify import Classify
@@ -141,7 +142,8 @@ def test_what_transformers_lacks_is_named_by_card_and_terminal(gap: str, tmp_pat
     assert gap in ", ".join(gaps)
     record = {"task": "classify", "head": {**head(predictor.model), "gaps": gaps}}
     assert "draw a random head" in model_card(record)
-    lines = result_lines(folder, {**record, "training": {"epochs": 1}}, folder / "report.html")
+    whole = {**record, "training": {"epochs": 1}}
+    lines = training_lines(folder, whole, finetune_result(whole), folder / "report.html")
     assert any(gap in line and "transformers" in line for line in lines)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from finetune_record import finetune_page, finetune_record
 from html_tree import Tree
 from proof_cases import CASES, classify_case
 
-from bertsmith.cli.views.results import result_lines
+from bertsmith.cli.views.results import UNCHANGED, training_lines
 from bertsmith.report.finetune.figures import fraction, percent, plural, value_of
 from bertsmith.report.finetune.overfitting import overfitting
 from bertsmith.report.finetune.overview import BEATEN, headline, is_beaten
 from bertsmith.report.finetune.page import finetune_sections
+from bertsmith.report.finetune.result import finetune_result
 from bertsmith.report.training_page import write_training_page
 
 EVERYWHERE = ("Metrics", "Seeds", "Folds", "Worst errors", "Data", "Training", "Settings")
@@ -41,6 +43,18 @@ def record() -> dict:
 def headings(page: str) -> list[str]:
     pieces = page.replace("<h3>", "<h2>").replace("</h3>", "</h2>").split("<h2>")[1:]
     return [piece.partition("</h2>")[0] for piece in pieces]
+
+
+def test_a_training_that_helped_nothing_is_told_as_such() -> None:
+    record = finetune_record()
+    record["training"] |= {"best_step": 0, "best_weights": "live"}
+    assert terminal_lines(record)[0].endswith("best: the weights of the start")
+    assert UNCHANGED in terminal_lines(record)
+    assert UNCHANGED not in terminal_lines(finetune_record())
+
+
+def terminal_lines(record: dict[str, Any]) -> list[str]:
+    return training_lines(Path("m"), record, finetune_result(record), Path("report.html"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -186,8 +200,8 @@ def test_a_model_that_a_simple_rule_beats_is_not_praised(record) -> None:
     assert is_beaten(weak)
     assert "not worth its cost" in finetune_page(weak, title="x")
     assert "not worth its cost" not in finetune_page(record, title="x")
-    assert BEATEN in result_lines(Path("m"), weak, Path("report.html"))
-    assert BEATEN not in result_lines(Path("m"), record, Path("report.html"))
+    assert BEATEN in terminal_lines(weak)
+    assert BEATEN not in terminal_lines(record)
     numbers = {"dev": {"main": "mse", "figures": {"mse": 0.5}}}
     assert is_beaten({**numbers, "baselines": {"dev": {"words": {"mse": 0.4}}}})
     assert not is_beaten({**numbers, "baselines": {"dev": {"words": {"mse": 0.6}}}})
@@ -249,7 +263,7 @@ def test_a_dev_loss_that_did_not_rise_is_not_mentioned(losses: list[float]) -> N
 def test_terminal_report_and_json_show_the_same_digits(name) -> None:
     record = finetune_record(name)
     page = " ".join(Tree(finetune_page(record, title="x")).texts)
-    terminal = "\n".join(result_lines(Path("m"), record, Path("report.html")))
+    terminal = "\n".join(terminal_lines(record))
     for figure, value in record["test"]["figures"].items():
         digits = value_of(figure, value)
         assert float(digits.replace(",", "")) == pytest.approx(value, rel=1e-3, abs=1e-4)
@@ -258,7 +272,7 @@ def test_terminal_report_and_json_show_the_same_digits(name) -> None:
 
 
 def test_the_majority_class_is_called_so_with_its_label(record) -> None:
-    lines = "\n".join(result_lines(Path("m"), record, Path("report.html")))
+    lines = "\n".join(terminal_lines(record))
     assert "majority class (“neg”)" in lines
     assert "majority class" in finetune_page(record, title="x")
     assert "training mean" in finetune_page(finetune_record("regress"), title="x")

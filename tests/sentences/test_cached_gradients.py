@@ -10,8 +10,9 @@ import torch
 from tiny_sentences import tiny_job
 from torch import Tensor
 
-from bertsmith.sentences.train.train import _prepare, _run
+from bertsmith.sentences.train.learner import sentence_learner
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.learner import Prepared, loop_run
 from bertsmith.training.loop.run import Run
 from bertsmith.training.loop.state import step_seed
 from bertsmith.training.loop.step import compute_gradients
@@ -22,7 +23,9 @@ SMALL = {"plan": {"steps": 4, "batch": 16, "micro_tokens": 40}}
 def prepared(model: str, kind: str, data: Any, **sections: Any) -> Run:
     job = tiny_job(model, kind, data, sections={**SMALL, **sections})
     execution = Execution()
-    run = _run(job, _prepare(job, execution), execution, None)
+    prepared = sentence_learner().prepare(job, execution, None)
+    assert isinstance(prepared, Prepared)
+    run = loop_run(job, prepared.inputs, {}, execution, None)
     run.model.train()
     return replace(run, optimizer=run.optimizer.model_copy(update={"clip": None}))
 

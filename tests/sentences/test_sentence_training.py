@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_sentences import sentence_rows, tiny_job, tiny_recipe, tiny_sentence_folder
+from tiny_sentences import (
+    sentence_rows,
+    tiny_job,
+    tiny_recipe,
+    tiny_sentence_folder,
+    with_rows,
+)
 
 from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.folders.read import load_model
@@ -20,9 +26,9 @@ from bertsmith.models.sentence_spec import DenseLayer
 from bertsmith.nn.pooling import first as first_rows
 from bertsmith.runtime.loading import load
 from bertsmith.sentences.compare import paired_similarity
+from bertsmith.sentences.train.learner import train_sentences
 from bertsmith.sentences.train.recipe import SENTENCE_RECIPES, load_sentence_recipe
 from bertsmith.sentences.train.rows import KINDS, training_rows, unit_scores, usual_objective
-from bertsmith.sentences.train.train import train_sentences
 from bertsmith.sentences.train.workload import packed_texts
 
 CASES = [(objective, kind) for objective, kinds in KINDS.items() for kind in kinds]
@@ -43,8 +49,8 @@ def test_every_objective_learns_from_every_kind_it_takes(
         rows = sentence_rows("triplets").rows
         pairs = [(a, b) for a, p, n in rows for b in (p, n)]
         labels = np.array([1.0, 0.0] * len(rows))
-        data = replace(job.train, rows=pairs, targets=labels, lines=range(len(pairs)))
-        job = replace(job, train=data)
+        data = replace(job.rows.train, rows=pairs, targets=labels, lines=range(len(pairs)))
+        job = with_rows(job, train=data)
     losses: list[float] = []
     result = train_sentences(job, watch=lambda look: losses.append(look.losses["loss"]))
     assert result.outcome.step == 30
@@ -74,9 +80,9 @@ def test_training_that_only_does_harm_leaves_the_weights_of_the_start(
     tiny: str, tmp_path: Path
 ) -> None:
     job = tiny_job(tiny, "cosine", "scores", sections=LONGER, out=tmp_path / "run")
-    assert job.train.targets is not None
-    upside_down = replace(job.train, targets=5 - job.train.targets)
-    result = train_sentences(replace(job, train=upside_down, dev=replace(job.train)))
+    assert job.rows.train.targets is not None
+    upside_down = replace(job.rows.train, targets=5 - job.rows.train.targets)
+    result = train_sentences(with_rows(job, train=upside_down, dev=replace(job.rows.train)))
     result_file = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result_file["best"]["step"] == 0
     assert result.outcome.last is not None
@@ -94,9 +100,9 @@ def test_the_head_of_simcse_is_saved_only_if_it_is_kept(
     objective = {"kind": "simcse", "head": head}
     sections = {"objective": objective, "vector": {"pooling": "first"}}
     job = tiny_job(tiny, "simcse", "texts", sections=sections, out=tmp_path / "run")
-    result = train_sentences(replace(job, dev=None))
-    assert result.model is not None
-    assert (result.model.extra is not None) == (head == "training")
+    result = train_sentences(with_rows(job, dev=None))
+    assert result.finished is not None
+    assert (result.finished.model.extra is not None) == (head == "training")
     settings = load_model(tmp_path / "run").sentence
     assert settings.pooling == ("first",)
     assert [layer.activation for layer in settings.dense] == (["tanh"] if head == "kept" else [])
@@ -104,14 +110,14 @@ def test_the_head_of_simcse_is_saved_only_if_it_is_kept(
 
 def test_first_token_pooling_trains_as_if_all_rows_were_computed(tiny: str) -> None:
     job = tiny_job(tiny, "contrastive", "pairs", sections={"vector": {"pooling": "first"}})
-    result = train_sentences(replace(job, dev=None))
-    assert result.model is not None
-    assert result.tokenizer is not None
-    ids, _ = result.tokenizer.fast_ids(["red bird", "small round stone tree"], 32)
+    result = train_sentences(with_rows(job, dev=None))
+    assert result.finished is not None
+    assert result.finished.tokenizer is not None
+    ids, _ = result.finished.tokenizer.fast_ids(["red bird", "small round stone tree"], 32)
     inputs = packed_texts(ids)
     with torch.no_grad():
-        short = result.model(inputs)
-        hidden = result.model.model(inputs).hidden
+        short = result.finished.model(inputs)
+        hidden = result.finished.model.model(inputs).hidden
     torch.testing.assert_close(short, first_rows(hidden, torch.tensor([len(one) for one in ids])))
 
 
@@ -133,13 +139,13 @@ def test_a_mix_of_layers_is_trained_as_it_is_used(tmp_path: Path) -> None:
         tiny_job(folder, "contrastive", "pairs", out=tmp_path / "run", dev=None)
     )
     assert load_model(tmp_path / "run").sentence.layer_mix == (0.0, 1.0, 1.0)
-    assert result.model is not None
-    assert result.tokenizer is not None
+    assert result.finished is not None
+    assert result.finished.tokenizer is not None
     texts = ["red bird", "small round stone tree"]
     with load(tmp_path / "run", precision="fp32") as model, torch.no_grad():
-        ids, _ = result.tokenizer.fast_ids(texts, 32)
+        ids, _ = result.finished.tokenizer.fast_ids(texts, 32)
         torch.testing.assert_close(
-            result.model(packed_texts(ids)), torch.from_numpy(model.encode(texts))
+            result.finished.model(packed_texts(ids)), torch.from_numpy(model.encode(texts))
         )
 
 
@@ -157,8 +163,8 @@ def test_a_default_prompt_is_read_and_not_pooled(tmp_path: Path) -> None:
         pools_prompt=False,
     )
     result = train_sentences(tiny_job(folder, "contrastive", "pairs", dev=None))
-    assert result.model is not None
-    assert result.model.prompt_rows > 1
+    assert result.finished is not None
+    assert result.finished.model.prompt_rows > 1
 
 
 @pytest.mark.parametrize(
@@ -257,4 +263,4 @@ def test_a_changed_file_is_refused_when_a_run_resumes(tiny: str, tmp_path: Path)
     job = tiny_job(tiny, "cosine", "scores", out=tmp_path / "run")
     train_sentences(job)
     with pytest.raises(ConfigError, match=r"data\.train was"):
-        train_sentences(replace(job, train=sentence_rows("scores", 61)))
+        train_sentences(with_rows(job, train=sentence_rows("scores", 61)))

@@ -45,7 +45,7 @@ def test_a_planted_difference_gets_a_star_and_its_direction() -> None:
     cells = table.rows[1].cells
     assert cells[MASKED_LOSS].verdict == "worse"  # a larger loss
     assert cells[ACCURACY].verdict == "worse"  # a smaller accuracy
-    assert "*" in " ".join(table.tables()[0].rows[1])
+    assert "*" in " ".join(table.tables[0].rows[1])
     better = _simulated(np.random.default_rng(1), rows=4, seeds=5, shift=-0.2)
     assert better.rows[1].cells[MASKED_LOSS].verdict == "better"
 
@@ -69,7 +69,7 @@ def test_fewer_than_three_seeds_show_directions_only() -> None:
     table = _simulated(np.random.default_rng(3), rows=3, seeds=2, shift=5.0)
     assert table.stars == 0
     assert table.rows[1].summary == "direction only: masked loss worse, sst2 accuracy worse"
-    assert any(note.startswith("direction only") for note in table.notes())
+    assert any(note.startswith("direction only") for note in table.notes)
     single = _simulated(np.random.default_rng(3), rows=2, seeds=1, shift=5.0)
     assert math.isnan(single.rows[1].cells[ACCURACY].p)
     assert page("t", ablation_sections(single)).count("<svg") == 2
@@ -89,7 +89,7 @@ def test_a_row_with_two_of_four_seeds_shows_a_direction_only() -> None:
     other = RowFigures(name="other", values=values, dashes={}, notes=("diverged with seed 2",))
     table = make_table([base, other], range(4))
     assert table.rows[1].cells[ACCURACY].verdict == "direction only"
-    assert "other: diverged with seed 2" in table.notes()
+    assert "other: diverged with seed 2" in table.notes
 
 
 def test_a_star_needs_more_standard_errors_the_more_rows_a_table_has() -> None:
@@ -104,8 +104,8 @@ def test_a_metric_that_a_row_lacks_is_a_dash_with_its_reason() -> None:
     other = _row("left to right", {ACCURACY: [0.7, 0.72, 0.69]})
     table = make_table([base, other], range(3))
     assert table.rows[1].cells[MASKED_LOSS].value is None
-    assert "- in masked loss of left to right: no masks" in table.notes()
-    assert table.tables()[0].rows[1][1:3] == ["-", "-"]
+    assert "- in masked loss of left to right: no masks" in table.notes
+    assert table.tables[0].rows[1][1:3] == ["-", "-"]
     assert table.to_json()["rows"][1]["metrics"][MASKED_LOSS]["reason"] == "no masks"
 
 

@@ -15,9 +15,9 @@ from bertsmith.cli.shared.studies import StudyCommand
 from bertsmith.errors import InputFileError
 from bertsmith.report.elements.page import paragraph
 from bertsmith.studies.study import (
+    Findings,
     Study,
     StudyPlan,
-    StudyResult,
     StudyTable,
     run_study,
     write_study,
@@ -28,22 +28,7 @@ from bertsmith.training.repeat.trials import Trial, TrialResult, Trials
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heights(StudyResult):
-    done: Trials
-
-    def tables(self) -> list[StudyTable]:
-        rows = [[one.name, f"{one.figures['height']:.1f}"] for one in self.done.rows]
-        return [StudyTable(heads=["tree", "height"], rows=rows)]
-
-    def notes(self) -> list[str]:
-        return [f"failed: {name}: {why}" for name, why in self.done.failed.items()]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"heights": {one.name: one.figures["height"] for one in self.done.rows}}
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeightStudy(Study[Heights]):
+class HeightStudy(Study[Findings]):
     folder: Path
     trees: Sequence[str]
     begun: list[str] = field(default_factory=list)
@@ -67,11 +52,17 @@ class HeightStudy(Study[Heights]):
 
         return run
 
-    def result(self, done: Trials) -> Heights:
-        return Heights(done=done)
+    def result(self, done: Trials) -> Findings:
+        heights = {one.name: one.figures["height"] for one in done.rows}
+        rows = [[name, f"{height:.1f}"] for name, height in heights.items()]
+        return Findings(
+            record={"heights": heights},
+            tables=[StudyTable(heads=["tree", "height"], rows=rows)],
+            notes=[f"failed: {name}: {why}" for name, why in done.failed.items()],
+        )
 
-    def sections(self, result: Heights) -> list[Markup]:
-        return [paragraph(f"{len(result.done.rows)} trees <b>")]
+    def sections(self, result: Findings) -> list[Markup]:
+        return [paragraph(f"{len(result.record['heights'])} trees <b>")]
 
 
 def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
@@ -109,7 +100,7 @@ def test_an_error_in_a_run_ends_a_study_or_not(tmp_path: Path) -> None:
         run_study(strict, strict.plan(Execution()))
     patient = HeightStudy(folder=tmp_path / "patient", trees=trees, keep_going=True)
     done = run_study(patient, patient.plan(Execution()))
-    assert patient.result(done).notes() == ["failed: stump: a stump has no height"]
+    assert patient.result(done).notes == ["failed: stump: a stump has no height"]
     assert [one.name for one in done.rows] == ["oak"]
 
 

@@ -1,4 +1,4 @@
-"""The kinds of training, by what is asked for."""
+"""The kinds of training behind `finetune`, by task."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ from bertsmith.training.kind import TrainingKind, TrainingRequest
 from bertsmith.training.kinds.labeled.kind import LABELED
 from bertsmith.training.kinds.spelling.kind import SPELLING
 from bertsmith.training.kinds.write.kind import WRITE
-
-KINDS: Mapping[str, TrainingKind[Any, Any, Any]] = {
-    one.name: one for one in (LABELED, WRITE, SPELLING)
-}
-"""By the name that records store."""
 
 BY_TASK: Mapping[str, TrainingKind[Any, Any, Any]] = {
     "write": WRITE,

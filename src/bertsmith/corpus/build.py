@@ -27,9 +27,11 @@ from bertsmith.corpus.sources import (
     find_sources,
 )
 from bertsmith.corpus.worker import EncodeSettings, encoded_blocks
-from bertsmith.errors import HardwareError, InputFileError, WriteError
+from bertsmith.errors import HardwareError, InputFileError, TargetExistsError, WriteError
 from bertsmith.files.digest import file_digest, json_digest
+from bertsmith.files.folder_hashes import write_hashes
 from bertsmith.files.growing_folder import GrowingFolder
+from bertsmith.files.pool import Processes
 from bertsmith.files.strict_json import write_json
 from bertsmith.hardware.environment import thread_count
 from bertsmith.text.tokenizer import Tokenizer
@@ -100,7 +102,7 @@ class _Build:
         grown = GrowingCorpus(self._target.grow(self._key(block_bytes), STARTS, CORPUS))
         reading = self._unwritten(grown, block_bytes)
         resumed, known_bytes = grown.tally.blocks, grown.tally.text_bytes
-        pieces = encoded_blocks(reading, self._encode, workers)
+        pieces = encoded_blocks(reading, self._encode, Processes(workers))
         mark = grown.mark
         try:
             for piece, encoded in pieces:
@@ -134,7 +136,7 @@ class _Build:
         entries = self._entries(reading.digests)
         made = (corpus.vocabulary, corpus.manifest["segmenter"], corpus.manifest["sources"])
         if made != (self._vocabulary, self._encode.segmenter, entries):
-            raise WriteError(
+            raise TargetExistsError(
                 f"{out} exists and was made from other texts, settings or another vocabulary; "
                 "give another name or remove it first"
             )
@@ -192,6 +194,7 @@ class _Build:
             files=files,
         )
         write_json(self._folder / MANIFEST, manifest)
+        write_hashes(self._folder)
         self._target.place(self._folder)
         return report_from(manifest, grown.tally.examples)
 

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from bertsmith.corpus.journal import ARRAYS
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.files.digest import file_digest
+from bertsmith.files.folder_hashes import check_hashes
 from bertsmith.files.safe_folder import Folder
+from bertsmith.folders.kinds import refuse_kind
 from bertsmith.random_keys import mixed_with
 from bertsmith.text.special_tokens import SpecialTokens
 from bertsmith.text.tokenizer import Tokenizer
@@ -79,8 +81,9 @@ class Corpus:
 
 
 def open_corpus(path: str | Path) -> Corpus:
-    """A corpus ready to be read; sizes and borders are checked, hashes only by `verify`."""
+    """A corpus ready to be read; sizes, borders and small files are checked, others by `verify`."""
     folder = Folder.at(Path(path), wanted="the folder that `bertsmith corpus build` wrote")
+    check_hashes(folder)
     manifest = _manifest(folder)
     kind = TOKEN_TYPES[manifest["token_type"]]
     tokens = _array(folder, "tokens.bin", kind, manifest)
@@ -131,6 +134,7 @@ def vocabulary_of(tokenizer: Tokenizer) -> str:
 
 def _manifest(folder: Folder) -> dict[str, Any]:
     if not folder.has(MANIFEST):
+        refuse_kind(folder.path, "pretrain")
         raise FolderError(
             f"{folder.path} has no {MANIFEST}, so it is no corpus; "
             "make one with: bertsmith corpus build FILES --model DIR --out SHARDS"

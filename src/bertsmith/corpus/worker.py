@@ -1,18 +1,11 @@
-"""Worker processes of a build: blocks of text in, token arrays and accounts out, in order."""
+"""The work of a build on one block: text in, token arrays and accounts out."""
 
 from __future__ import annotations
 
-import itertools
-import multiprocessing
-import os
-import signal
-import threading
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from multiprocessing import connection, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +13,11 @@ from numpy.typing import NDArray
 
 from bertsmith.corpus.reading import CorpusBlock, TextBlock, documents_of
 from bertsmith.corpus.sources import OnError
-from bertsmith.errors import HardwareError
+from bertsmith.files.pool import Pool
 from bertsmith.text.fast_wordpiece import SentenceEncoder, sentence_encoder
 from bertsmith.text.safe_tokenizer import SafeTokenizer
 from bertsmith.text.segment import segmenter as segmenter_named
 from bertsmith.text.tokenizer_files import FILES, read_source
-
-AHEAD = 2  # blocks that wait for a worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +28,10 @@ class EncodeSettings:
     segmenter: str
     on_error: OnError
     wide: bool
+
+    def open(self) -> Callable[[TextBlock], EncodedBlock]:
+        """What encodes blocks, with its memory of words from block to block."""
+        return BlockEncoder(self).encode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,75 +93,17 @@ def encoder_of(files: Mapping[str, bytes], segmenter: str) -> SentenceEncoder:
     return sentence_encoder(SafeTokenizer(source.state, source.controls), words)
 
 
-class _Worker:
-    """The encoder of this process, made when the process starts."""
-
-    encoder: BlockEncoder | None = None
-
-
-def start_worker(settings: EncodeSettings) -> None:
-    """Prepare a worker process: one thread, deaf to Ctrl-C, gone when its parent is."""
-    # Rust reads these when it first needs a thread; the pool already uses every core.
-    os.putenv("TOKENIZERS_PARALLELISM", "false")
-    os.putenv("RAYON_NUM_THREADS", "1")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the work in good order
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-    _Worker.encoder = BlockEncoder(settings)
-
-
-def run_worker(block: TextBlock) -> EncodedBlock:
-    """One block in a worker process."""
-    if _Worker.encoder is None:
-        raise RuntimeError("the worker was not started")
-    return _Worker.encoder.encode(block)
-
-
-def _leave_with_parent() -> None:
-    """End this process when the parent is killed, so that no orphan keeps a core busy."""
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-
 def encoded_blocks(
-    blocks: Iterator[CorpusBlock], settings: EncodeSettings, workers: int
+    blocks: Iterable[CorpusBlock], settings: EncodeSettings, pool: Pool
 ) -> Generator[tuple[CorpusBlock, EncodedBlock], None, None]:
-    """Each block with its tokens, in the order of the input, whatever the number of workers."""
-    first = list(itertools.islice(blocks, 2))
-    if len(first) < 2:  # not worth a process
-        encoder = BlockEncoder(settings)
-        for one in first:
-            yield one, encoder.encode(one.block)
-        return
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=start_worker,
-        initargs=(settings,),
-    )
-    try:
-        yield from _in_order(pool, itertools.chain(first, blocks), workers + AHEAD)
-    except BrokenProcessPool as error:
-        raise HardwareError(
-            "a worker process ended unexpectedly, perhaps for lack of memory: run the same command "
-            "again with fewer --workers, it resumes where it was (a script of your own must call "
-            "this under `if __name__ == '__main__':`)"
-        ) from error
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    """Each block with its tokens, in the order of the input, whatever the pool."""
+    waiting: deque[CorpusBlock] = deque()
 
+    def texts() -> Iterator[TextBlock]:
+        for one in blocks:
+            waiting.append(one)
+            yield one.block
 
-def _in_order(
-    pool: ProcessPoolExecutor, blocks: Iterator[CorpusBlock], most: int
-) -> Iterator[tuple[CorpusBlock, EncodedBlock]]:
-    waiting: deque[tuple[CorpusBlock, Future[EncodedBlock]]] = deque()
-    for one in blocks:
-        waiting.append((one, pool.submit(run_worker, one.block)))
-        if len(waiting) >= most:
-            done, result = waiting.popleft()
-            yield done, result.result()
-    while waiting:
-        done, result = waiting.popleft()
-        yield done, result.result()
+    with closing(pool.map_ordered(settings, texts())) as results:
+        for encoded in results:
+            yield waiting.popleft(), encoded

@@ -191,8 +191,8 @@ def _failed(target: Path, needed: int, fault: OSError) -> WriteError:
     if fault.errno in _NO_ROOM:
         return _no_room(target, needed, free)
     return WriteError(
-        f"{target} was not written: {(fault.strerror or str(fault)).lower()}{_place(fault)}; what "
-        "stood there before is untouched"
+        f"{target} was not written: {(fault.strerror or str(fault)).lower()}{_place(fault)}; "
+        f"{needed:,} bytes needed, {free:,} free; what stood there before is untouched"
     )
 
 
@@ -201,12 +201,12 @@ def _place(fault: OSError) -> str:
 
 
 def _no_room(target: Path, needed: int, free: int) -> WriteError:
+    sizes, way = f"{needed:,} bytes needed, {free:,} free", "free some space"
     if free > needed:  # a quota, no more files, or more was written than was foreseen
-        sizes = f"the disk refuses to write more, although {free:,} bytes are free"
-    else:
-        sizes = f"{needed:,} bytes needed, {free:,} free"
+        sizes += "; the system refuses to write more all the same"
+        way = "look at quotas and limits (quota, df -i, ulimit -f)"
     return WriteError(
-        f"no room for {target}: {sizes}; free some space or give another disk; nothing was changed"
+        f"no room for {target}: {sizes}; {way} or give another disk; nothing was changed"
     )
 
 

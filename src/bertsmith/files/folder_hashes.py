@@ -6,7 +6,7 @@ is nobody's damage. A folder without the file is read as it is.
 
 Loading hashes files of up to `AT_LOAD` bytes, which takes 45 ms at most, 3 % of the time in which a
 command starts and loads them. Reading 440 MB of weights takes .4 s and hashing them .3 s: larger
-files are hashed by `bertsmith info --check` and `bertsmith doctor DIR` alone.
+files are hashed by `bertsmith info --verify-hashes` and `bertsmith doctor DIR` alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bertsmith.errors import FolderError
+from bertsmith.files.atomic_file import sync
 from bertsmith.files.atomic_folder import write_file
 from bertsmith.files.digest import file_digest, stream_digest
 from bertsmith.files.safe_folder import Folder
@@ -55,6 +56,7 @@ def write_hashes(folder: Path) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     found = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
     write_file(folder / HASHES, (json.dumps({"sha256": found}, indent=2) + "\n").encode())
+    sync(folder / HASHES)
 
 
 @contextmanager

@@ -269,6 +269,11 @@ def folder_kind(folder: OpenFolder) -> FolderKind:
     return kind
 
 
+def kind_if_any(path: Path) -> FolderKind | None:
+    """The kind of the folder at a path; None where there is none."""
+    return found_kind(OpenFolder.at(path)) if path.is_dir() else None
+
+
 def kind_at(name: str | Path | OpenFolder) -> tuple[FolderKind, Path | OpenFolder]:
     """What lies at a path or name: the kind, and the folder; a file is one of word vectors."""
     if isinstance(name, OpenFolder):
@@ -300,6 +305,13 @@ def refusal(path: object, kind: FolderKind, ability: str) -> FolderError:
             "{path}", str(path)
         )
     )
+
+
+def refuse_kind(path: Path, ability: str) -> None:
+    """Refuse what lies at a path if it is of a kind without an ability; nothing is no kind."""
+    kind = kind_if_any(path)
+    if kind is not None and ability not in kind.abilities(OpenFolder.at(path)):
+        raise refusal(path, kind, ability)
 
 
 def need(folder: OpenFolder, ability: str) -> FolderKind:

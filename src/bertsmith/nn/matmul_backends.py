@@ -97,8 +97,11 @@ class BackendLinear(nn.Linear):
     narrow: bool  # the result stays in the format of the products, for what reads it next
 
     def forward(self, input: Tensor) -> Tensor:
-        """(T, D) -> (T, F)."""
-        return self.multiplied(input, self.weight, self.bias)
+        """(T, D) -> (T, F); other leading dimensions stay, as in torch."""
+        if input.dim() == 2:
+            return self.multiplied(input, self.weight, self.bias)
+        found = self.multiplied(input.reshape(-1, input.shape[-1]), self.weight, self.bias)
+        return found.view(*input.shape[:-1], self.out_features)
 
     def multiplied(self, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Rows by any weight the way this layer does it: (T, D), (F, D), (F,) -> (T, F)."""

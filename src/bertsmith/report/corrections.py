@@ -8,7 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
-from bertsmith.report.written_texts import training_curves
+from bertsmith.report.finetune.overview import run_facts
+from bertsmith.report.finetune.tables import repeated_runs
+from bertsmith.report.finetune.training_sections import curve_section, settings_section
+from bertsmith.report.result import SIDES, ResultSide, ResultView
+from bertsmith.report.written_texts import row_notes
+from bertsmith.wording import counted
 
 CORRECTION_FIGURES = {
     "correction_f1": "correction F1 (SIGHAN)",
@@ -22,26 +27,45 @@ CORRECTION_FIGURES = {
 }
 
 
-def correction_sections(record: Mapping[str, Any]) -> list[Markup]:
+def correction_sections(record: dict[str, Any]) -> list[Markup]:
     """The sections of a record."""
-    training = record["training"]
-    rows = ", ".join(f"{name} {count:,}" for name, count in record["data"]["rows"].items())
-    sections = [
-        facts(
-            [
-                ("task", "correct"),
-                ("trained from", record["model"]),
-                ("rows", rows),
-                ("steps", f"{training['steps']:,}, best after {training['best_step'] or 0:,}"),
-                ("threshold", f"{record['threshold']:.3f}, tuned on the dev rows"),
-                *(("note", note) for note in record["data"]["notes"]),
-            ]
-        )
-    ]
+    threshold = ("threshold", f"{record['threshold']:.3f}, tuned on the dev rows")
+    sections = [facts([*run_facts(record), threshold, *row_notes(record)])]
     for name in ("test", "dev"):
         if record.get(name):
             sections += _side(name, record[name])
-    return [*sections, *training_curves(record)]
+    sections += repeated_runs(record)
+    return [*sections, *curve_section(record), *settings_section(record)]
+
+
+def correction_result(record: Mapping[str, Any]) -> ResultView:
+    """Figures next to those of the baseline."""
+    sides = [
+        correction_side(
+            record[name],
+            f"{name}, {counted(record[name]['rows'], 'row')}, "
+            f"{record[name]['wrong_rows']:,} with mistakes",
+        )
+        for name in SIDES
+        if record.get(name)
+    ]
+    return ResultView(spent=[f"threshold {record['threshold']:.3f}"], sides=sides)
+
+
+def correction_side(side: Mapping[str, Any], title: str) -> ResultSide:
+    """Figures of corrected rows."""
+    simple = (side.get("baselines") or {}).get("bigrams")
+    columns = [side["figures"], *([simple] if simple else [])]
+    low, high = (side["intervals"][side["main"]][end] for end in ("low", "high"))
+    return ResultSide(
+        title=title,
+        header=["", "model", *(["bigrams"] if simple else [])],
+        rows=[
+            [name, *(f"{column[key]:.3f}" for column in columns)]
+            for key, name in CORRECTION_FIGURES.items()
+        ],
+        remarks=[f"95 % interval over rows: correction F1 {low:.3f} to {high:.3f}"],
+    )
 
 
 def _side(name: str, side: Mapping[str, Any]) -> list[Markup]:

@@ -7,10 +7,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bertsmith.report.curves import named_curves
-from bertsmith.report.elements.charts import chart
 from bertsmith.report.elements.page import facts, heading, paragraph, table, texts_table
-from bertsmith.report.elements.values import as_dicts
+from bertsmith.report.elements.values import as_list, part
+from bertsmith.report.finetune.overview import run_facts
+from bertsmith.report.finetune.tables import repeated_runs
+from bertsmith.report.finetune.training_sections import curve_section, settings_section
+from bertsmith.report.result import SIDES, ResultSide, ResultView
+from bertsmith.wording import counted
 
 FIGURES = {
     "rouge_l": "ROUGE-L",
@@ -23,23 +26,75 @@ FIGURES = {
     "distinct_2": "distinct-2",
 }
 BASELINES = {"copy": "copy of the source", "first_sentence": "its first sentence"}
+SHOWN = 3  # texts that a terminal shows
+WIDTH = 60  # characters of each
 READ = 0.3  # nats that another source costs a model that reads its own
 
 
-def writing_sections(record: Mapping[str, Any]) -> list[Markup]:
+def writing_sections(record: dict[str, Any]) -> list[Markup]:
     """The sections of a record."""
-    sections = [facts(_overview(record)), *loss_section(record)]
+    sections = [facts([*run_facts(record), *row_notes(record)]), *_losses(record)]
     for name in ("test", "dev"):
         if record.get(name):
             sections += _side(name, record[name])
-    return [*sections, *training_curves(record)]
+    sections += repeated_runs(record)
+    return [*sections, *curve_section(record), *settings_section(record)]
 
 
-def loss_section(record: Mapping[str, Any]) -> list[Markup]:
+def row_notes(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What became of the rows, as facts."""
+    return [("note", str(note)) for note in as_list(part(record, "data").get("notes"))]
+
+
+def writing_result(record: Mapping[str, Any]) -> ResultView:
+    """Losses, figures next to the baselines, some texts."""
+    losses = [
+        f"{name} loss on dev: {one['dev']:.3f} nats (without looking at the texts: "
+        f"{one['usual']:.3f})"
+        for name, one in record["losses"].items()
+        if one["dev"] is not None
+    ]
+    sides = [
+        writing_side(
+            record[name],
+            f"{name}, {record[name]['rows']:,} of {counted(record[name]['of'], 'row')}",
+        )
+        for name in SIDES
+        if record.get(name)
+    ]
+    shown = (record.get("test") or record.get("dev") or {}).get("examples") or ()
+    texts = [
+        f"  {name:<10}{' '.join(one[name].split())[:WIDTH]}"
+        for one in shown[:SHOWN]
+        for name in ("source", "written", "reference")
+    ]
+    return ResultView(before=losses, sides=sides, after=texts)
+
+
+def writing_side(side: Mapping[str, Any], title: str) -> ResultSide:
+    """Figures of written rows next to simple ways, and whether the source is read."""
+    columns = (side["figures"], *(side["baselines"][one] for one in BASELINES))
+    interval, main = side["intervals"][side["main"]], FIGURES[side["main"]]
+    remarks = [
+        f"95 % interval over rows: {main} {interval['low']:.3f} to {interval['high']:.3f}",
+        reading_line(side),
+    ]
+    if side["sources_cut"]:
+        remarks.append(f"truncated: {side['sources_cut']:,} sources")
+    return ResultSide(
+        title=title,
+        header=["", "model", *BASELINES.values()],
+        rows=[
+            [name, *(f"{column[key]:.3f}" for column in columns)] for key, name in FIGURES.items()
+        ],
+        remarks=remarks,
+    )
+
+
+def _losses(record: Mapping[str, Any]) -> list[Markup]:
     """The dev losses next to those of a model that does not look at the texts."""
     rows = [
-        [name, _number(part["dev"]), _number(part["usual"])]
-        for name, part in record["losses"].items()
+        [name, _number(one["dev"]), _number(one["usual"])] for name, one in record["losses"].items()
     ]
     return [
         heading("Losses of the dev rows"),
@@ -61,30 +116,6 @@ def reading_line(side: Mapping[str, Any]) -> str:
         f"With the source of another row a target token costs {found['costs']:+.2f} nats "
         f"({found['own']:.2f} with its own, {found['other']:.2f} with another): {verdict}."
     )
-
-
-def training_curves(record: Mapping[str, Any]) -> list[Markup]:
-    """The losses of training and dev rows over the steps."""
-    rows = as_dicts(record.get("curves"))
-    train = [row for row in rows if row.get("kind") == "train"]
-    held_out = [row for row in rows if row.get("kind") == "eval"]
-    losses = [
-        *named_curves(train, "losses", "training: "),
-        *named_curves(held_out, "losses", "dev: ", dots=True),
-    ]
-    return [heading("Training"), chart(losses, x_name="step")] if losses else []
-
-
-def _overview(record: Mapping[str, Any]) -> list[tuple[str, object]]:
-    rows = record["data"]["rows"]
-    training = record["training"]
-    return [
-        ("task", record["task"]),
-        ("trained from", record["model"]),
-        ("rows", ", ".join(f"{name} {count:,}" for name, count in rows.items())),
-        ("steps", f"{training['steps']:,}, best after {training['best_step'] or 0:,}"),
-        *(("note", note) for note in record["data"]["notes"]),
-    ]
 
 
 def _side(name: str, side: Mapping[str, Any]) -> list[Markup]:

@@ -101,7 +101,7 @@ class Corrector:
         """Every place where another character is likelier than the one that stands there."""
         found: list[list[Edit]] = [[] for _ in texts]
         features = self.tokens.features(texts)
-        for part in pack([len(one.ids) for one in features], BUDGET) if features else []:
+        for part in pack([len(one.ids) for one in features], BUDGET):
             batch = CorrectionBatch.of([features[number] for number in part])
             best, scores = self._best(batch.to(self.device))
             for text, place, name, score in zip(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bertsmith.errors import ConfigError, FolderError
+from bertsmith.folders.runs import finished_runs
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.runtime.predictor import ModelPredictor, Predictor, Row
@@ -16,9 +17,6 @@ from bertsmith.tasks.feature import Feature
 from bertsmith.tasks.inference import TaskLogits
 from bertsmith.tasks.task import Logits, Task
 from bertsmith.text.encoding import UnknownTokens
-
-RUNS = ("seeds", "folds")  # where several runs of one job lie, below its folder
-FIGURES = "figures.json"  # in the folder of each of them that is finished
 
 
 class Ensemble(Predictor):
@@ -120,19 +118,13 @@ def load_ensemble(
 
 def runs_below(out: Path) -> list[Path]:
     """The finished runs of a folder that was made with several seeds or folds."""
-    for kind in RUNS:
-        runs = [path.parent for path in (out / kind).glob(f"*/{FIGURES}")]
-        if runs:
-            return sorted(runs, key=lambda path: (len(path.name), path.name))
-    raise FolderError(
-        f"{out} holds no runs to average; `bertsmith finetune DATA --model M --out DIR --seeds 5` "
-        "makes them, or name several folders"
-    )
-
-
-def has_runs(out: Path) -> bool:
-    """Whether a folder was made with several seeds or folds."""
-    return any(any((out / kind).glob(f"*/{FIGURES}")) for kind in RUNS)
+    runs = finished_runs(out)
+    if not runs:
+        raise FolderError(
+            f"{out} holds no runs to average; `bertsmith finetune DATA --model M --out DIR --seeds "
+            "5` makes them, or name several folders"
+        )
+    return runs
 
 
 def _named(task: Task) -> str:

@@ -154,7 +154,8 @@ class ModelPredictor(Predictor):
         eager = enrichment is not None or not model.reads_last
         self._fast = host if isinstance(host, Host) and not eager else None
         if host.precision == "bf16" and host.device.type == "cpu" and self._fast is None:
-            needs = "others" if enrichment is None else f"a {enrichment.key} section, too"
+            needs = "others" if model.wrapper is None else "inputs that a wrapper changes"
+            needs = needs if enrichment is None else f"a {enrichment.key} section, too"
             raise HardwareError(
                 f"the bf16 path of a CPU gives the last layer alone, and this model reads {needs}; "
                 "use auto or fp32"

@@ -7,16 +7,11 @@ from pathlib import Path
 
 from bertsmith.errors import ConfigError, FolderError
 from bertsmith.folders.keys import model_key
-from bertsmith.folders.opened import OWN
+from bertsmith.folders.kinds import kind_if_any
 from bertsmith.labeled.example import Example
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.enrichment.tags import Structures, Tagger
 from bertsmith.tasks.prediction import PredictedSpan
-
-
-def is_tag_folder(name: str) -> bool:
-    """Whether a name given as a channel is a folder, and not a column."""
-    return (Path(name) / OWN).is_file()
 
 
 def folder_tagger(name: str, *, device: str = "cpu") -> tuple[Tagger, dict[str, str]]:
@@ -44,7 +39,7 @@ def folder_tagger(name: str, *, device: str = "cpu") -> tuple[Tagger, dict[str, 
 def stored_tagger(model: Mapping[str, str], place: str, *, device: str = "cpu") -> Tagger:
     """The tagger that a model was trained with; another one is refused."""
     name = str(model.get("folder"))
-    if not is_tag_folder(name):
+    if kind_if_any(Path(name)) is None:
         raise FolderError(
             f"{place}: its channel is tagged by the model in {name}, which is not there; put that "
             "folder back, or train anew with --channel"

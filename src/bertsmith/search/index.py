@@ -22,7 +22,6 @@ from bertsmith.search.postgres.address import Address, is_address
 from bertsmith.search.question_bank import QuestionPairs, Reply, reply_of, tuned
 from bertsmith.search.store import (
     BankRecord,
-    EncoderRecord,
     Hit,
     Matrix,
     SourceRecord,
@@ -67,15 +66,10 @@ def place_name(place: str | Path) -> str:
 
 def named_model(place: str | Path) -> str:
     """The model that an index names, without a look at its rows."""
-    return recorded_encoder(place).model
-
-
-def recorded_encoder(place: str | Path) -> EncoderRecord:
-    """What made the vectors of an index, without a look at its rows."""
     if is_address(place):
         with open_store(place) as store:
-            return store.manifest.encoder
-    return read_manifest(Folder.at(Path(place), wanted="the folder of an index")).encoder
+            return store.manifest.encoder.model
+    return read_manifest(Folder.at(Path(place), wanted="the folder of an index")).encoder.model
 
 
 @contextmanager

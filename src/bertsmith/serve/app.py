@@ -145,6 +145,7 @@ class App:
                 FailureKind.UNAVAILABLE, "the service is ending", retry_after=5, close=True
             )
         check_content(headers)
+        self.service.check_room(route, request.found.model, request.caller)
         request.accepted = True
         self.service.accepted += 1
         form = await self._form(route, request, headers, receive)

@@ -79,8 +79,21 @@ class FairQueue:
 
     def check_room(self, client: str, tokens: int = 1) -> None:
         """Refuse tokens that do not fit; whoever asks first need not tokenize in vain."""
-        if self._is_full(tokens) and self._greediest(client, tokens) is None:
-            raise self._full()
+        if not self.has_room(client, tokens):
+            raise self.full()
+
+    def has_room(self, client: str, tokens: int = 1) -> bool:
+        """Whether so many more tokens of a client would be taken."""
+        return not self._is_full(tokens) or self._greediest(client, tokens) is not None
+
+    def full(self) -> RequestError:
+        """The refusal of what does not fit, with the time to wait."""
+        seconds = max(1, math.ceil(self.waiting / self.speed))
+        return RequestError(
+            FailureKind.OVERLOADED,
+            f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
+            retry_after=seconds,
+        )
 
     def put(self, pieces: Sequence[WaitingText]) -> None:
         """Add the pieces of a request of one client, all or none."""
@@ -88,7 +101,7 @@ class FairQueue:
         while pieces and self._is_full(tokens):
             greediest = self._greediest(pieces[0].client, tokens)
             if greediest is None:
-                raise self._full()
+                raise self.full()
             self._refuse_last(greediest)
         self._requests += 1
         now = self._clock()
@@ -140,7 +153,7 @@ class FairQueue:
 
     def _refuse_last(self, client: str) -> None:
         """Take the last request of a client out again."""
-        queue, failure = self._clients[client], self._full()
+        queue, failure = self._clients[client], self.full()
         last = queue[-1].request
         while queue and queue[-1].request == last:
             piece = queue.pop()
@@ -150,14 +163,6 @@ class FairQueue:
         if not queue:
             self._turn.remove(client)
             self._forget(client)
-
-    def _full(self) -> RequestError:
-        seconds = max(1, math.ceil(self.waiting / self.speed))
-        return RequestError(
-            FailureKind.OVERLOADED,
-            f"the queue is full: {self.waiting:,} tokens wait; try again in {seconds} s",
-            retry_after=seconds,
-        )
 
     def _batch(self, budget: int) -> list[WaitingText]:
         light = self._light(budget)

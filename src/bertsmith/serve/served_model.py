@@ -30,6 +30,7 @@ AHEAD_SECONDS = 0.01  # before the first of them should be done, the other one i
 BATCH_SECONDS = 0.1  # a batch takes no longer, so that who comes next does not wait long
 LEAST_BATCH = 512  # tokens, however slow the model is
 SMOOTHING = 0.1  # of the measured speed
+SLOWING = 0.3  # the same where it falls: what is accepted by an old speed would wait too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +295,9 @@ class ServedModel:
         A batch counts by its size: what a short one takes is not the time of its tokens.
         """
         queue = self.queue
-        weight = SMOOTHING * min(1.0, tokens / self.batch_tokens)
-        queue.speed += weight * (tokens / max(seconds, 1e-6) - queue.speed)
+        found = tokens / max(seconds, 1e-6)
+        part = SMOOTHING if found > queue.speed else SLOWING
+        queue.speed += part * min(1.0, tokens / self.batch_tokens) * (found - queue.speed)
         queue.limit = self._limit(queue.speed)
 
     def _limit(self, speed: float) -> int:

@@ -12,8 +12,9 @@ from typing import Any
 
 from bertsmith import __version__
 from bertsmith.errors import BertsmithError, ConfigError
+from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.keys import sentence_key
-from bertsmith.search.index import recorded_encoder
+from bertsmith.search.folder.manifest import read_manifest
 from bertsmith.serve.access_log import AccessLog
 from bertsmith.serve.dialects import bert_service, infinity, openai, own, tei
 from bertsmith.serve.failures import FailureKind, RequestError
@@ -61,7 +62,7 @@ def model_of_index(settings: ServiceSettings) -> str:
     if settings.index_model is not None or settings.index is None or not others:
         return settings.index_model or first
     try:
-        wanted = recorded_encoder(settings.index)
+        wanted = read_manifest(Folder.at(settings.index, wanted="the folder of an index")).encoder
     except BertsmithError:
         return first  # its worker says what is wrong with the index
     for name, folder in settings.models.items():
@@ -142,6 +143,18 @@ class Service:
                 field="model",
             )
         return model
+
+    def check_room(self, route: Route, named: str | None, client: str) -> None:
+        """Refuse a client that no model of this route has room for, before its body is read."""
+        if route.form is None or route.ability in (None, "tokenize"):
+            return  # nothing waits there
+        able = [
+            one.queue
+            for one in self.models.values()
+            if route.ability in one.abilities and named in (None, one.name)
+        ]
+        if able and not any(queue.has_room(client) for queue in able):
+            raise able[0].full()
 
     async def not_ready(self, caller: Caller) -> list[str]:
         """Models that do not answer now; each runs a text."""

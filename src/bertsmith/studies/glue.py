@@ -17,9 +17,9 @@ from bertsmith.labeled.split.stratify import some_rows
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.studies.data_sets import SETS, SUITES, AvailableSets, DataSet, find_sets
 from bertsmith.studies.study import (
+    Findings,
     Study,
     StudyPlan,
-    StudyResult,
     StudyTable,
     figure_text,
     weights_mark,
@@ -41,6 +41,8 @@ from bertsmith.training.repeat.trials import (
     recipe_facts,
 )
 from bertsmith.wording import duration
+
+BERT_BASE = "BERT base: as published, on the rows in brackets; 110 million parameters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,55 +145,7 @@ def _cost(run: DataSetRun) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlueScores(StudyResult):
-    """Every data set that was trained on, and why others were not."""
-
-    model: str
-    data: Path
-    done: Trials
-    sets: AvailableSets
-
-    def tables(self) -> list[StudyTable]:
-        """A line for each figure of each data set."""
-        rows = [_cells(one, f) for one in self.done.rows for f in SETS[one.name].figures]
-        heads = ["set", "train rows", "dev rows", "metric", "dev", "test", "majority class"]
-        return [StudyTable(heads=[*heads, "BERT base", "time"], rows=rows)] if rows else []
-
-    def notes(self) -> list[str]:
-        """What the table does not hold."""
-        lines: list[str] = []
-        if self.done.rows:
-            lines.append("BERT base: as published, on the rows in brackets; 110 million parameters")
-        lines += [f"failed: {name}: {first_line(why)}" for name, why in self.done.failed.items()]
-        for suite in SUITES:
-            if absent := self.sets.absent(suite):
-                lines.append(f"missing from {suite}: {', '.join(absent)}")
-        lines += [
-            f"not usable for training: {name}: {why}" for name, why in self.sets.unusable.items()
-        ]
-        if left := self._not_run():
-            lines.append(f"available, but not run (name them with --data-set): {', '.join(left)}")
-        return lines
-
-    def to_json(self) -> dict[str, Any]:
-        """Every set, and all that is not there."""
-        return {
-            "model": self.model,
-            "data": str(self.data),
-            "sets": [{"suite": SETS[one.name].suite, **one.to_json()} for one in self.done.rows],
-            "failed": dict(self.done.failed),
-            "absent": {suite: self.sets.absent(suite) for suite in SUITES},
-            "unusable": dict(self.sets.unusable),
-            "not_run": self._not_run(),
-        }
-
-    def _not_run(self) -> list[str]:
-        ran = {*self.done.failed, *(one.name for one in self.done.rows)}
-        return [name for name in self.sets.usable if name not in ran]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GlueStudy(Study[GlueScores]):
+class GlueStudy(Study[Findings]):
     """A model on every available data set; one that cannot be read does not end the others."""
 
     model: str
@@ -206,9 +160,32 @@ class GlueStudy(Study[GlueScores]):
         """A run per data set."""
         return StudyPlan(trials=[glue_trial(run, execution) for run in self.runs])
 
-    def result(self, done: Trials) -> GlueScores:
-        """The table of all sets."""
-        return GlueScores(model=self.model, data=self.data, done=done, sets=self.sets)
+    def result(self, done: Trials) -> Findings:
+        """A line for each figure of each data set, and why others are not there."""
+        ran = {*done.failed, *(one.name for one in done.rows)}
+        not_run = [name for name in self.sets.usable if name not in ran]
+        absent = {suite: self.sets.absent(suite) for suite in SUITES}
+        heads = ["set", "train rows", "dev rows", "metric", "dev", "test", "majority class"]
+        rows = [_cells(one, figure) for one in done.rows for figure in SETS[one.name].figures]
+        notes = [f"failed: {name}: {first_line(why)}" for name, why in done.failed.items()]
+        notes += [f"missing from {s}: {', '.join(names)}" for s, names in absent.items() if names]
+        notes += [f"not usable for training: {n}: {why}" for n, why in self.sets.unusable.items()]
+        if not_run:
+            named = ", ".join(not_run)
+            notes.append(f"available, but not run (name them with --data-set): {named}")
+        return Findings(
+            record={
+                "model": self.model,
+                "data": str(self.data),
+                "sets": [{"suite": SETS[one.name].suite, **one.to_json()} for one in done.rows],
+                "failed": dict(done.failed),
+                "absent": absent,
+                "unusable": dict(self.sets.unusable),
+                "not_run": not_run,
+            },
+            tables=[StudyTable(heads=[*heads, "BERT base", "time"], rows=rows)] if rows else [],
+            notes=[BERT_BASE, *notes] if rows else notes,
+        )
 
 
 def read_glue(

@@ -14,9 +14,9 @@ from bertsmith.evaluation.length_table import LengthTable
 from bertsmith.labeled.example import Example
 from bertsmith.metrics import better
 from bertsmith.studies.study import (
+    Findings,
     Study,
     StudyPlan,
-    StudyResult,
     StudyTable,
     figure_text,
     shown_figures,
@@ -154,67 +154,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LengthComparison(StudyResult):
-    """The runs and which one is best; `best` is None where no row is longer than the limit."""
-
-    data: Path
-    job: FinetuneJob
-    table: LengthTable
-    runs: Sequence[TrialResult]
-    best: Verdict | None
-
-    def head(self) -> list[str]:
-        """The lengths, and what was compared."""
-        limit = self.job.recipe.length.max_length
-        lines = self.table.lines(limit)
-        if self.best is None:
-            return [*lines, f"no row is longer than {limit} tokens: nothing to compare"]
-        head = f"max length {limit}, {counted(len(self.job.rows.train), 'training row')}, "
-        head += f"{counted(self.job.recipe.plan.epochs, 'epoch')}; "
-        return [*lines, "", head + f"metrics of {counted(len(self.job.rows.dev), 'dev row')}:"]
-
-    def tables(self) -> list[StudyTable]:
-        """A row per run: its metrics, and its difference to the best."""
-        if self.best is None:
-            return []
-        names = shown_figures(self.job.task, self.runs[0].figures, self.best.figure)
-        heads = ["", *names, "time", "difference to the best", "95 % interval", "p", "significant"]
-        rows = []
-        for one in self.runs:
-            cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]
-            cells.append(duration(one.seconds))
-            if one.name == self.best.best:
-                cells += ["best", "", "", ""]
-            else:
-                against = self.best.against[one.name]
-                gap = against.difference
-                cells += [f"{gap.value:+.4f}", f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.p:.3f}"]
-                cells.append("yes" if against.winner == 1 else "no")
-            rows.append(cells)
-        return [StudyTable(heads=heads, rows=rows)]
-
-    def notes(self) -> list[str]:
-        """Which is best, in sentences."""
-        return [] if self.best is None else self.best.words()
-
-    def to_json(self) -> dict[str, Any]:
-        """The lengths, the runs and the comparisons."""
-        recipe, compared = self.job.recipe, None
-        if self.best is not None:
-            compared = {
-                "max_length": recipe.length.max_length,
-                "rows": {"train": len(self.job.rows.train), "dev": len(self.job.rows.dev)},
-                "epochs": recipe.plan.epochs,
-                "seed": recipe.run.seed,
-                "runs": [one.to_json() for one in self.runs],
-                **self.best.to_json(),
-            }
-        lengths = self.table.to_json(recipe.length.max_length)
-        return {"data": str(self.data), "lengths": lengths, "compare": compared}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LengthStudy(Study[LengthComparison]):
+class LengthStudy(Study[Findings]):
     """A run for each way of truncation, in `job.folder`; none if no row is too long.
 
     `mark` identifies the initial weights, since others may have the same name.
@@ -244,12 +184,51 @@ class LengthStudy(Study[LengthComparison]):
             trials.append(finetune_trial(name, own, execution, mark=self.mark, cost=cost))
         return StudyPlan(trials=trials)
 
-    def result(self, done: Trials) -> LengthComparison:
-        """The comparison of all runs with the best of them."""
-        best = None
-        if done.rows:
-            figure = self.job.recipe.best.figure
-            best = verdict(job_task(self.job), self.job.rows.dev, done.rows, figure=figure)
-        return LengthComparison(
-            data=self.data, job=self.job, table=self.table, runs=done.rows, best=best
+    def result(self, done: Trials) -> Findings:
+        """The lengths, every run compared with the best, and which that is in sentences."""
+        recipe, rows = self.job.recipe, self.job.rows
+        limit = recipe.length.max_length
+        record = {"data": str(self.data), "lengths": self.table.to_json(limit), "compare": None}
+        lines = self.table.lines(limit)
+        if not done.rows:
+            nothing = f"no row is longer than {limit} tokens: nothing to compare"
+            return Findings(record=record, head=[*lines, nothing])
+        best = verdict(job_task(self.job), rows.dev, done.rows, figure=recipe.best.figure)
+        record["compare"] = {
+            "max_length": limit,
+            "rows": {"train": len(rows.train), "dev": len(rows.dev)},
+            "epochs": recipe.plan.epochs,
+            "seed": recipe.run.seed,
+            "runs": [one.to_json() for one in done.rows],
+            **best.to_json(),
+        }
+        head = (
+            f"max length {limit}, {counted(len(rows.train), 'training row')}, "
+            f"{counted(recipe.plan.epochs, 'epoch')}; metrics of "
+            f"{counted(len(rows.dev), 'dev row')}:"
         )
+        return Findings(
+            record=record,
+            head=[*lines, "", head],
+            tables=[_compared(self.job.task, done.rows, best)],
+            notes=best.words(),
+        )
+
+
+def _compared(task: str, runs: Sequence[TrialResult], best: Verdict) -> StudyTable:
+    """A row per run: its metrics, and its difference to the best."""
+    names = shown_figures(task, runs[0].figures, best.figure)
+    rows = []
+    for one in runs:
+        cells = [one.name, *(figure_text(one.figures.get(name)) for name in names)]
+        cells.append(duration(one.seconds))
+        if one.name == best.best:
+            cells += ["best", "", "", ""]
+        else:
+            against = best.against[one.name]
+            gap = against.difference
+            cells += [f"{gap.value:+.4f}", f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.p:.3f}"]
+            cells.append("yes" if against.winner == 1 else "no")
+        rows.append(cells)
+    heads = ["", *names, "time", "difference to the best", "95 % interval", "p", "significant"]
+    return StudyTable(heads=heads, rows=rows)

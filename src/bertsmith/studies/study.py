@@ -44,21 +44,36 @@ class StudyTable:
 
 
 class StudyResult(Protocol):
-    """What a study found: one or more tables of its runs, with sentences before and after."""
+    """What a study found: tables of its runs, with sentences before and after."""
 
+    @property
     def head(self) -> Sequence[str]:
         """Lines before the tables."""
-        return ()
 
+    @property
     def tables(self) -> Sequence[StudyTable]:
         """The runs; none if there was nothing to run."""
 
+    @property
     def notes(self) -> Sequence[str]:
         """What must be known to read the tables, and what they say."""
-        return ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """A result as it is shown, for studies that compute nothing else from their runs."""
+
+    record: Mapping[str, Any]
+    head: Sequence[str] = ()
+    tables: Sequence[StudyTable] = ()
+    notes: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The record."""
+        return dict(self.record)
 
 
 Result = TypeVar("Result", bound=StudyResult)
@@ -134,10 +149,10 @@ def write_study(study: Study[Result], result: Result) -> list[Path]:
 def study_markdown(result: StudyResult, *, title: str) -> str:
     """The tables and their notes as Markdown."""
     lines = [f"# {markdown.words(title)}", ""]
-    for table in result.tables():
+    for table in result.tables:
         rows = [[markdown.words(cell) for cell in row] for row in table.rows]
         lines += [*markdown.table([markdown.words(head) for head in table.heads], rows), ""]
-    lines += [f"- {markdown.words(note)}" for note in result.notes()]
+    lines += [f"- {markdown.words(note)}" for note in result.notes]
     return "\n".join(lines) + "\n"
 
 

@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.folders.read import read_folder
 from bertsmith.metrics import LOWER_IS_BETTER
 from bertsmith.studies.study import (
+    Findings,
     Study,
     StudyPlan,
-    StudyResult,
     StudyTable,
     figure_text,
     shown_figures,
@@ -98,43 +98,7 @@ class VectorChoices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorRanking(StudyResult):
-    """All runs, the best development figure first."""
-
-    data: Path
-    model: str
-    job: FinetuneJob
-    figure: str
-    runs: Sequence[TrialResult]
-
-    def head(self) -> list[str]:
-        """What the metrics are of."""
-        train = counted(len(self.job.rows.train), "training row")
-        return [f"{train}; metrics of {counted(len(self.job.rows.dev), 'dev row')}, best first:"]
-
-    def tables(self) -> list[StudyTable]:
-        """A row per vector and encoder."""
-        names = shown_figures(self.job.task, self.runs[0].figures, self.figure)
-        rows = []
-        for one in self.runs:
-            encoder, pooling, layers = _choice_of(one.name)
-            figures = (figure_text(one.figures.get(name)) for name in names)
-            rows.append([f"{pooling} of {layers}", encoder, *figures, duration(one.seconds)])
-        return [StudyTable(heads=["vector", "encoder", *names, "time"], rows=rows)]
-
-    def to_json(self) -> dict[str, Any]:
-        """All runs with what each of them is."""
-        runs = []
-        for one in self.runs:
-            encoder, pooling, layers = _choice_of(one.name)
-            runs.append({"encoder": encoder, "pooling": pooling, "layers": layers, **one.to_json()})
-        rows = {"train": len(self.job.rows.train), "dev": len(self.job.rows.dev)}
-        record = {"task": self.job.task, "figure": self.figure, "rows": rows, "runs": runs}
-        return {"data": str(self.data), "model": self.model, **record}
-
-
-@dataclass(frozen=True, kw_only=True)
-class VectorStudy(Study[VectorRanking]):
+class VectorStudy(Study[Findings]):
     """A run for each pooling of each choice of layers, with a frozen and with a trained encoder.
 
     `mark` identifies the initial weights, since others may have the same name.
@@ -165,27 +129,45 @@ class VectorStudy(Study[VectorRanking]):
             trials += vector_trials(job, [*own, *choices], execution, mark=self.mark)
         return StudyPlan(trials=trials)
 
-    def result(self, done: Trials) -> VectorRanking:
-        """The runs by their deciding figure."""
-        figure = self.job.recipe.best.figure or task_kind(self.job.task).metric.main
-        sign = 1 if figure in LOWER_IS_BETTER else -1
-
-        def place_of(one: TrialResult) -> tuple[bool, float]:
-            value = one.figures.get(figure)
-            missing = value is None or math.isnan(value)
-            return missing, 0.0 if value is None or missing else sign * value
-
-        return VectorRanking(
-            data=self.data,
-            model=self.job.model,
-            job=self.job,
-            figure=figure,
-            runs=sorted(done.rows, key=place_of),
+    def result(self, done: Trials) -> Findings:
+        """A row per vector and encoder, the best development figure first."""
+        task, rows = self.job.task, self.job.rows
+        figure = self.job.recipe.best.figure or task_kind(task).metric.main
+        runs = _ranked(done.rows, figure)
+        names = shown_figures(task, runs[0].figures, figure)
+        records, cells = [], []
+        for one in runs:
+            encoder, _, choice = one.name.partition(".")
+            pooling, _, layers = choice.partition("-")
+            what = {"encoder": encoder, "pooling": pooling, "layers": layers}
+            records.append({**what, **one.to_json()})
+            figures = (figure_text(one.figures.get(name)) for name in names)
+            cells.append([f"{pooling} of {layers}", encoder, *figures, duration(one.seconds)])
+        train, dev = len(rows.train), len(rows.dev)
+        return Findings(
+            record={
+                "data": str(self.data),
+                "model": self.job.model,
+                "task": task,
+                "figure": figure,
+                "rows": {"train": train, "dev": dev},
+                "runs": records,
+            },
+            head=[
+                f"{counted(train, 'training row')}; metrics of {counted(dev, 'dev row')}, "
+                "best first:"
+            ],
+            tables=[StudyTable(heads=["vector", "encoder", *names, "time"], rows=cells)],
         )
 
 
-def _choice_of(name: str) -> tuple[str, str, str]:
-    """Encoder, pooling and layers of a run by its name."""
-    encoder, _, choice = name.partition(".")
-    pooling, _, layers = choice.partition("-")
-    return encoder, pooling, layers
+def _ranked(runs: Sequence[TrialResult], figure: str) -> list[TrialResult]:
+    """The best first; those without the figure last."""
+    sign = 1 if figure in LOWER_IS_BETTER else -1
+
+    def place_of(one: TrialResult) -> tuple[bool, float]:
+        value = one.figures.get(figure)
+        missing = value is None or math.isnan(value)
+        return missing, 0.0 if value is None or missing else sign * value
+
+    return sorted(runs, key=place_of)

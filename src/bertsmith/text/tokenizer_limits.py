@@ -156,11 +156,19 @@ def _strings(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _most_placed(step: Mapping[str, Any]) -> int:
     """How many special tokens a template names or places, before anything is built of it."""
-    tables = [step.get("special_tokens"), step.get("single"), step.get("pair")]
     marks = step.get("special_tokens")
+    tables = [marks]
     if isinstance(marks, Mapping) and len(marks) <= MOST_ADDED:
         tables += [one.get("ids") for one in marks.values() if isinstance(one, Mapping)]
-    return max(len(table) if isinstance(table, list | Mapping) else 0 for table in tables)
+    counts = [len(table) if isinstance(table, list | Mapping) else 0 for table in tables]
+    for name in ("single", "pair"):
+        parts = step.get(name)
+        counts.append(
+            sum(isinstance(one, Mapping) and "SpecialToken" in one for one in parts)
+            if isinstance(parts, list)
+            else 0
+        )
+    return max(counts)
 
 
 def _growth(step: Mapping[str, Any]) -> int:

@@ -20,6 +20,7 @@ from bertsmith.labeled.pairs.splits import PairFiles
 from bertsmith.labeled.read.reader import OnError
 from bertsmith.labeled.spec import DataSpec
 from bertsmith.labeled.split.splits import USUAL
+from bertsmith.report.result import ResultView, plain_result
 from bertsmith.report.training_page import write_training_page
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.learner import (
@@ -111,6 +112,10 @@ class Repeating:
     notice: Notice
 
 
+def _nothing(job: object, execution: Execution, audience: Audience) -> Outcome | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingKind(Generic[Recipe, Rows, Result]):
     """One kind of training; `name` is stored in its records.
@@ -118,9 +123,9 @@ class TrainingKind(Generic[Recipe, Rows, Result]):
     recipe: the settings of a request. check: refuses what cannot be done, before rows are read.
     read: rows, and the job on them. learner: a new one, shared by the runs of several seeds.
     prove: the sections of the record, from the folder as it lies on disk. sections: the page of a
-    record. folds: cross-validation, if there is one. further: what else is trained for the
-    comparison with it; how that ended, None if there is nothing. documents: further files by name,
-    from the record and the name of the folder.
+    record. result: what a terminal shows of it. folds: cross-validation, if there is one. further:
+    what else is trained for the comparison with it; how that ended, None if there is nothing.
+    documents: further files by name, from the record and the name of the folder.
     """
 
     name: str
@@ -130,11 +135,10 @@ class TrainingKind(Generic[Recipe, Rows, Result]):
     learner: Callable[[], Learner[TrainingJob[Recipe, Rows], Any, Result]]
     prove: Callable[[Making[Recipe, Rows, Result]], Mapping[str, Any]]
     sections: Callable[[Record], list[Markup]]
+    result: Callable[[Record], ResultView] = plain_result
     folds: Callable[[TrainingJob[Recipe, Rows], Repeating], RepeatedRuns[Result]] | None = None
-    further: Callable[[TrainingJob[Recipe, Rows], Execution, Audience], Outcome | None] | None = (
-        None
-    )
-    documents: Callable[[Record, str], Mapping[str, str]] | None = None
+    further: Callable[[TrainingJob[Recipe, Rows], Execution, Audience], Outcome | None] = _nothing
+    documents: Callable[[Record, str], Mapping[str, str]] = lambda record, name: {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +177,7 @@ def run_training(
     job = kind.read(Reading(request=request, recipe=recipe, execution=execution, audience=audience))
     trained, run, several = _trained(kind, request, job, execution, audience)
     outcome, finished = trained.outcome, trained.finished
-    if finished is not None and kind.further is not None:
+    if finished is not None:
         ended = kind.further(job, execution, audience)
         outcome = outcome if ended is None or ended.status == "finished" else ended
     if finished is None or outcome.status == "stopped" or not execution.ranks.is_first:
@@ -189,14 +193,9 @@ def run_training(
         several=several,
     )
     record = write_record(kind.name, making, kind.prove(making))
-    page = write_training_page(job.folder, kind.sections(record), _documents(kind, job, record))
+    documents = kind.documents(record, job.folder.name)
+    page = write_training_page(job.folder, kind.sections(record), documents)
     return TrainingEnd(outcome=outcome, record=record, page=page)
-
-
-def _documents(
-    kind: TrainingKind[Recipe, Rows, Result], job: TrainingJob[Recipe, Rows], record: Record
-) -> Mapping[str, str]:
-    return {} if kind.documents is None else kind.documents(record, job.folder.name)
 
 
 def _trained(

@@ -52,6 +52,14 @@ class LoopJob(Protocol):
         """Settings whose change since the last checkpoint is wanted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryJob:
+    """A job that leaves nothing on disk."""
+
+    out: Path | None = None
+    accept: Collection[str] = ()
+
+
 Job = TypeVar("Job", bound=LoopJob)
 
 

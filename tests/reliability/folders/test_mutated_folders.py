@@ -137,7 +137,7 @@ def test_large_files_are_compared_by_info_and_doctor(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = copied(model, tmp_path)
-    assert run("info", folder, "--check") == 0
+    assert run("info", folder, "--verify-hashes") == 0
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
@@ -145,7 +145,7 @@ def test_large_files_are_compared_by_info_and_doctor(
     monkeypatch.setattr(folder_hashes, "AT_LOAD", 100)
     check_hashes(Folder.at(folder))  # nothing of that size is hashed
     capsys.readouterr()
-    assert run("info", folder, "--check") == 2
+    assert run("info", folder, "--verify-hashes") == 2
     assert "model.safetensors has changed since the folder was written" in capsys.readouterr().err
     assert run("info", folder) == 0
 

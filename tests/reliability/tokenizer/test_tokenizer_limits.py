@@ -131,6 +131,53 @@ def test_the_model_is_bounded_too(key: str, value: object, message: str) -> None
         read(changed)
 
 
+def names_of_a_template(found: State) -> None:
+    marks = {f"s{n}": {"id": f"s{n}", "ids": [2], "tokens": ["[CLS]"]} for n in range(100_000)}
+    found["post_processor"] = {**template(1), "special_tokens": marks}
+
+
+def places_of_a_template(found: State) -> None:
+    found["post_processor"] = template(100_000)
+
+
+def ids_of_a_special_token(found: State) -> None:
+    mark = {"id": "[CLS]", "ids": [2] * 100_000, "tokens": ["[CLS]"] * 100_000}
+    found["post_processor"] = {**template(1), "special_tokens": {"[CLS]": mark}}
+
+
+def a_far_id(found: State) -> None:
+    found["model"]["vocab"]["far"] = 2**31 - 1
+
+
+def a_million_tokens(found: State) -> None:
+    found["model"]["vocab"] |= {f"t{n}": 1_000 + n for n in range(1_100_000)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (names_of_a_template, "100,000 special tokens around a text; more than 64"),
+        (places_of_a_template, "100,000 special tokens around a text; more than 64"),
+        (ids_of_a_special_token, "100,000 special tokens around a text; more than 64"),
+        (a_far_id, "gives a token the id 2,147,483,647; more than 4,194,304"),
+        (a_million_tokens, "tokens; more than 1,048,576 is refused"),
+    ],
+)
+def test_sizes_are_refused_before_anything_is_built(
+    change: Callable[[State], None], message: str
+) -> None:
+    found = state()
+    change(found)
+    begun = time.process_time()
+    with pytest.raises(FolderError, match=message):
+        read(found)
+    assert time.process_time() - begun < 4
+
+
+def test_as_many_special_tokens_as_are_allowed_pass() -> None:
+    assert len(read({**state(), "post_processor": template(64)}).encode("a").ids) > 64
+
+
 def test_the_usual_steps_pass() -> None:
     """What ALBERT, XLM-R and DeBERTa ship."""
     usual = sequence(

@@ -36,10 +36,10 @@ def test_first_columns_are_of_use_after_whitening_or_training_for_them(tmp_path)
     assert truncatable(tmp_path, (layer(rotation),)) is None  # orders nothing
     assert truncatable(tmp_path, (layer(np.random.default_rng(1).normal(size=(6, 6))),)) is None
     assert truncatable(tmp_path, ()) is None
-    record = tmp_path / "sentences.json"
-    record.write_text(json.dumps({"recipe": {"matryoshka": {"dims": []}}}))
+    record = tmp_path / "proof.json"
+    record.write_text(json.dumps({"kind": "sentences", "recipe": {"matryoshka": {"dims": []}}}))
     assert truncatable(tmp_path, ()) is None
-    record.write_text(json.dumps({"recipe": {"matryoshka": {"dims": [8, 4]}}}))
+    record.write_text(json.dumps({"kind": "sentences", "recipe": {"matryoshka": {"dims": [8, 4]}}}))
     assert truncatable(tmp_path, ()) is True
     record.write_text("{")
     assert truncatable(tmp_path, ()) is None

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from fresh_python import run_fresh
 from page_models import TaskFolders
 from service_process import ServiceProcess
 from tiny_finetuning import tiny_folder, tiny_writer
@@ -51,7 +52,7 @@ def test_a_second_signal_answers_503_to_everything_that_is_not_answered(
 
     def ask() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-        body = json.dumps({"text": "the bird", "max_new": 200, "min_new": 200})
+        body = json.dumps({"text": "the bird", "max_new": 8})
         connection.request("POST", "/generate", body, JSON)
         statuses.append(connection.getresponse().status)
 
@@ -138,6 +139,12 @@ def test_two_services_that_start_together_never_share_a_port(folders: tuple[str,
         for one in both:
             one.kill()
             one.wait()
+
+
+def test_the_front_has_no_torch_in_its_memory() -> None:
+    loaded = run_fresh("import sys, bertsmith.serve.server; print(*sys.modules)").split()
+    assert "bertsmith.serve.app" in loaded
+    assert not {"torch", "scipy", "sklearn"} & set(loaded)
 
 
 def test_an_index_finds_its_model_wherever_it_is_named(task_folders: TaskFolders) -> None:

@@ -18,19 +18,19 @@ from pathlib import Path
 
 import corpus_making
 
-from bertsmith.corpus import build, worker
-from bertsmith.files import resumable_file, streams
+from bertsmith.corpus import build
+from bertsmith.files import pool, resumable_file, streams
 
 
 class HerePool:
     """Stands in for the pool: runs every task at once in this process."""
 
     def __init__(self, workers, mp_context, initializer, initargs) -> None:
-        self._encoder = worker.BlockEncoder(*initargs)
+        self._work = initargs[0].open()
 
     def submit(self, task, block) -> Future:
         done: Future = Future()
-        done.set_result(self._encoder.encode(block))
+        done.set_result(self._work(block))
         return done
 
     def shutdown(self, wait, cancel_futures) -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     resumable_file.SECONDS_BETWEEN_SAVES = 0.0
     streams.CHUNK = min(options.block, streams.CHUNK)  # small files make many blocks, too
     if options.die_at:
-        worker.ProcessPoolExecutor = HerePool
+        pool.ProcessPoolExecutor = HerePool
         die_at(options.die_at)
     report = build.build_corpus(
         [options.texts],

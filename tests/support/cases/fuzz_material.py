@@ -109,6 +109,8 @@ def make_material(place: Path, ask: Ask) -> Material:
     for command in (index, _finetune(made, made.fine_tuned), _pretrain(made, made.pretrained)):
         answer = ask(command, place)
         assert answer["code"] == 0, answer
+    for hashes in place.rglob("hashes.json"):  # as strangers write folders: damage gets further
+        hashes.unlink()
     return made
 
 

@@ -17,8 +17,8 @@ from bertsmith.folders.write import save_model
 from bertsmith.labeled.pairs.pairs import Kind, SentenceData
 from bertsmith.models.build import build
 from bertsmith.models.sentence_spec import SentenceSettings
+from bertsmith.sentences.train.learner import SENTENCES, SentenceJob, SentenceSplits
 from bertsmith.sentences.train.recipe import SentenceRecipe
-from bertsmith.sentences.train.train import SentenceJob
 
 
 def tiny_sentence_folder(path: Path, **settings: Any) -> str:
@@ -99,10 +99,12 @@ def tiny_recipe(kind: str, **sections: Any) -> SentenceRecipe:
 def tiny_job(model: str, kind: str, data: Kind, **more: Any) -> SentenceJob:
     """A job of an objective on rows of a kind, with scored pairs as dev rows."""
     recipe = more.pop("recipe", None) or tiny_recipe(kind, **more.pop("sections", {}))
-    job = SentenceJob(
-        recipe=recipe,
-        model=model,
-        train=sentence_rows(data),
-        dev=sentence_rows("scores", 20, seed=5),
-    )
-    return replace(job, **more)
+    rows = SentenceSplits(train=sentence_rows(data), dev=sentence_rows("scores", 20, seed=5))
+    job = SentenceJob(recipe=recipe, task=SENTENCES, model=model, rows=rows)
+    sides = {name: more.pop(name) for name in ("train", "dev") if name in more}
+    return replace(with_rows(job, **sides), **more)
+
+
+def with_rows(job: SentenceJob, **sides: SentenceData | None) -> SentenceJob:
+    """The job on other rows of some splits."""
+    return replace(job, rows=replace(job.rows, **sides))

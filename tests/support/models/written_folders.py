@@ -26,6 +26,7 @@ from bertsmith.classic.word2vec.folder import open_model, read_counts, read_outp
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.train import train_word2vec
 from bertsmith.corpus.shards import verify
+from bertsmith.files.folder_hashes import HASHES
 from bertsmith.folders.extras import NOTHING
 from bertsmith.folders.read import load_model
 from bertsmith.folders.static import load_static, save_static
@@ -154,7 +155,8 @@ def _make_corpus(path: Path) -> None:
 
 def _read_corpus(path: Path) -> str:
     verify(path)
-    return _digest(*(one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()))
+    files = sorted(one for one in path.rglob("*") if one.is_file() and one.name != HASHES)
+    return _digest(*(one.read_bytes() for one in files))
 
 
 def _read_index(path: Path) -> str:

@@ -24,6 +24,8 @@ from bertsmith.training.pretrain.model import build_module, save_result
 from bertsmith.training.pretrain.pretrain import Job, pretrain
 from bertsmith.training.pretrain.workload import PretrainWorkload
 
+pytestmark = pytest.mark.usefixtures("edited_folders")
+
 
 @pytest.fixture(scope="module")
 def span_folder(toy_shards, tmp_path_factory) -> Path:

@@ -10,10 +10,10 @@ import pytest
 from tiny_finetuning import SHORT, StopAt, finetune_seeds, rows, tiny_job
 
 from bertsmith.errors import ConfigError
+from bertsmith.folders.runs import FIGURES
 from bertsmith.labeled.example import Example, Label
 from bertsmith.labeled.split.stratify import fold_numbers
 from bertsmith.metrics.significance import over_seeds
-from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.runtime.load_predictor import load_predictor
 from bertsmith.tasks.task import score
 from bertsmith.training.execution.execution import Execution

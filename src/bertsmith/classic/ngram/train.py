@@ -31,7 +31,7 @@ def is_trained(out: Path, text: str, settings: Settings) -> bool:
     known = {}
     if (out / CONFIG).is_file():
         known = Folder.at(out).json_object(CONFIG)
-    if known.get("model_type") == KIND and known.get("key") == run_key(text, settings):
+    if known.get("model_type") == KIND and known.get("made_from") == run_key(text, settings):
         return True
     raise TargetExistsError(
         f"{out} exists and is not the n-gram model of this text with these settings; give another "
@@ -66,6 +66,6 @@ def train_ngram(
     about = {
         "settings": settings.model_dump(mode="json"),
         "lines": stream.lines,
-        "key": run_key(stream.account.get("made_from"), settings),
+        "made_from": run_key(stream.account.get("made_from"), settings),
     }
     write_ngram(stream.words, estimate(stream, settings), out, about=about, rule=stream.rule)

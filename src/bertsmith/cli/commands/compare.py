@@ -83,10 +83,11 @@ def compare(
 
 def _loaded(folders: list[str], computing: EvaluationOptions, *, quiet: bool) -> list[Predictor]:
     """Both models; --ensemble applies to the folders that hold several runs."""
-    from bertsmith.runtime.ensemble import Ensemble, has_runs
+    from bertsmith.folders.runs import finished_runs
+    from bertsmith.runtime.ensemble import Ensemble
 
     single = replace(computing, ensemble=False)
-    several = [has_runs(Path(folder)) for folder in folders]
+    several = [bool(finished_runs(Path(folder))) for folder in folders]
     models = []
     for folder, runs in zip(folders, several, strict=True):
         how = computing if runs or not any(several) else single

@@ -26,6 +26,7 @@ from bertsmith.tasks.spelling.settings import CorrectionOptions
 
 if TYPE_CHECKING:
     from bertsmith.runtime.corrector import Corrector
+    from bertsmith.tasks.spelling.edits import CorrectedText
 
 What = Annotated[
     list[str],
@@ -86,8 +87,6 @@ def correct(
 def _one(
     corrector: Corrector, text: str, options: CorrectionOptions, output: CorrectOutput
 ) -> None:
-    from bertsmith.cli.views.corrected import marked
-
     if not text.strip():
         raise ConfigError("the text is empty; give one in quotes")
     (found,) = corrector.correct([text], threshold=options.threshold)
@@ -124,3 +123,12 @@ def _file(
             ],
         ),
     )
+
+
+def marked(one: CorrectedText) -> str:
+    """A text with its edits in place, as [-wrong-]{+right+}."""
+    parts, last = [], 0
+    for edit in one.edits:
+        parts += [one.text[last : edit.start], f"[-{edit.wrong}-]{{+{edit.right}+}}"]
+        last = edit.end
+    return "".join([*parts, one.text[last:]])

@@ -74,14 +74,15 @@ def evaluate(
 
 def _shown(record: dict[str, Any]) -> list[str]:
     """The lines of a record, by the kind of evaluation it holds."""
-    from bertsmith.cli.views.corrected import corrected_side
-    from bertsmith.cli.views.results import proof_lines
-    from bertsmith.cli.views.written import side_lines
+    from bertsmith.cli.views.results import proof_lines, side_lines
+    from bertsmith.report.corrections import correction_side
+    from bertsmith.report.written_texts import writing_side
 
     if record["kind"] == "correct":
-        return corrected_side(record)
+        return side_lines(correction_side(record, ""))
     lines = proof_lines(record, most=SHOWN_CLASSES)
-    return [*lines, *side_lines(record)] if record["kind"] == "write" else lines
+    more = side_lines(writing_side(record, "")) if record["kind"] == "write" else []
+    return [*lines, *more]
 
 
 def _published(

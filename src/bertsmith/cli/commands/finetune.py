@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.data_options import DataOptions, FirstRows
 from bertsmith.cli.shared.options import (
     Accept,
@@ -24,12 +23,10 @@ from bertsmith.cli.shared.options import (
 )
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.recipe_options import RecipeOptions
+from bertsmith.cli.shared.training import train_and_print
 from bertsmith.config import Override
 from bertsmith.errors import ConfigError
 from bertsmith.setting import DATA, TRAINING, Setting
-
-if TYPE_CHECKING:
-    from bertsmith.training.kind import TrainingRequest
 
 SplitShares = Annotated[
     str, Setting("Split of a single file, in percent.", DATA, metavar="TRAIN/DEV/TEST")
@@ -115,6 +112,7 @@ def finetune(
 
         bertsmith finetune pairs.tsv --task write --text article --text title --model m --out titles
     """
+    from bertsmith.api.kinds import finetuning_kind
     from bertsmith.training.kind import TrainingRequest
 
     request = TrainingRequest(
@@ -133,34 +131,9 @@ def finetune(
         folds=plan.folds,
         device=plan.device,
     )
-    code = _run(request, quiet=quiet)
+    code = train_and_print(finetuning_kind(request), request, quiet=quiet)
     if code:
         raise typer.Exit(code)
-
-
-def _run(request: TrainingRequest, *, quiet: bool) -> int:
-    """Fine-tune, print what came out, and give the exit code."""
-    from bertsmith.api.finetune import run_finetune
-    from bertsmith.api.kinds import finetuning_kind
-    from bertsmith.cli.shared.training_process import training_process
-    from bertsmith.cli.views.corrected import correction_lines
-    from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.cli.views.progress import watch_training
-    from bertsmith.cli.views.results import result_lines, stopped_line
-    from bertsmith.cli.views.written import writing_lines
-
-    observer = ConsoleObserver(
-        quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
-    )
-    with training_process(finetuning_kind(request).recipe(request).run) as stop:
-        result = run_finetune(request, observer, stop=stop)
-    if result.record is not None and result.report is not None:
-        lines = writing_lines if "losses" in result.record else result_lines
-        lines = correction_lines if "threshold" in result.record else lines
-        write_lines(lines(result.folder, result.record, result.report))
-    elif result.is_first:
-        write_lines([stopped_line(result.outcome)])
-    return result.outcome.exit_code
 
 
 def _shares(text: str) -> tuple[float, ...]:

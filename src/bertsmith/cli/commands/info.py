@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def info(
     name: ModelArgument,
     hashes: Annotated[bool, Setting("Also print the sha256 of every file.", OUTPUT)] = False,
-    check: Annotated[
+    verify_hashes: Annotated[
         bool,
         Setting(
             "Compare every file with its sha256 in hashes.json; exit 2 if one changed.", OUTPUT
@@ -33,7 +33,7 @@ def info(
     from bertsmith.errors import FolderError
     from bertsmith.folders.describe import describe
 
-    about = describe(name, hashes=hashes, check=check)
+    about = describe(name, hashes=hashes, check=verify_hashes)
     if as_json:
         write_json(asdict(about))
     elif sys.stdout.isatty():

@@ -23,7 +23,7 @@ from bertsmith.cli.shared.row_files import (
     folder_and_input,
     rows_of,
 )
-from bertsmith.errors import ConfigError
+from bertsmith.errors import ConfigError, InputFileError
 from bertsmith.setting import DATA, Setting
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def predict(
     )
     from_file = given == "-" or (not pair and is_data_file(given))
     if pair and output.out is not None:
-        raise ConfigError(f"{given} is read as a text because of --pair; --out is for files")
+        raise InputFileError(f"{given} is read as a text because of --pair; --out is for files")
     check_out(given, output.out, from_file=from_file)
     if not from_file:
         _one(predictor, (given, *(pair or ())), as_json=output.as_json)

@@ -148,10 +148,10 @@ class StudyCommand:
 
 def _lines(result: StudyResult) -> list[str]:
     """The tables of a study with what is said before and after them."""
-    tables = [table_lines(table.heads, table.rows) for table in result.tables()]
+    tables = [table_lines(table.heads, table.rows) for table in result.tables]
     if len(tables) > 1:
         tables = [[*lines, ""] for lines in tables]
-    return [*result.head(), *(line for lines in tables for line in lines), *result.notes()]
+    return [*result.head, *(line for lines in tables for line in lines), *result.notes]
 
 
 def _places(files: Sequence[Path]) -> list[str]:

@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.cli.shared.console import table_lines
-from bertsmith.report.finetune.enrichment import enrichment_lines
 from bertsmith.report.finetune.figures import fraction, value_of
-from bertsmith.report.finetune.overfitting import overfitting
-from bertsmith.report.finetune.overview import (
-    BEATEN,
-    baseline_title,
-    is_beaten,
-    only_here,
-)
+from bertsmith.report.result import ResultSide, ResultView, repeated_lines, spent
 from bertsmith.wording import counted, duration
 
 if TYPE_CHECKING:
     from bertsmith.api.train import TrainedModel
     from bertsmith.training.loop.run import Outcome
+
+
+UNCHANGED = (
+    "no step was better on the dev rows than the start, whose weights are kept; try other rows, a "
+    "lower --lr or more steps"
+)
 
 
 def stopped_line(outcome: Outcome) -> str:
@@ -85,86 +84,23 @@ def _loss_and_accuracy(stage: Mapping[str, Any], name: str) -> str:
     return f"{loss:.3f}" if accuracy is None else f"{loss:.3f} ({accuracy:.3f})"
 
 
-def result_lines(out: Path, record: dict[str, Any], page: Path) -> list[str]:
-    """The result: metrics next to the baselines, truncation, where the report is."""
-    lines = [_made(out, record["training"])]
-    for name in ("dev", "test"):
-        if record.get(name):
-            lines += _side(name, record[name], (record.get("baselines") or {}).get(name) or {})
-    lines += repeated_lines(record)
-    lines += enrichment_lines(record)
-    if is_beaten(record):
-        lines.append(BEATEN)
-    warning = overfitting(record)
-    if warning:
-        lines.append(warning)
-    elsewhere = only_here(record)
-    if elsewhere:
-        lines.append(elsewhere)
-    lines.append(f"report: {page}")
-    return lines
+def training_lines(
+    folder: Path, record: Mapping[str, Any], view: ResultView, page: Path
+) -> list[str]:
+    """What a training of any kind came to: what it took, figures, and where the page is."""
+    lines = [f"{folder}: {', '.join([*spent(record['training']), *view.spent])}"]
+    if record["training"].get("best_step") == 0:
+        lines.append(UNCHANGED)
+    lines += [f"  {remark}" for remark in view.before]
+    for side in view.sides:
+        lines += [f"{side.title}:", *side_lines(side)]
+    return [*lines, *repeated_lines(record), *view.after, f"report: {page}"]
 
 
-def _made(out: Path, training: Mapping[str, Any]) -> str:
-    parts = [counted(training["epochs"], "epoch")]
-    if training.get("steps"):
-        parts.append(counted(training["steps"], "step"))
-    if training.get("rate"):
-        parts.append(f"learning rate {training['rate']:g}")
-    if training.get("seconds"):
-        parts.append(duration(training["seconds"]))
-    if training.get("tokens_per_second"):
-        parts.append(f"{training['tokens_per_second']:,.0f} tokens/s")
-    if training.get("best_weights") == "average":
-        parts.append("best: averaged weights")
-    elif training.get("best_step"):
-        parts.append(f"best after step {training['best_step']:,}")
-    return f"{out}: {', '.join(parts)}"
-
-
-def _side(name: str, proof: dict[str, Any], simple: Mapping[str, Any]) -> list[str]:
-    """A table: a row per metric, a column for the model and each baseline."""
-    task = proof["task"]
-    rows = [
-        [
-            f"  {figure}",
-            *(value_of(figure, one) for one in (value, *(t.get(figure) for t in simple.values()))),
-        ]
-        for figure, value in proof["figures"].items()
-    ]
-    titles = (baseline_title(proof, task, key, figures) for key, figures in simple.items())
-    heads = ["", "model", *titles]
-    lines = [f"{name}, {counted(proof['rows'], 'row')}:", *table_lines(heads, rows)]
-    interval = proof.get("interval") or {}
-    if interval.get("low") is not None:
-        low, high = (value_of(proof["main"], interval[side]) for side in ("low", "high"))
-        lines.append(f"  95 % interval over rows: {proof['main']} {low} to {high}")
-    cost = proof.get("truncation") or {}
-    if cost.get("rows_cut"):
-        lines.append(
-            f"  truncated: {cost['rows_cut']:,} of {counted(proof['rows'], 'row')}, "
-            f"{counted(cost['tokens_cut'], 'token')} lost"
-        )
-    return lines
-
-
-def repeated_lines(record: Mapping[str, Any]) -> list[str]:
-    """Mean and interval of several seeds; the figures of all rows held out in folds."""
-    folds, seeds = record.get("folds"), record.get("seeds")
-    lines: list[str] = []
-    if isinstance(folds, Mapping):
-        rows = counted(record["data"]["rows"]["train"], "row")
-        lines.append(f"{rows} in {folds['count']} folds, each evaluated when held out:")
-        lines += [f"  {name}: {value_of(name, value)}" for name, value in folds["figures"].items()]
-    if seeds:
-        lines.append(f"dev over {len(seeds)} seeds; {record.get('chosen')} was chosen:")
-        lines += [
-            f"  {name}: mean {value_of(name, one['mean'])}, standard deviation "
-            f"{value_of(name, one['deviation'])}, 95 % interval "
-            f"{value_of(name, one['low'])} to {value_of(name, one['high'])}"
-            for name, one in (record.get("interval") or {}).items()
-        ]
-    return lines
+def side_lines(side: ResultSide) -> list[str]:
+    """A table of figures with its remarks."""
+    rows = [[f"  {name}", *values] for name, *values in side.rows]
+    return [*table_lines(side.header, rows), *(f"  {remark}" for remark in side.remarks)]
 
 
 def proof_lines(record: Mapping[str, Any], *, most: int) -> list[str]:

@@ -14,6 +14,7 @@ from bertsmith.errors import FolderError
 from bertsmith.files.atomic_file import write_staged
 from bertsmith.files.digest import json_digest
 from bertsmith.files.safe_folder import MEGABYTE, Folder, parse_json
+from bertsmith.folders.kinds import refuse_kind
 from bertsmith.search.recall import RecallRecord
 from bertsmith.search.store import StoreManifest
 
@@ -81,6 +82,7 @@ def read_manifest(folder: Folder) -> FolderManifest:
     """The manifest, if it is as it was written."""
     path = folder.path / NAME
     if not folder.has(NAME):
+        refuse_kind(folder.path, "search")
         raise FolderError(
             f"{path} is missing, so this is not an index; give the folder that "
             "`bertsmith index build` wrote, or finish that command"

@@ -16,7 +16,7 @@ from typing import Self
 from pydantic import Field, ValidationError
 
 from bertsmith.config import Settings
-from bertsmith.errors import WriteError
+from bertsmith.errors import TargetExistsError, WriteError
 from bertsmith.files.atomic_file import sync, write_staged
 from bertsmith.files.folder_lock import NAME as LOCK
 from bertsmith.files.folder_lock import FolderLock
@@ -167,7 +167,9 @@ class FolderWriter:
             return
         names = {entry.name for entry in self.path.iterdir()}
         if names - {LOCK} and not names & {JOURNAL, manifests.NAME, FOLDER}:
-            raise WriteError(f"{self.path} exists already and is not an index; give another name")
+            raise TargetExistsError(
+                f"{self.path} exists already and is not an index; give another name"
+            )
 
     def _take_up(self) -> None:
         """Resume from the journal if it is of this work; else begin anew."""

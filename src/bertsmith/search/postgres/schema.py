@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from bertsmith.config import Settings
-from bertsmith.errors import ConfigError, FolderError, WriteError
+from bertsmith.errors import ConfigError, FolderError, TargetExistsError
 from bertsmith.files.digest import json_digest
 from bertsmith.search.postgres.address import Address
 from bertsmith.search.postgres.session import Connection, one_row
@@ -136,7 +136,7 @@ def create_tables(connection: Connection, address: Address, manifest: StoreManif
     """New tables of an index; whatever else has one of their names is left alone."""
     for name in (address.table, f"{address.table}_words", f"{address.table}_graph"):
         if _exists(connection, name):
-            raise WriteError(
+            raise TargetExistsError(
                 f"{address.shown}: {name} exists already and is not an index; give another table"
             )
     connection.execute(

@@ -192,7 +192,7 @@ class Client:
     def choose(self, context: str, choices: Sequence[str]) -> dict[str, Any]:
         """The choice that fits a context best: {choice, probabilities}, by number from 0."""
         body = {"context": context, "choices": _checked(choices)}
-        return self._one("choose", "/choose", body, {"choice": int, "probabilities": [float]})
+        return self._one("choose", "/choose", body, {"choice": int, "probabilities": {}})
 
     def rerank(
         self, query: str, texts: Sequence[str], *, raw: bool = False

@@ -93,7 +93,7 @@ class Transport:
                 for line in lines:
                     if line.startswith(b"data: "):
                         yield self._event(line[6:])
-            if rest:
+            if rest or response.length:
                 raise http.client.IncompleteRead(rest)
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
@@ -147,6 +147,8 @@ class Transport:
             body = bytearray()
             while part := response.read1(PART):
                 body += part
+            if response.length:  # read1 says nothing of bytes that are missing
+                raise http.client.IncompleteRead(b"", response.length)
         except BaseException:
             connection.close()
             raise

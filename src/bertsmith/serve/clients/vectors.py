@@ -46,7 +46,8 @@ def listed_vectors(answer: Any, count: int, dimension: int) -> Vectors:
     if any(len(one) != dimension for one in found):
         raise AnswerError(f"a vector has not the {dimension:,} values of the model")
     try:
-        return _finite(np.array(found, np.float32).reshape(count, dimension))
+        with np.errstate(over="ignore"):  # infinite then, which is refused
+            return _finite(np.array(found, np.float32).reshape(count, dimension))
     except OverflowError:
         raise AnswerError("a vector has a number beyond all bounds") from None
 

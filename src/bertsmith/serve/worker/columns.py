@@ -9,7 +9,7 @@ import torch
 
 from bertsmith.models.sentence_spec import DenseLayer
 
-RECORD = "sentences.json"  # what `bertsmith sentences train` leaves in a folder
+RECORD, KIND = "proof.json", "sentences"  # what `bertsmith sentences train` leaves in a folder
 SLACK = 1e-3  # of rows that are orthogonal but for float32
 
 
@@ -21,7 +21,7 @@ def truncatable(folder: Path, dense: tuple[DenseLayer, ...]) -> bool | None:
 def _trained_for_it(folder: Path) -> bool:
     try:
         record = json.loads((folder / RECORD).read_bytes())
-        return bool(record["recipe"]["matryoshka"]["dims"])
+        return record["kind"] == KIND and bool(record["recipe"]["matryoshka"]["dims"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

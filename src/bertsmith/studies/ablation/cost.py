@@ -28,10 +28,11 @@ from bertsmith.studies.ablation.table import standard_errors_needed
 from bertsmith.studies.ablation.variations import Variation
 from bertsmith.studies.study import StudyPlan, StudyTable
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.learner import LoopInputs, MemoryJob, loop_run
+from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.evaluate import EvaluationSettings
 from bertsmith.training.loop.loop import train
 from bertsmith.training.loop.progress import Progress
-from bertsmith.training.loop.run import Run
 from bertsmith.training.loop.schedule import LinearSettings
 from bertsmith.training.pretrain.model import build_module
 from bertsmith.training.pretrain.recipe import BatchSettings, PretrainRecipe, spec_of
@@ -118,20 +119,17 @@ def _step_seconds(recipe: PretrainRecipe, corpus: Corpus, execution: Execution) 
     work = PretrainWorkload(short, corpus)
     module = build_module(short, corpus, work.program, device=execution.device.type)
     execution.prepare(module)
-    train(
-        Run(
-            folder=None,
-            model=module,
-            workload=work,
-            schedule=LinearSettings(steps=TIMED),
-            optimizer=short.optimizer,
-            evaluation=EvaluationSettings(held_out=0.0, every=None),
-            seed=short.run.seed,
-            execution=execution,
-            evaluate=None,
-            watch=watch,
-        )
+    inputs = LoopInputs(
+        model=module,
+        workload=work,
+        schedule=LinearSettings(steps=TIMED),
+        optimizer=short.optimizer,
+        save=short.save,
+        averaging=AveragingSettings(),
+        evaluation=EvaluationSettings(held_out=0.0, every=None),
+        seed=short.run.seed,
     )
+    train(loop_run(MemoryJob(), inputs, {}, execution, watch))
     spans = [later[0] - sooner[0] for sooner, later in pairwise(marks)]
     if execution.device.type == "cpu":
         spans += [later[1] - sooner[1] for sooner, later in pairwise(marks)]

@@ -30,7 +30,7 @@ LONGEST_LABEL = 30  # letters in front of a plot
 
 def ablation_sections(result: AblationTable) -> list[Markup]:
     """The sections of the page."""
-    (whole,) = result.tables()
+    (whole,) = result.tables
     sections = [
         paragraph(
             f"{counted(len(result.rows) - 1, 'variation')} against the base, "
@@ -44,7 +44,7 @@ def ablation_sections(result: AblationTable) -> list[Markup]:
             ["row", *whole.heads[-5:-1]],
             [[row[0], *row[-5:-1]] for row in whole.rows],
         ),
-        *(paragraph(note) for note in result.notes()),
+        *(paragraph(note) for note in result.notes),
         heading("Differences to the base"),
         paragraph(
             "Dot: mean of the paired differences; bar: 95 % interval of one comparison. Filled: "

@@ -11,7 +11,7 @@ from bertsmith.files.strict_json import json_values
 from bertsmith.metrics import LOWER_IS_BETTER
 from bertsmith.metrics.significance import Difference, Spread, holm, over_seeds, paired_over_seeds
 from bertsmith.studies.ablation.masked_loss import MASKED_LOSS
-from bertsmith.studies.study import StudyResult, StudyTable
+from bertsmith.studies.study import StudyTable
 from bertsmith.wording import duration
 
 ENOUGH_SEEDS = 3
@@ -111,8 +111,8 @@ class RowFigures:
     tokens: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class AblationTable(StudyResult):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationTable:
     """The base and its variations; the first row is the base."""
 
     metrics: tuple[str, ...]
@@ -124,6 +124,12 @@ class AblationTable(StudyResult):
         """The differences that are shown."""
         return sum(cell.star for row in self.rows for cell in row.cells.values())
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Nothing stands before the table."""
+        return ()
+
+    @property
     def tables(self) -> list[StudyTable]:
         """Two columns for every metric, then cost and what the row shows."""
         metrics = [one for name in self.metrics for one in (name, "difference")]
@@ -143,6 +149,7 @@ class AblationTable(StudyResult):
             row.summary,
         ]
 
+    @property
     def notes(self) -> list[str]:
         """What must be known to read the table."""
         lines = [
@@ -192,7 +199,7 @@ class AblationTable(StudyResult):
                 }
             )
         record = {"seeds": list(self.seeds), "metrics": list(self.metrics), "rows": rows}
-        return dict(json_values({**record, "notes": self.notes()}))
+        return dict(json_values({**record, "notes": self.notes}))
 
 
 def lower_is_better(metric: str) -> bool:

@@ -22,7 +22,7 @@ from bertsmith.report.elements.page import (
     table,
     texts_table,
 )
-from bertsmith.studies.study import StudyResult, StudyTable
+from bertsmith.studies.study import StudyTable
 
 COLUMNS: dict[str, str] = {
     "rank": "rank",
@@ -87,8 +87,8 @@ class RoadRow:
         return str(self.cells.get(column, {}).get("reason", "it was not measured"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoadTable(StudyResult):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoadTable:
     """All rows; `facts` are sentences about this road, `bag_of_words` the probe's comparison."""
 
     rows: tuple[RoadRow, ...]
@@ -154,6 +154,12 @@ class RoadTable(StudyResult):
                 found.setdefault(("; ".join(heads), why), []).append(row.title)
         return [(f"{heads} of {', '.join(titles)}", why) for (heads, why), titles in found.items()]
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Nothing stands before the table."""
+        return ()
+
+    @property
     def tables(self) -> list[StudyTable]:
         """The columns in parts, each with the names of the models."""
         heads, bag = self.heads(), self.bag_texts()
@@ -165,6 +171,7 @@ class RoadTable(StudyResult):
             tables.append(StudyTable(heads=[heads[0], *heads[first:last]], rows=body))
         return tables
 
+    @property
     def notes(self) -> list[str]:
         """Facts about this road, what may not be compared, and the reason of each dash."""
         return [*self.cautions(), *(f"- {where}: {why}" for where, why in self.dashes())]

@@ -12,9 +12,9 @@ from typing import Any, Generic, Literal
 from bertsmith.config import changed
 from bertsmith.errors import ConfigError
 from bertsmith.files.strict_json import json_values, write_json
+from bertsmith.folders.runs import FIGURES
 from bertsmith.metrics import better
 from bertsmith.metrics.significance import over_seeds
-from bertsmith.runtime.ensemble import FIGURES
 from bertsmith.training.execution.execution import Execution
 from bertsmith.training.execution.rank_sync import on_first
 from bertsmith.training.learner import (

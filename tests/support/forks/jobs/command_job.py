@@ -10,8 +10,8 @@ from disk_points import Points
 from whole_package import import_everything as prepare  # noqa: F401 - called by the server
 
 from bertsmith.cli.app import main
-from bertsmith.corpus import build, worker
-from bertsmith.files import streams
+from bertsmith.corpus import build
+from bertsmith.files import pool, streams
 from bertsmith.runtime import answer_files, embedder
 
 
@@ -32,5 +32,5 @@ def _work_in_small_blocks() -> None:
     build.SECONDS_BETWEEN_SAVES = 0.0
     build.BLOCK = streams.CHUNK = 2_000
     build.build_corpus.__kwdefaults__["block_bytes"] = 2_000
-    worker.ProcessPoolExecutor = HerePool  # type: ignore[assignment, misc]
+    pool.ProcessPoolExecutor = HerePool  # type: ignore[assignment, misc]
     answer_files.CHUNK = embedder.CHUNK = 16

@@ -9,7 +9,7 @@ from disk_points import Points
 from forked_execution import as_rank
 from tiny_sentences import tiny_job
 
-from bertsmith.sentences.train.train import train_sentences
+from bertsmith.sentences.train.learner import train_sentences
 from bertsmith.training.execution.execution import Execution
 
 

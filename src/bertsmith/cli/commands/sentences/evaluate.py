@@ -107,14 +107,12 @@ def evaluate(
 
 
 def figure_lines(scores: dict[str, Any]) -> list[str]:
-    """The figures of one file, the main one with its interval and its value before training."""
+    """The figures of one file, the main one with its interval."""
     main, *others = scores["figures"]
     line = f"{main} {_number(scores['figures'][main])}"
     if scores["interval"] is not None:
         low, high = scores["interval"]["low"], scores["interval"]["high"]
         line += f" [{low:.4f}, {high:.4f}]"
-    if "before" in scores:
-        line += f" (before: {_number(scores['before'][main])})"
     more = ", ".join(f"{name} {_number(scores['figures'][name])}" for name in others)
     note = f" ({scores['note']})" if scores["note"] else ""
     head = f"{scores['file']}, {scores['measure']}, {scores['rows']:,} rows{note}"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.shared.console import write_lines
 from bertsmith.cli.shared.options import (
     Accept,
     BatchSize,
@@ -33,12 +32,13 @@ from bertsmith.cli.shared.options import (
 )
 from bertsmith.cli.shared.options_of import spread
 from bertsmith.cli.shared.sentence_options import SentenceRowOptions
+from bertsmith.cli.shared.training import train_and_print
 from bertsmith.config import Override
 from bertsmith.errors import ConfigError
 from bertsmith.setting import TRAINING, Setting
 
 if TYPE_CHECKING:
-    from bertsmith.api.sentences import SentenceRequest
+    pass
 
 ObjectiveOption = Annotated[
     Literal["softmax", "cosine", "cosent", "triplet", "contrastive", "simcse"] | None,
@@ -165,65 +165,24 @@ def train(
 
         bertsmith sentences train texts.txt --dev sts.tsv --model m --out mine
     """
-    from bertsmith.api.sentences import SentenceRequest
+    from bertsmith.sentences.train.kind import sentence_kind
+    from bertsmith.training.kind import TrainingRequest
 
-    request = SentenceRequest(
+    named = {"dev": files.dev, "test": files.test}
+    request = TrainingRequest(
         data=data,
         model=model,
         out=out,
         recipe=plan.recipe,
         overrides=plan.settings(rows.positive),
-        objective=plan.objective,
-        kind=rows.row_kind,
         spec=rows.spec(),
-        by_lines=rows.by_lines,
         on_error=rows.on_error,
-        dev=files.dev,
-        test=files.test,
+        files={name: path for name, path in named.items() if path is not None},
         accept=plan.accept or [],
         seeds=plan.seeds,
         device=plan.device,
     )
-    code = _run(request, quiet=quiet)
+    kind = sentence_kind(plan.objective, rows.row_kind, by_lines=rows.by_lines)
+    code = train_and_print(kind, request, quiet=quiet)
     if code:
         raise typer.Exit(code)
-
-
-def _run(request: SentenceRequest, *, quiet: bool) -> int:
-    """Train, print what came out, and give the exit code."""
-    from bertsmith.api.sentences import run_train_sentences
-    from bertsmith.cli.shared.training_process import training_process
-    from bertsmith.cli.views.observer import ConsoleObserver
-    from bertsmith.cli.views.progress import watch_training
-    from bertsmith.cli.views.results import stopped_line
-
-    observer = ConsoleObserver(
-        quiet=quiet, watching=lambda: watch_training(request.out, quiet=quiet)
-    )
-    with training_process(request.read_recipe().run) as stop:
-        result = run_train_sentences(request, observer, stop=stop)
-    if result.record is not None:
-        write_lines([f"sentence model: {result.folder}", *trained_lines(result.record)])
-    elif result.is_first:
-        write_lines([stopped_line(result.outcome)])
-    return result.outcome.exit_code
-
-
-def trained_lines(record: dict[str, Any]) -> list[str]:
-    """The figures before and after."""
-    from bertsmith.cli.commands.sentences.evaluate import figure_lines
-    from bertsmith.cli.views.results import repeated_lines
-
-    lines = []
-    best, steps = record["best_step"], record["steps"]
-    if best == 0:
-        lines.append(
-            "no step was better on the dev rows than the start: the folder holds its weights; try "
-            "other texts, a lower --lr or more steps"
-        )
-    elif best is not None:
-        lines.append(f"best weights: step {best:,} of {steps:,}, by the dev rows")
-    for name in ("dev", "test"):
-        if record[name] is not None:
-            lines += [f"{name}: {line}" for line in figure_lines(record[name])]
-    return [*lines, *repeated_lines(record)]

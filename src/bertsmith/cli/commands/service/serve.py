@@ -175,6 +175,8 @@ def serve(
 
 def named_folders(given: Sequence[str]) -> dict[str, Path]:
     """Names and folders of `NAME=FOLDER`, `FOLDER` or a model's name."""
+    from bertsmith.folders.kinds import need
+    from bertsmith.folders.opened import OpenFolder
     from bertsmith.folders.resolve import resolve
     from bertsmith.serve.http.addresses import MODEL_NAME
 
@@ -191,6 +193,7 @@ def named_folders(given: Sequence[str]) -> dict[str, Path]:
         if name in found:
             raise ConfigError(f"two models are called {name}: give them names, NAME=FOLDER")
         found[name] = Path(resolve(folder))
+        need(OpenFolder.at(found[name]), "embed")
     return found
 
 

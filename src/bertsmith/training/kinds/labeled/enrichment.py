@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertsmith.errors import ConfigError
+from bertsmith.folders.kinds import kind_if_any
 from bertsmith.labeled.example import Example
 from bertsmith.labeled.spec import Column, column_of, extra_name
 from bertsmith.labeled.triples import read_triples
-from bertsmith.runtime.tagging import folder_tagger, is_tag_folder
+from bertsmith.runtime.tagging import folder_tagger
 from bertsmith.tasks.enrichment.branches import BranchSettings, Knowledge
 from bertsmith.tasks.enrichment.enrichment import Enrichment, check_enriched
 from bertsmith.tasks.enrichment.tags import Channel, ChannelReading, channel_columns
@@ -47,7 +48,7 @@ def recipe_enrichment(
     reading = ChannelReading(
         column=channel.column, structures=channel.structures, width=channel.width
     )
-    if is_tag_folder(channel.column):
+    if kind_if_any(Path(channel.column)) is not None:
         tagger, model = folder_tagger(channel.column, device=device)
         return Channel.of(reading, rows, model=model, tagger=tagger)
     return Channel.of(reading, rows)
@@ -57,7 +58,7 @@ def enrichment_facts(recipe: FinetuneRecipe) -> dict[str, Fact]:
     """What a checkpoint records of files that the recipe names."""
     if recipe.knowledge is not None:
         return {"knowledge.digest": read_triples(Path(recipe.knowledge.file)).digest}
-    if recipe.channel is not None and is_tag_folder(recipe.channel.column):
+    if recipe.channel is not None and kind_if_any(Path(recipe.channel.column)) is not None:
         from bertsmith.folders.keys import model_key
 
         return {"channel.key": model_key(recipe.channel.column)}
@@ -67,7 +68,7 @@ def enrichment_facts(recipe: FinetuneRecipe) -> dict[str, Fact]:
 def extra_columns(recipe: FinetuneRecipe) -> tuple[Column, ...]:
     """Columns of the data that the recipe reads besides texts and labels."""
     channel = recipe.channel
-    read = channel is not None and not is_tag_folder(channel.column)
+    read = channel is not None and kind_if_any(Path(channel.column)) is None
     tags = channel_columns(channel.column) if channel is not None and read else ()
     return (*recipe.head.meta, *recipe.auxiliary, *map(column_of, tags))
 

@@ -14,6 +14,7 @@ from bertsmith.labeled.split.splits import Splits, load_splits
 from bertsmith.labeled.survey.survey import survey
 from bertsmith.report.finetune.model_card import model_card
 from bertsmith.report.finetune.page import finetune_sections
+from bertsmith.report.finetune.result import finetune_result
 from bertsmith.training.execution.rank_sync import first_then_others
 from bertsmith.training.kind import Reading, Repeating, TrainingKind, TrainingRequest
 from bertsmith.training.kinds.labeled.ablation import check_ablation, run_ablation
@@ -144,6 +145,7 @@ LABELED = TrainingKind(
     learner=lambda: labeled_learner(cache={}),
     prove=prove_labeled,
     sections=finetune_sections,
+    result=finetune_result,
     folds=_folds,
     further=run_ablation,
     documents=lambda record, name: {CARD: model_card(record, name=name)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.errors.rows import read_corrections
-from bertsmith.report.corrections import correction_sections
+from bertsmith.report.corrections import correction_result, correction_sections
 from bertsmith.training.kind import Reading, TrainingKind, TrainingRequest
 from bertsmith.training.kinds.spelling.learner import SpellingJob, spelling_learner
 from bertsmith.training.kinds.spelling.recipe import CORRECT, CorrectRecipe, load_correct_recipe
@@ -41,4 +41,5 @@ SPELLING = TrainingKind(
     learner=spelling_learner,
     prove=prove_corrections,
     sections=correction_sections,
+    result=correction_result,
 )

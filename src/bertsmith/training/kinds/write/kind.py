@@ -5,7 +5,7 @@ from __future__ import annotations
 from bertsmith.folders.read import read_folder
 from bertsmith.labeled.pairs.pairs import SentenceData
 from bertsmith.labeled.pairs.splits import read_similar, read_written
-from bertsmith.report.written_texts import writing_sections
+from bertsmith.report.written_texts import writing_result, writing_sections
 from bertsmith.training.kind import Audience, Reading, TrainingKind, TrainingRequest
 from bertsmith.training.kinds.write.learner import WriteJob, write_learner
 from bertsmith.training.kinds.write.recipe import WriteRecipe, load_write_recipe
@@ -57,4 +57,5 @@ WRITE = TrainingKind(
     learner=write_learner,
     prove=prove_writing,
     sections=writing_sections,
+    result=writing_result,
 )

@@ -10,6 +10,7 @@ import torch
 
 from bertsmith.folders.generation import GenerationDefaults, Writes
 from bertsmith.models.build import Model
+from bertsmith.nn.modes import evaluating
 from bertsmith.objectives.masked_lm import token_loss
 from bertsmith.runtime.generation.cached import writer_of
 from bertsmith.runtime.generation.forms import CausalForm, CrossForm, Form, PrefixForm
@@ -44,19 +45,15 @@ def token_losses(
     model: Model, arrangement: Arrangement, pairs: EncodedPairs, *, micro_tokens: int = 4_096
 ) -> float:
     """The loss per target token, as targets are written from left to right, in nats."""
-    was_training = model.training
-    model.eval()
     device = next(model.parameters()).device
     total, count = 0.0, 0
-    try:
+    with evaluating(model):
         for batch in exact_batches(arrangement, pairs, np.arange(len(pairs)), micro_tokens):
             moved = batch.to(device)
             hidden, _ = moved.hidden(model)
             loss, _ = token_loss(model, hidden, moved.of)
             total += float(loss.sum)
             count += loss.count
-    finally:
-        model.train(was_training)
     return total / max(1, count)
 
 
@@ -112,12 +109,8 @@ def model_texts(
     lengths: WritingLengths,
 ) -> list[str]:
     """The likeliest text for each source, greedily; sources are cut as in training."""
-    was_training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         generator = text_generator(model, tokenizer, writes=writes, defaults=defaults)
         texts = [shortened(tokenizer, source, lengths.source) for source in sources]
         options = GenerationOptions(max_new=lengths.target)
         return [one.answers[0].text for one in generator.generate(texts, options)]
-    finally:
-        model.train(was_training)
