@@ -235,12 +235,17 @@ def gpt_perplexity(folder: Path, shards: Path) -> tuple[float, int]:
 
 def trained(kind: str, settings: dict[str, Any], train: ClosedWords, valid: ClosedWords) -> Any:
     """A model with the weights of least perplexity on validation text."""
+    from bertsmith.classic.neural.learner import NeuralJob, neural_learner
     from bertsmith.classic.neural.settings import NEURAL_KINDS
-    from bertsmith.classic.neural.train import NeuralJob, train_neural
     from bertsmith.config import validated
+    from bertsmith.training.learner import run_job
 
     chosen = validated(NEURAL_KINDS[kind], settings, "benchmark")
-    return train_neural(NeuralJob(stream=train, settings=chosen, held_out=valid)).model
+    job = NeuralJob(stream=train, settings=chosen, held_out=valid)
+    finished = run_job(neural_learner(), job).finished
+    if finished is None:
+        raise RuntimeError("training was stopped before its end")
+    return finished.model
 
 
 def scores(model: Any, part: ClosedWords) -> np.ndarray:

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from bertsmith.classic.elmo.folder import open_elmo, open_reader
+from bertsmith.classic.elmo.learner import ElmoJob, elmo_learner
+from bertsmith.classic.elmo.model import ElmoModel
 from bertsmith.classic.elmo.settings import ElmoSettings
-from bertsmith.classic.elmo.train import ElmoJob, train_elmo
+from bertsmith.classic.neural.line_job import FinishedLm
 from bertsmith.classic.neural.settings import NeuralPlan
 from bertsmith.classic.neural.softmax import AdaptiveSoftmax, SampledSoftmax
 from bertsmith.errors import TensorMismatchError
@@ -19,7 +21,8 @@ from bertsmith.folders.kinds import abilities_at
 from bertsmith.models.word_encoders.elmo_spec import ElmoSpec
 from bertsmith.text.whole_words.characters import count_cut
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
-from bertsmith.training.loop.progress import Progress
+from bertsmith.training.learner import run_job
+from bertsmith.training.loop.progress import Progress, Watcher
 from bertsmith.training.optimizers.optimizers import AdamWSettings
 
 pytestmark = pytest.mark.usefixtures("edited_folders")
@@ -62,13 +65,22 @@ def settings(steps: int, **changes: object) -> ElmoSettings:
     return given.model_copy(update=changes)
 
 
+def trained(job: ElmoJob, *, watch: Watcher | None = None) -> FinishedLm[ElmoModel]:
+    finished = run_job(elmo_learner(), job, watch=watch).finished
+    assert finished is not None
+    return finished
+
+
 @pytest.mark.parametrize("softmax", [AdaptiveSoftmax(cutoffs=(4,)), SampledSoftmax(samples=5)])
 def test_both_directions_learn(text: Words, softmax: object) -> None:
     given = settings(250, softmax=softmax, model=WIDER, dropout=0.0)
-    result = train_elmo(ElmoJob(stream=text, settings=given))
-    assert result.perplexities is not None
-    assert result.cut == 1
-    assert max(result.perplexities.values()) < 4.0  # of 10 words; first words cannot be known
+    result = trained(ElmoJob(stream=text, settings=given))
+    assert result.notes == (
+        "1 of 10 words have more than 12 bytes: the model reads their first ones",
+    )
+    assert result.figures is not None
+    assert set(result.figures) == {"perplexity", "forward", "backward"}
+    assert max(result.figures.values()) < 4.0  # of 10 words; first words cannot be known
 
 
 def test_a_killed_run_ends_with_the_same_bits(text: Words, tmp_path: Path) -> None:
@@ -77,13 +89,11 @@ def test_a_killed_run_ends_with_the_same_bits(text: Words, tmp_path: Path) -> No
             raise KeyboardInterrupt
 
     given = settings(12, softmax=SampledSoftmax(samples=5))
-    whole = train_elmo(ElmoJob(stream=text, settings=given, out=tmp_path / "whole"))
+    whole = trained(ElmoJob(stream=text, settings=given, out=tmp_path / "whole"))
     job = ElmoJob(stream=text, settings=given, out=tmp_path / "killed")
     with pytest.raises(KeyboardInterrupt):
-        train_elmo(job, watch=kill)
-    resumed = train_elmo(job)
-    assert whole.model is not None
-    assert resumed.model is not None
+        trained(job, watch=kill)
+    resumed = trained(job)
     other = resumed.model.module.state_dict()
     for name, tensor in whole.model.module.state_dict().items():
         assert torch.equal(tensor, other[name]), name
@@ -92,8 +102,7 @@ def test_a_killed_run_ends_with_the_same_bits(text: Words, tmp_path: Path) -> No
 def test_a_folder_gives_the_same_figures_and_refuses_other_shapes(
     text: Words, tmp_path: Path
 ) -> None:
-    result = train_elmo(ElmoJob(stream=text, settings=settings(20), out=tmp_path / "elmo"))
-    assert result.model is not None
+    result = trained(ElmoJob(stream=text, settings=settings(20), out=tmp_path / "elmo"))
     assert abilities_at(tmp_path / "elmo") == {"lm", "words"}
     again = open_elmo(tmp_path / "elmo")
     lines = [np.array([1, 2, 3]), np.array([], dtype=np.int64), np.array([5] * 9), np.array([0])]
@@ -115,8 +124,7 @@ def test_a_folder_gives_the_same_figures_and_refuses_other_shapes(
 
 
 def test_a_later_word_changes_no_forward_prediction_before_it(text: Words) -> None:
-    result = train_elmo(ElmoJob(stream=text, settings=settings(5)))
-    assert result.model is not None
+    result = trained(ElmoJob(stream=text, settings=settings(5)))
     lines = [np.array([1, 2, 3, 4]), np.array([1, 2, 3, 9])]
     forward, backward = result.model.both_log_probabilities(lines)
     assert np.allclose(forward[0][:3], forward[1][:3], atol=1e-6)
@@ -124,7 +132,7 @@ def test_a_later_word_changes_no_forward_prediction_before_it(text: Words) -> No
 
 
 def test_vectors_depend_on_the_sentence_and_on_characters(text: Words, tmp_path: Path) -> None:
-    train_elmo(ElmoJob(stream=text, settings=settings(5), out=tmp_path / "elmo"))
+    trained(ElmoJob(stream=text, settings=settings(5), out=tmp_path / "elmo"))
     reader = open_reader(tmp_path / "elmo")
     first, second = reader.read([["word1", "word2"], ["word1", "never"]])
     assert first.shape == (3, 2, 16)
@@ -137,4 +145,4 @@ def test_vectors_depend_on_the_sentence_and_on_characters(text: Words, tmp_path:
 def test_a_text_of_one_line_needs_a_held_out_one(text: Words) -> None:
     one = replace(text, starts=text.starts[:2], documents=np.array([0, 1]))
     with pytest.raises(Exception, match="held-out file"):
-        train_elmo(ElmoJob(stream=one, settings=settings(2)))
+        trained(ElmoJob(stream=one, settings=settings(2)))

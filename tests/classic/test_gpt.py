@@ -15,16 +15,18 @@ from tiny_tasks import word_tokenizer
 from tiny_words import TinyWords, random_words, tiny_gpt, tiny_words
 
 from bertsmith.classic.gpt.folder import open_gpt
+from bertsmith.classic.gpt.learner import GptJob, gpt_learner
 from bertsmith.classic.gpt.model import GptLm
 from bertsmith.classic.gpt.settings import GptSettings
-from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.gpt.units import TokenUnits
 from bertsmith.classic.kinds import open_lm
+from bertsmith.classic.neural.line_job import FinishedLm
 from bertsmith.classic.stream.stream import WordReading, build_words
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError
 from bertsmith.folders.read import load_model
 from bertsmith.nn.inputs import Inputs
+from bertsmith.training.learner import run_job
 
 pytestmark = pytest.mark.usefixtures("edited_folders")
 
@@ -33,10 +35,15 @@ def lines_of(stream: TinyWords) -> list[np.ndarray]:
     return np.split(stream.ids, stream.starts[1:-1])
 
 
+def finished(job: GptJob) -> FinishedLm[GptLm]:
+    result = run_job(gpt_learner(), job)
+    assert result.finished is not None
+    return result.finished
+
+
 def trained(out: Path | None = None, **changes: Any) -> GptLm:
-    result = train_gpt(GptJob(stream=random_words(60), settings=tiny_gpt(**changes), out=out))
-    assert result.model is not None
-    return result.model
+    job = GptJob(stream=random_words(60), settings=tiny_gpt(**changes), out=out)
+    return finished(job).model
 
 
 def test_a_later_word_changes_nothing_before_it() -> None:
@@ -65,8 +72,7 @@ def test_the_chances_of_next_words_sum_to_one_and_agree_with_the_scores() -> Non
 def test_a_model_learns_what_follows_what_over_windows_of_a_long_line() -> None:
     stream = random_words(300)
     plan = {"steps": 150, "lines": 16, "window": 8, "evaluations": 2}
-    result = train_gpt(GptJob(stream=stream, settings=tiny_gpt(plan=plan)))
-    assert result.model is not None
+    result = finished(GptJob(stream=stream, settings=tiny_gpt(plan=plan)))
     assert result.perplexity is not None
     assert result.perplexity < 5  # 8.4 by counts of single words
     long = np.concatenate(lines_of(random_words(1, longest=60, seed=5)))
@@ -114,7 +120,7 @@ def test_a_folder_of_pieces_is_a_model_folder_of_its_tokenizer(tmp_path: Path) -
         reading=WordReading(form="sentences"),
     )
     settings = tiny_gpt()
-    train_gpt(GptJob(stream=stream, settings=settings, out=tmp_path / "model", rule=stream.rule))
+    finished(GptJob(stream=stream, settings=settings, out=tmp_path / "model", rule=stream.rule))
     lm = open_gpt(tmp_path / "model")
     assert set(lm.words) == {"<unk>", *words}
     loaded = load_model(tmp_path / "model")  # as every other part of the toolkit does
@@ -177,12 +183,12 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
 )
 def test_text_that_nothing_can_be_learned_from_is_refused(stream: TinyWords, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        train_gpt(GptJob(stream=stream, settings=tiny_gpt()))
+        finished(GptJob(stream=stream, settings=tiny_gpt()))
 
 
 def test_one_word_and_a_held_out_line_are_enough() -> None:
     one = tiny_words([[1]], vocabulary=3)
-    result = train_gpt(GptJob(stream=one, settings=tiny_gpt(), held_out=one))
+    result = finished(GptJob(stream=one, settings=tiny_gpt(), held_out=one))
     assert result.perplexity is not None
     assert math.isfinite(result.perplexity)
 

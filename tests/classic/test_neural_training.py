@@ -13,11 +13,15 @@ from fork_client import ForkServer
 from tiny_words import TinyWords, random_words, tiny_settings, tiny_words
 
 from bertsmith.classic.neural.folder import open_neural, save_neural
+from bertsmith.classic.neural.learner import NeuralJob, neural_learner
+from bertsmith.classic.neural.line_job import FinishedLm, split_lines
 from bertsmith.classic.neural.scoring import NeuralLm
 from bertsmith.classic.neural.settings import NEURAL_KINDS
-from bertsmith.classic.neural.train import NeuralJob, split_lines, train_neural
 from bertsmith.config import validated
 from bertsmith.errors import BertsmithError, ConfigError, FolderError, TensorMismatchError
+from bertsmith.training.execution.execution import Execution
+from bertsmith.training.execution.ranks import Ranks
+from bertsmith.training.learner import Trained, run_job
 
 pytestmark = pytest.mark.usefixtures("edited_folders")
 
@@ -35,12 +39,16 @@ def lines_of(stream: TinyWords) -> list[np.ndarray]:
     return np.split(stream.ids, stream.starts[1:-1])
 
 
+def train(job: NeuralJob) -> Trained[FinishedLm[NeuralLm]]:
+    return run_job(neural_learner(), job)
+
+
 def trained(kind: str, **changes: Any) -> tuple[NeuralLm, float]:
     settings = tiny_settings(kind, **{"plan": LONGER, "optimizer": {"lr": 0.02}, **changes})
-    result = train_neural(NeuralJob(stream=random_words(300), settings=settings))
-    assert result.model is not None
-    assert result.perplexity is not None
-    return result.model, result.perplexity
+    finished = train(NeuralJob(stream=random_words(300), settings=settings)).finished
+    assert finished is not None
+    assert finished.perplexity is not None
+    return finished.model, finished.perplexity
 
 
 def unigram_perplexity() -> float:
@@ -125,13 +133,13 @@ def test_a_killed_run_ends_in_the_same_bytes(
 
 def test_a_changed_setting_is_refused_when_a_run_resumes(tmp_path: Path) -> None:
     stream = random_words(30)
-    train_neural(NeuralJob(stream=stream, settings=tiny_settings("nnlm"), out=tmp_path / "run"))
+    train(NeuralJob(stream=stream, settings=tiny_settings("nnlm"), out=tmp_path / "run"))
     changed = tiny_settings("nnlm", order=3)
     with pytest.raises(BertsmithError, match="order was 5 and is 3"):
-        train_neural(NeuralJob(stream=stream, settings=changed, out=tmp_path / "run"))
+        train(NeuralJob(stream=stream, settings=changed, out=tmp_path / "run"))
     other = random_words(31)
     with pytest.raises(BertsmithError, match=r"data\.train"):
-        train_neural(NeuralJob(stream=other, settings=tiny_settings("nnlm"), out=tmp_path / "run"))
+        train(NeuralJob(stream=other, settings=tiny_settings("nnlm"), out=tmp_path / "run"))
 
 
 def test_training_ends_early_with_the_weights_of_least_perplexity() -> None:
@@ -139,12 +147,13 @@ def test_training_ends_early_with_the_weights_of_least_perplexity() -> None:
     settings = tiny_settings(
         "nnlm", plan=plan, optimizer={"lr": 0.05}, best={"patience": 2}, hidden=32
     )
-    result = train_neural(NeuralJob(stream=random_words(30), settings=settings))
+    result = train(NeuralJob(stream=random_words(30), settings=settings))
     assert result.outcome.step < 400
     assert result.outcome.chosen == "best"
     assert result.outcome.last is not None
-    assert result.perplexity is not None
-    assert result.perplexity <= result.outcome.last.figures["perplexity"]
+    assert result.finished is not None
+    assert result.finished.perplexity is not None
+    assert result.finished.perplexity <= result.outcome.last.figures["perplexity"]
 
 
 @pytest.mark.parametrize("kind", NEURAL_KINDS)
@@ -214,18 +223,29 @@ def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
 )
 def test_text_that_nothing_can_be_learned_from_is_refused(stream: TinyWords, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        train_neural(NeuralJob(stream=stream, settings=tiny_settings("nnlm")))
+        train(NeuralJob(stream=stream, settings=tiny_settings("nnlm")))
 
 
 def test_one_word_and_a_held_out_line_are_enough() -> None:
     one = tiny_words([[1]], vocabulary=3)
     settings = tiny_settings("lstm", reset="none")
-    result = train_neural(NeuralJob(stream=one, settings=settings, held_out=one))
-    assert result.perplexity is not None
-    assert math.isfinite(result.perplexity)
+    finished = train(NeuralJob(stream=one, settings=settings, held_out=one)).finished
+    assert finished is not None
+    assert finished.perplexity is not None
+    assert math.isfinite(finished.perplexity)
     other = tiny_words([[1]], vocabulary=4)
     with pytest.raises(ConfigError, match="encoded with other words"):
-        train_neural(NeuralJob(stream=one, settings=settings, held_out=other))
+        train(NeuralJob(stream=one, settings=settings, held_out=other))
+
+
+def test_several_processes_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    class Two(Ranks):
+        world = 2
+
+    job = NeuralJob(stream=random_words(30), settings=tiny_settings("nnlm"), out=tmp_path / "run")
+    with pytest.raises(ConfigError, match="train in one process; set devices to 1"):
+        run_job(neural_learner(), job, execution=Execution(ranks=Two()))
+    assert not (tmp_path / "run").exists()
 
 
 def test_settings_that_exclude_each_other_are_refused() -> None:

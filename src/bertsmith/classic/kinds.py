@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bertsmith.classic.elmo.folder import open_elmo
+from bertsmith.classic.elmo.learner import elmo_learner
 from bertsmith.classic.elmo.settings import ElmoSettings
-from bertsmith.classic.elmo.train import ElmoJob, train_elmo
 from bertsmith.classic.gpt.folder import open_gpt
+from bertsmith.classic.gpt.learner import gpt_learner
 from bertsmith.classic.gpt.settings import GptSettings
-from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
+from bertsmith.classic.neural.learner import neural_learner
+from bertsmith.classic.neural.line_job import LineJob
 from bertsmith.classic.neural.settings import GruSettings, LstmSettings, NnlmSettings
-from bertsmith.classic.neural.train import LineJob, NeuralJob, train_neural
 from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.train import is_trained, train_ngram
@@ -27,6 +28,7 @@ from bertsmith.files.safe_folder import Folder
 from bertsmith.folders.extras import LANGUAGE_MODEL
 from bertsmith.folders.kinds import MODEL, need
 from bertsmith.folders.opened import OpenFolder
+from bertsmith.training.learner import Learner, run_job
 from bertsmith.training.loop.progress import Watcher
 
 
@@ -61,7 +63,7 @@ class LmKind:
     finished: Callable[[Path, str, Settings], bool] | None = None
 
 
-def _by(train: Callable[..., object], job: type[LineJob]) -> TrainLm:
+def _by(learner: Learner[Any, Any, Any]) -> TrainLm:
     """The training of a kind that learns from lines in the one loop."""
 
     def train_folder(
@@ -72,8 +74,9 @@ def _by(train: Callable[..., object], job: type[LineJob]) -> TrainLm:
         held_out: WordStream | None = None,
         watch: Watcher | None = None,
     ) -> None:
-        own: dict[str, Any] = {"settings": settings, "rule": stream.rule}
-        train(job(stream=stream, out=out, held_out=held_out, **own), watch=watch)
+        chosen: Any = settings  # of the class that the table has for the kind
+        job = LineJob(settings=chosen, stream=stream, out=out, held_out=held_out, rule=stream.rule)
+        run_job(learner, job, watch=watch)
 
     return train_folder
 
@@ -89,31 +92,31 @@ LM_KINDS: dict[str, LmKind] = {
     "nnlm": LmKind(
         about="Bengio's network: the last few words, concatenated, and a tanh layer",
         settings=NnlmSettings,
-        train=_by(train_neural, NeuralJob),
+        train=_by(neural_learner()),
         open=open_neural,
     ),
     "lstm": LmKind(
         about="long short-term memory of any depth",
         settings=LstmSettings,
-        train=_by(train_neural, NeuralJob),
+        train=_by(neural_learner()),
         open=open_neural,
     ),
     "gru": LmKind(
         about="gated recurrent units of any depth",
         settings=GruSettings,
-        train=_by(train_neural, NeuralJob),
+        train=_by(neural_learner()),
         open=open_neural,
     ),
     "elmo": LmKind(
         about="words from characters, LSTMs in both directions (Peters et al. 2018)",
         settings=ElmoSettings,
-        train=_by(train_elmo, ElmoJob),
+        train=_by(elmo_learner()),
         open=open_elmo,
     ),
     "gpt": LmKind(
         about="causal attention on BERT's blocks (Radford et al. 2018)",
         settings=GptSettings,
-        train=_by(train_gpt, GptJob),
+        train=_by(gpt_learner()),
         open=open_gpt,
     ),
 }

@@ -191,8 +191,8 @@ def _failed(target: Path, needed: int, fault: OSError) -> WriteError:
     if fault.errno in _NO_ROOM:
         return _no_room(target, needed, free)
     return WriteError(
-        f"{target} was not written: {(fault.strerror or str(fault)).lower()}{_place(fault)}; what "
-        "stood there before is untouched"
+        f"{target} was not written: {(fault.strerror or str(fault)).lower()}{_place(fault)}; "
+        f"{needed:,} bytes needed, {free:,} free; what stood there before is untouched"
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from elmo_fixture import write_published
 
 from bertsmith.classic.elmo.folder import build_elmo, save_elmo
+from bertsmith.classic.elmo.learner import draw_elmo
 from bertsmith.classic.elmo.model import ElmoModel
 from bertsmith.classic.elmo.settings import ElmoSettings
-from bertsmith.classic.elmo.train import draw_elmo
 from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.files.word_vectors.writing import write_word_vectors
 from bertsmith.models.word_encoders.elmo_spec import ElmoSpec

@@ -30,40 +30,19 @@ from bertsmith.random_keys import key_of
 from bertsmith.training.checkpoints.checkpoint import SaveSettings
 from bertsmith.training.loop.averaging import AveragingSettings
 from bertsmith.training.loop.best import BestSettings
-from bertsmith.training.loop.schedule import LinearSettings, Seconds
 from bertsmith.training.optimizers.optimizers import AdamWSettings, OptimizerSettings
+from bertsmith.training.recipe import PlanLength
 
 Floats = NDArray[np.float64]
 
 
-class LinePlan(Settings):
+class LinePlan(PlanLength):
     """How long, in what portions; exactly one of epochs, steps and budget."""
 
-    epochs: Annotated[float, Field(gt=0)] | None = None
-    steps: Count | None = None
-    budget: Seconds | None = None
     lines: Count = 64  # per step
     window: Count = 70  # words that are read together; a longer line is read in pieces
     warmup: Share = 0.02
-    evaluations: Count = 10  # of the held-out lines during training
-    evaluate_every: Count = 500  # steps between them where a time limits training
-
-    @model_validator(mode="after")
-    def _one_length(self) -> Self:
-        if sum(value is not None for value in (self.epochs, self.steps, self.budget)) != 1:
-            raise ValueError("give exactly one of epochs, steps and budget")
-        return self
-
-    def schedule(self, epoch: float) -> LinearSettings:
-        """Up and down in straight lines over the steps, of which `epoch` are one epoch."""
-        if self.budget is not None:
-            return LinearSettings(budget=self.budget, warmup=self.warmup)
-        steps = self.steps or max(1, round(epoch * (self.epochs or 1.0)))
-        return LinearSettings(steps=steps, warmup=self.warmup)
-
-    def every(self, steps: int | None) -> int:
-        """Steps between two evaluations."""
-        return self.evaluate_every if steps is None else max(1, steps // self.evaluations)
+    evaluate_every: Count = 500  # steps between evaluations where a time limits training
 
 
 class NeuralPlan(LinePlan):

@@ -11,18 +11,20 @@ from typing import Any
 import torch
 
 from bertsmith.classic.elmo.folder import open_elmo
+from bertsmith.classic.elmo.learner import elmo_learner
 from bertsmith.classic.elmo.settings import ElmoSettings
-from bertsmith.classic.elmo.train import ElmoJob, train_elmo
 from bertsmith.classic.gpt.folder import open_gpt
+from bertsmith.classic.gpt.learner import gpt_learner
 from bertsmith.classic.gpt.settings import GptSettings
-from bertsmith.classic.gpt.train import GptJob, train_gpt
 from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.folder import open_neural
+from bertsmith.classic.neural.learner import neural_learner
+from bertsmith.classic.neural.line_job import LineJob
 from bertsmith.classic.neural.settings import LstmSettings, NeuralSettings, NnlmSettings
-from bertsmith.classic.neural.train import NeuralJob, train_neural
 from bertsmith.classic.ngram.estimation import NgramSettings
 from bertsmith.classic.ngram.folder import open_ngram
 from bertsmith.classic.ngram.train import train_ngram
+from bertsmith.classic.stream.stream import WordStream
 from bertsmith.classic.word2vec.settings import Word2VecSettings
 from bertsmith.classic.word2vec.train import train_word2vec
 from bertsmith.classic.word_vectors.word_vectors import WordVectors
@@ -41,6 +43,7 @@ from bertsmith.studies.road.readers import (
     WordTable,
 )
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.learner import Learner, run_job
 from bertsmith.training.loop.progress import Watcher
 from bertsmith.training.loop.run import Outcome
 from bertsmith.training.pretrain.pretrain import Job, pretrain
@@ -154,18 +157,24 @@ def _open_word2vec(path: Path, material: RoadMaterial) -> RoadModel:
     return RoadModel(parameters=2 * vectors.matrix.size, inputs=WordTable(vectors))
 
 
+def _train_lines(
+    job: RoadTraining, learner: Learner[Any, Any, Any], settings: Any, stream: WordStream
+) -> Outcome:
+    """In the one loop, by the perplexity of the lines that are held out."""
+    lines = LineJob(
+        settings=settings,
+        stream=stream,
+        out=job.out,
+        held_out=job.material.validation(stream),
+        rule=stream.rule,
+    )
+    return run_job(learner, lines, execution=job.execution, watch=job.watch).outcome
+
+
 def _neural(settings: type[NeuralSettings]) -> Callable[[RoadTraining], Outcome]:
     def train(job: RoadTraining) -> Outcome:
-        stream = job.material.pieces
         chosen = job.validated(settings, {"plan": job.plan})
-        neural = NeuralJob(
-            stream=stream,
-            settings=chosen,
-            out=job.out,
-            held_out=job.material.validation(stream),
-            rule=stream.rule,
-        )
-        return train_neural(neural, execution=job.execution, watch=job.watch).outcome
+        return _train_lines(job, neural_learner(), chosen, job.material.pieces)
 
     return train
 
@@ -183,15 +192,8 @@ def _open_neural(path: Path, material: RoadMaterial) -> RoadModel:
 
 
 def _train_elmo(job: RoadTraining) -> Outcome:
-    stream = job.material.words
-    elmo = ElmoJob(
-        stream=stream,
-        settings=job.validated(ElmoSettings, {"plan": {**job.plan, "window": 100}}),
-        out=job.out,
-        held_out=job.material.validation(stream),
-        rule=stream.rule,
-    )
-    return train_elmo(elmo, execution=job.execution, watch=job.watch).outcome
+    settings = job.validated(ElmoSettings, {"plan": {**job.plan, "window": 100}})
+    return _train_lines(job, elmo_learner(), settings, job.material.words)
 
 
 def _open_elmo(path: Path, material: RoadMaterial) -> RoadModel:
@@ -206,19 +208,12 @@ def _open_elmo(path: Path, material: RoadMaterial) -> RoadModel:
 
 
 def _train_gpt(job: RoadTraining) -> Outcome:
-    stream = job.material.pieces
     tree = {
         "model": {"size": job.material.request.size, "positions": WINDOW},
         "plan": {**job.plan, "window": WINDOW},
     }
-    gpt = GptJob(
-        stream=stream,
-        settings=job.validated(GptSettings, tree),
-        out=job.out,
-        held_out=job.material.validation(stream),
-        rule=stream.rule,
-    )
-    return train_gpt(gpt, execution=job.execution, watch=job.watch).outcome
+    settings = job.validated(GptSettings, tree)
+    return _train_lines(job, gpt_learner(), settings, job.material.pieces)
 
 
 def _open_gpt(path: Path, material: RoadMaterial) -> RoadModel:

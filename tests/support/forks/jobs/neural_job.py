@@ -13,8 +13,9 @@ from typing import Any
 from disk_points import Points
 from tiny_words import random_words, tiny_gpt, tiny_settings
 
-from bertsmith.classic.gpt.train import GptJob, train_gpt
-from bertsmith.classic.neural.train import NeuralJob, train_neural
+from bertsmith.classic.gpt.learner import GptJob, gpt_learner
+from bertsmith.classic.neural.learner import NeuralJob, neural_learner
+from bertsmith.training.learner import run_job
 from bertsmith.training.loop.progress import Progress
 
 
@@ -26,7 +27,7 @@ def run(order: dict[str, Any], points: Points) -> None:
     stream, out = random_words(60), Path(order["folder"])
     if order["kind"] == "gpt":
         chosen = tiny_gpt(**order["changes"])
-        train_gpt(GptJob(stream=stream, settings=chosen, out=out), watch=watch)
+        run_job(gpt_learner(), GptJob(stream=stream, settings=chosen, out=out), watch=watch)
     else:
         settings = tiny_settings(order["kind"], **order["changes"])
-        train_neural(NeuralJob(stream=stream, settings=settings, out=out), watch=watch)
+        run_job(neural_learner(), NeuralJob(stream=stream, settings=settings, out=out), watch=watch)

@@ -1,4 +1,4 @@
-"""Training a neural language model from a stream of words to a folder; the same call resumes."""
+"""What the trainings of language models on lines share: job, held-out lines, loop, result."""
 
 from __future__ import annotations
 
@@ -7,28 +7,24 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from bertsmith.classic.neural.folder import save_neural
+from bertsmith.classic.language_model import LanguageModel
 from bertsmith.classic.neural.reading import IndexedWords, WordLines
-from bertsmith.classic.neural.scoring import NeuralLm
-from bertsmith.classic.neural.settings import LineSettings, NeuralSettings
-from bertsmith.classic.neural.workload import NeuralWorkload, noise_table
+from bertsmith.classic.neural.settings import LineSettings
 from bertsmith.classic.stream.splitting import SplitRule
 from bertsmith.errors import ConfigError
 from bertsmith.files.atomic_folder import result_folder
 from bertsmith.files.digest import json_digest
-from bertsmith.training.checkpoints.checkpoint import finish_folder
 from bertsmith.training.checkpoints.resume import Fact, recorded
 from bertsmith.training.execution.execution import Execution
+from bertsmith.training.learner import LoopInputs
 from bertsmith.training.loop.evaluate import Evaluation, EvaluationSettings, evaluate_losses
-from bertsmith.training.loop.loop import train
-from bertsmith.training.loop.progress import Watcher
-from bertsmith.training.loop.run import Outcome, Run
+from bertsmith.training.loop.run import Outcome
 from bertsmith.training.loop.workload import Workload
 
 # The loop records these itself, under the same names; `save` changes nothing that is learned.
@@ -37,27 +33,20 @@ FEWEST_WORDS = 3  # of a vocabulary, the unknown word included
 PERPLEXITY = "perplexity"
 _BLOCK = 1 << 22
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralResult:
-    """The result: `model` is None when the run was stopped before its end.
-
-    `perplexity` is that of the held-out lines, line ends included.
-    """
-
-    outcome: Outcome
-    model: NeuralLm | None = None
-    perplexity: float | None = None
+Chosen = TypeVar("Chosen", bound=LineSettings)
+Lm = TypeVar("Lm", bound=LanguageModel)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineJob:
+# Without slots: an alias with its settings filled in, such as `NeuralJob`, can then be called.
+@dataclass(frozen=True, kw_only=True)
+class LineJob(Generic[Chosen]):
     """What is learned from which words, and where the result goes: nowhere if `out` is None.
 
     Without `held_out` the last share of the stream, as the settings say, is held out. `accept`
     names settings whose change since the last checkpoint is wanted.
     """
 
+    settings: Chosen
     stream: IndexedWords
     out: Path | None = None
     held_out: IndexedWords | None = None
@@ -74,44 +63,26 @@ class LineWorkload(Workload, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralJob(LineJob):
-    """The training of a neural language model."""
+class FinishedLm(Generic[Lm]):
+    """A trained language model on the CPU, in evaluation mode, and what writes its folder.
 
-    settings: NeuralSettings
+    `figures` are of the held-out lines, line ends included.
+    """
 
+    model: Lm
+    write: Callable[[Lm, Path], None]
+    figures: dict[str, float] | None
+    notes: tuple[str, ...] = ()
 
-def train_neural(
-    job: NeuralJob, *, execution: Execution | None = None, watch: Watcher | None = None
-) -> NeuralResult:
-    """Train, or resume training, and write the folder with the weights of least perplexity."""
-    execution = execution or Execution()
-    check_ranks(execution)
-    settings = job.settings
-    lines, held_out = split_lines(job)
-    counts = np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
-    model = settings.build(counts)
-    noise = noise_table(settings.softmax, counts, seed=settings.seed)
-    workload = NeuralWorkload(settings, lines, held_out, noise)
-    execution.prepare(model)
-    run = line_run(
-        job,
-        settings,
-        model,
-        workload,
-        held_out,
-        execution=execution,
-        watch=watch,
-    )
-    outcome = train(run)
-    if outcome.status != "finished":
-        return NeuralResult(outcome=outcome)
-    network = model.eval().to("cpu")
-    result = NeuralLm(
-        settings=settings, words=tuple(job.stream.words), network=network, rule=job.rule
-    )
-    put_result(job.out, lambda staging: save_neural(result, staging), execution)
-    figures = {} if outcome.evaluation is None else outcome.evaluation.figures
-    return NeuralResult(outcome=outcome, model=result, perplexity=figures.get(PERPLEXITY))
+    @property
+    def perplexity(self) -> float | None:
+        """That of the held-out lines, which the weights were chosen by."""
+        return None if self.figures is None else self.figures.get(PERPLEXITY)
+
+    def save(self, out: Path) -> None:
+        """Put the model folder into `out`."""
+        with result_folder(out) as staging:
+            self.write(self.model, staging)
 
 
 def check_ranks(execution: Execution) -> None:
@@ -120,28 +91,12 @@ def check_ranks(execution: Execution) -> None:
         raise ConfigError("language models of lines train in one process; set devices to 1")
 
 
-def put_result(out: Path | None, save: Callable[[Path], None], execution: Execution) -> None:
-    """Write the folder of a finished model, if there is one; older checkpoints go."""
-
-    def write(folder: Path) -> None:
-        with result_folder(folder) as staging:
-            save(staging)
-
-    finish_folder(out, write, execution.ranks)
-
-
-def split_lines(job: NeuralJob) -> tuple[WordLines, WordLines]:
-    """The lines of a job to train on, and its lines held out."""
-    return split_stream(job.stream, job.held_out, share=job.settings.held_out)
-
-
-def split_stream(
-    stream: IndexedWords, other: IndexedWords | None, *, share: float
-) -> tuple[WordLines, WordLines]:
+def split_lines(job: LineJob[Chosen]) -> tuple[WordLines, WordLines]:
     """Lines to train on and lines held out; refuses text that nothing can be learned from.
 
-    Those of `other`, or else the last `share` of the stream.
+    Those of a held-out stream, or else the last share of the stream.
     """
+    stream, other = job.stream, job.held_out
     lines = WordLines.of_stream(stream)
     words = len(stream.words)
     if not len(lines) or lines.starts[-1] == lines.starts[0]:
@@ -163,7 +118,7 @@ def split_stream(
         return lines, held_out
     if len(lines) < 2:
         raise ConfigError("the text has one line, so none can be held out; give a held-out file")
-    first = _first_held_out(lines, share)
+    first = _first_held_out(lines, job.settings.held_out)
     return lines.part(0, first), lines.part(first, len(lines))
 
 
@@ -176,18 +131,21 @@ def _first_held_out(lines: WordLines, share: float) -> int:
     return int(inside[np.abs(inside - wanted).argmin()])
 
 
-def line_run(
-    job: LineJob,
-    settings: LineSettings,
+def class_counts(job: LineJob[Chosen], lines: WordLines) -> NDArray[np.int64]:
+    """How often each class occurs, line ends first: (V + 1,)."""
+    return np.concatenate([[len(lines)], np.asarray(job.stream.counts)]).astype(np.int64)
+
+
+def line_inputs(
+    job: LineJob[Chosen],
     model: nn.Module,
     workload: LineWorkload,
-    held_out: WordLines,
-    *,
     execution: Execution,
-    watch: Watcher | None,
+    *,
     parts: Collection[str] = (),
-) -> Run:
-    """The run of a job, by held-out perplexity; `parts` are losses that have one of their own."""
+) -> LoopInputs:
+    """What the loop trains, by held-out perplexity; `parts` are losses with one of their own."""
+    settings = job.settings
     schedule = settings.plan.schedule(workload.steps_of_epoch)
 
     def evaluate() -> Evaluation:
@@ -197,38 +155,37 @@ def line_run(
         each = {name: _perplexity_of(losses.losses[name]) for name in parts}
         return replace(losses, figures={PERPLEXITY: _perplexity_of(losses.total), **each})
 
-    return Run(
-        folder=job.out,
+    return LoopInputs(
         model=model,
         workload=workload,
         schedule=schedule,
         optimizer=settings.optimizer,
         save=settings.save,
-        evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
         averaging=settings.averaging,
+        evaluation=EvaluationSettings(held_out=0.0, every=settings.plan.every(schedule.steps)),
         seed=settings.seed,
-        facts=_facts(job, settings, held_out, execution),
-        accept=frozenset(job.accept),
-        execution=execution,
-        watch=watch,
         evaluate=evaluate,
         best=settings.best,
         better=_smaller_perplexity,
     )
 
 
-def _facts(
-    job: LineJob, settings: LineSettings, held_out: WordLines, execution: Execution
-) -> dict[str, Fact]:
+def line_facts(job: LineJob[Chosen], execution: Execution) -> dict[str, Fact]:
     """What a checkpoint records of a job besides what the loop records: see `Run`."""
+    _, held_out = split_lines(job)
     return {
-        **recorded(settings, without=LEFT_OUT),
-        "kind": settings.kind,
+        **recorded(job.settings, without=LEFT_OUT),
+        "kind": job.settings.kind,
         "data.words": json_digest(list(job.stream.words)),
         "data.train": _lines_digest(WordLines.of_stream(job.stream)),
         "data.held_out": _lines_digest(held_out),
         "precision": execution.precision.name,
     }
+
+
+def held_out_figures(outcome: Outcome) -> dict[str, float] | None:
+    """Figures of the chosen weights."""
+    return None if outcome.evaluation is None else dict(outcome.evaluation.figures)
 
 
 def _lines_digest(lines: WordLines) -> str:
