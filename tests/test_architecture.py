@@ -240,11 +240,7 @@ def test_a_run_of_the_loop_is_built_in_one_place() -> None:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Run"
     ]
-    assert set(built) <= {
-        "training/learner.py",
-        "classic/neural/train.py",
-        "sentences/train/train.py",
-    }
+    assert built == ["training/learner.py"]
 
 
 @each_file
