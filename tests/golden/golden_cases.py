@@ -219,10 +219,12 @@ CASES: dict[str, Case] = {
         "generate {case:pretrain/bert} --length 6 --steps 20 --seed 3 --json"
     ),
     "similar/write": printed(
-        "similar {case:finetune/similar} --write 3 --candidates 6 --json", "the river and a garden"
+        "sentences similar {case:finetune/similar} --write 3 --candidates 6 --json",
+        "the river and a garden",
     ),
     "similar/find": printed(
-        "similar {case:finetune/similar} --among {file:plain.txt} --json", "the river and a garden"
+        "sentences similar {case:finetune/similar} --among {file:plain.txt} --json",
+        "the river and a garden",
     ),
     "fill": printed("fill {case:pretrain/bert} --json", "the river [MASK] of the garden [MASK] ."),
     "score": printed("lm score {case:pretrain/bert} {file:prompts.txt} --tokens --json"),
@@ -264,7 +266,7 @@ CASES: dict[str, Case] = {
         f" --hybrid --where year>=2000 {COMMON} {CPU}"
     ),
     "pairs": printed(
-        f"pairs {{file:plain.txt}} --model {{case:pretrain/bert}} --json {COMMON} {CPU}"
+        f"index pairs {{file:plain.txt}} --model {{case:pretrain/bert}} --json {COMMON} {CPU}"
     ),
 }
 # Cases of which all JSON in their folder is hashed, too.
