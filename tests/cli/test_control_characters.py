@@ -46,6 +46,7 @@ def hostile(classifier: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             record["task"]["labels"] = [LABELS[one] for one in record["task"]["labels"]]
             record.pop("data", None)
         (model / file).write_text(json.dumps(record))
+    (model / "hashes.json").unlink()  # the folder is as a stranger wrote it
     (model / f"extra{EVIL}.txt").write_text("x")
     lines = [f"text,label,more{EVIL}"]
     for one in rows(60, seed=8):

@@ -45,7 +45,7 @@ from bertsmith.cli.commands.doctor import doctor
 folders = [word for word in sys.argv[1:] if word.startswith("/")]
 doctor(
     model=folders[0] if folders else None,
-    json="--json" in sys.argv,
+    as_json="--json" in sys.argv,
     fresh="--fresh" in sys.argv,
     quick="--quick" in sys.argv,
     limit=float(sys.argv[-1]) if "--limit" in sys.argv else 60.0,

@@ -32,6 +32,8 @@ class GrowingFolder:
         self.target = Path(target).absolute()
         self.finished = self.target.exists()
         self._manifest = manifest
+        if self.finished and not self.target.is_dir():
+            raise WriteError(f"{self.target} is not a folder; give another name")
         if self.target.name in ("", "..") or (self.finished and not self._has_manifest()):
             raise TargetExistsError(f"{self.target} exists and is no {holds}; give another name")
         self.path = _hidden(self.target)

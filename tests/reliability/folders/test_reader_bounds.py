@@ -80,8 +80,12 @@ def with_number(text: str, place: tuple[Any, ...], number: Any) -> str:
     for key in place[:-1]:
         at = at[key]
     at[place[-1]] = number
+    before = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(10_000)
-    return json.dumps(tree)
+    try:
+        return json.dumps(tree)
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 def cases(folder: Path) -> list[tuple[str, str, str]]:
