@@ -168,7 +168,7 @@ CASES: dict[str, Case] = {
     "sentences/simcse-supervised": sentences("triplets.tsv", "--recipe simcse-supervised"),
     "sentences/whiten": transformed("whiten {case:pretrain/bert} {file:plain.txt} --dim 16"),
     "sentences/flow": transformed(
-        "flow {case:pretrain/bert} {file:plain.txt} --steps 2 --hidden 8 --epochs 3"
+        "flow {case:pretrain/bert} {file:plain.txt} --flow-steps 2 --hidden 8 --epochs 3"
     ),
     "sentences/static": transformed(
         "static {case:pretrain/bert} --text-file {file:plain.txt} --dim 16"
@@ -206,17 +206,18 @@ CASES: dict[str, Case] = {
     "generate/greedy": written("generate {case:pretrain/gpt} {file:prompts.txt} --max-new 8"),
     "generate/gpt2": written("generate {case:pretrain/gpt2} {file:prompts.txt} --max-new 8"),
     "generate/beams": written(
-        "generate {case:pretrain/bart} {file:prompts.txt} --max-new 8 --beams 3 --n 2 --scores"
+        "generate {case:pretrain/bart} {file:prompts.txt} --max-new 8 --beams 3"
+        " --answers 2 --scores"
     ),
     "generate/sampled": written(
-        "generate {case:pretrain/gpt} {file:prompts.txt} --max-new 8 --sample --top-p 0.9 --n 2"
-        " --seed 3 --scores"
+        "generate {case:pretrain/gpt} {file:prompts.txt} --max-new 8 --sample --top-p 0.9"
+        " --answers 2 --seed 3 --scores"
     ),
     "generate/write": written(
         "generate {case:finetune/write} {file:prompts.txt} --max-new 8 --beams 2 --scores"
     ),
     "generate/filling": printed(
-        "generate {case:pretrain/bert} --length 6 --steps 20 --seed 3 --json"
+        "generate {case:pretrain/bert} --length 6 --fill-steps 20 --seed 3 --json"
     ),
     "similar/write": printed(
         "sentences similar {case:finetune/similar} --write 3 --candidates 6 --json",

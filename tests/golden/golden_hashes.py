@@ -52,7 +52,7 @@ def files_hash(folder: Path, patterns: Sequence[str], work: Path) -> str:
     checkpoint count without their names.
     """
     found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
-    found = {path for path in found if path.name != "lock"}
+    found = {path for path in found if path.name not in ("lock", "hashes.json")}
     if not found:
         raise GoldenError(f"nothing called {' or '.join(patterns)} came out in {folder.name}")
     lines = []
