@@ -108,6 +108,10 @@ class DatabaseError(BertsmithError):
     exit_code = 74
 
 
+class ResumeError(BertsmithError):
+    """A resumed run that does not end as the uninterrupted one does."""
+
+
 class DivergedError(BertsmithError):
     """A loss or a gradient that is not finite; the state before it is safe."""
 

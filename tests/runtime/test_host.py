@@ -110,7 +110,12 @@ def test_eight_threads_get_the_numbers_of_one(classifier) -> None:
     assert [account.texts for account in accounts] == [3 * len(part) for part in parts]
 
 
+def _workers() -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if one.name.startswith("bertsmith-worker")}
+
+
 def test_eight_threads_share_the_workers_of_an_engine_with_streams(classifier) -> None:
+    before = _workers()  # of models that other tests keep
     loaded = bertsmith.load(classifier, precision="fp32")
     engine = SmallBatches(loaded.model.encoder, device=torch.device("cpu"), dtype=torch.float32)
     host = Host(loaded.model, loaded.tokenizer, engine=engine, threads=3)
@@ -119,8 +124,7 @@ def test_eight_threads_share_the_workers_of_an_engine_with_streams(classifier) -
     with ThreadPoolExecutor(8) as pool:
         for vectors in pool.map(lambda _: embedder.encode(TEXTS), range(16)):
             assert np.array_equal(vectors, expected)
-    names = [thread.name for thread in threading.enumerate()]
-    assert sum(name.startswith("bertsmith-worker") for name in names) == 3
+    assert len(_workers() - before) == 3
     host.close()
 
 

@@ -88,7 +88,8 @@ def test_the_command_proves_that_it_resumes(toy_shards, tmp_path) -> None:
 
 
 def test_a_difference_would_be_found(tmp_path) -> None:
-    from bertsmith.training.pretrain.resume_proof import ResumeError, _compared
+    from bertsmith.errors import ResumeError
+    from bertsmith.training.pretrain.resume_proof import _compared
 
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()

@@ -289,6 +289,7 @@ def refuse_sharding(ranks: Ranks, training: str) -> None:
     from bertsmith.training.execution.fully_sharded import FullySharded  # slow to import
 
     if isinstance(ranks, FullySharded):
+        ranks.barrier()  # else the first to leave is a lost rank to those that still begin
         raise ConfigError(
             f"{training} keeps all weights on every rank: run.sharding = fsdp is for "
             "pre-training; set it to ddp"

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from bertsmith.config import to_toml
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import ResumeError
 from bertsmith.files.atomic_folder import make_folder
 from bertsmith.files.digest import file_digest
 from bertsmith.training.execution.execution import choose_execution
@@ -29,10 +29,6 @@ STEPS = 12
 SAVE_EVERY = 3
 KILLS = (1, 5, 8, 11)  # before the first save, twice between two, and just before the end
 TIME_LIMIT = 3_600  # seconds a child may take
-
-
-class ResumeError(BertsmithError):
-    """A resumed run that does not end as the uninterrupted one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
