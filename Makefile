@@ -1,6 +1,6 @@
 # bertsmith: everything runs from .venv, which `setup` makes once and keeps up to date.
 #   make demo    a first look: three questions to Python's own documentation, a map of it, two models
-#   make test    every test: about 10 minutes on two free cores
+#   make test    every test: about 15 minutes on two free cores
 #   make test-fast   the files that take no seconds: under 2 minutes; for daily work
 #   make test-long   every test with its long form: hundreds of kills, a million strings; takes hours
 #   make check   format, lint, types, layers, the wheel, tests: the gate before a commit, and what CI runs
