@@ -167,6 +167,9 @@ def test_weights_split_over_ranks_are_refused(source: str, tmp_path: Path) -> No
         def __init__(self) -> None:
             """No group to join."""
 
+        def barrier(self) -> None:
+            """Nobody to wait for."""
+
     recipe = SHORT.model_copy(update={"task": TaskSettings(crf=True)})
     what = tiny_job(source, tmp_path / "out", "tag", recipe=recipe)
     with pytest.raises(ConfigError, match=r"run\.sharding = fsdp is for pre-training"):
